@@ -4,7 +4,7 @@
 use crate::SimError;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
-    Input, MergePlan, Mode, Outcome, PlanError, Slice, Tree, TreeEdit, TreeView, check_plan,
+    Input, MergePlan, Mode, Outcome, PlanError, Slice, Table, Tree, TreeEdit, TreeView, check_plan,
 };
 use std::sync::Arc;
 
@@ -28,6 +28,10 @@ pub trait Content {
         plan: &MergePlan,
         outcome: &mut Outcome,
     ) -> Result<(), SimError>;
+
+    /// Notes that the tree is about to have this append-only table, of which it knows more than
+    /// what [`carry_out`](Content::carry_out) said: when its file was begun.
+    fn adopt(&mut self, _table: &Arc<Table>) {}
 
     /// Notes that the tree is at rest. The content may then remove tables that the tree no longer
     /// has.
@@ -203,6 +207,10 @@ impl<C: Content> Drive<C> {
         self.content.carry_out(tree, plan, &mut self.outcome)?;
         let made = self.edit.set_to_plan(tree, plan, level, &mut self.outcome);
         made.map_err(|rule| self.illegal(plan, rule))?;
+        if plan.makes_trees() {
+            let slices = self.edit.add.iter().flat_map(|addition| &addition.slices);
+            slices.for_each(|slice| self.content.adopt(slice.table()));
+        }
         observe(Event::Merge { tree, plan, edit: &self.edit });
         self.edit.apply_to(&mut self.view.tree)?;
         Ok(())

@@ -179,7 +179,11 @@ impl TreeEdit {
             }
         }
         if !outcome.slices.is_empty() {
-            self.add.push(addition(tree, plan, std::mem::take(&mut outcome.slices))?);
+            let mut slices = std::mem::take(&mut outcome.slices);
+            if plan.mode == Mode::Merge && plan.makes_trees() {
+                date_trees(tree, plan, &mut slices);
+            }
+            self.add.push(addition(tree, plan, slices)?);
         }
         for (mut part, slices) in outcome.rewritten.drain(..) {
             let run = part.run;
@@ -210,6 +214,22 @@ impl TreeEdit {
         edit.remove.retain(|input| tree.memory.index_of(input.run).is_none());
         edit.add.retain(|addition| addition.place != AddPlace::Memory);
         edit
+    }
+}
+
+/// Says of each append-only table when its file was begun: before the plan if it appends to it,
+/// else now.
+fn date_trees(tree: &Tree, plan: &MergePlan, slices: &mut [Slice]) {
+    let target = match plan.place {
+        Place::Append(run) => tree.run(run).map(|(_, run)| run),
+        _ => None,
+    };
+    for slice in slices {
+        let id = slice.table().id;
+        let before = target.map(|run| run.overlapping(slice.range()));
+        let same = before.and_then(|all| all.into_iter().find(|slice| slice.table().id == id));
+        let born = same.map_or(tree.flushes, |same| same.table().born);
+        *slice = slice.clone().born_at(born);
     }
 }
 

@@ -127,6 +127,9 @@ pub struct Table {
     /// The logical bytes of entries in the file of an append-only table that the root does not
     /// show; 0 for every other table.
     pub dead_bytes: u64,
+    /// The number of [flushes](crate::Tree::flushes) of the tree when the file of an append-only
+    /// table was begun; 0 for every other table.
+    pub born: u64,
     /// The smallest sequence number of all entries.
     pub seq_min: SeqNo,
     /// The greatest sequence number of all entries.
@@ -249,6 +252,14 @@ impl Slice {
             has_order: table.has_order(),
             table,
         }
+    }
+
+    /// Returns this slice of an append-only table whose file was begun after so many flushes.
+    pub(crate) fn born_at(self, flushes: u64) -> Slice {
+        if self.table.born == flushes {
+            return self;
+        }
+        Slice { table: Arc::new(Table { born: flushes, ..Table::clone(&self.table) }), ..self }
     }
 
     /// Returns the part of `table` that consists of these cells. The result equals that of

@@ -7,7 +7,7 @@ use crate::manifest::KeyspaceFacts;
 use crate::version::{Reclaim, TableHandle};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{TableId, Tree, TreeView};
+use lsmith_tree::{Table, TableId, Tree, TreeView};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map;
 use std::sync::Arc;
@@ -31,8 +31,14 @@ pub(crate) fn open_keyspace(
     let compression = Compression::parse(&known.compression)
         .map_err(|error| unsupported(format!("keyspace {}: {error}", known.name)))?;
     let tables = open_tables(context, &known.tree)?;
-    let with_profiles =
-        |table: &Arc<lsmith_tree::Table>| Arc::clone(tables[&table.id].table().tree_table());
+    let with_profiles = |named: &Arc<Table>| {
+        let found = tables[&named.id].table().tree_table();
+        // The file does not say when it was begun.
+        match named.born {
+            0 => Arc::clone(found),
+            born => Arc::new(Table { born, ..Table::clone(found) }),
+        }
+    };
     let tree = known.tree.clone().with_tables(with_profiles);
     let mut view = TreeView::new(tree, known.memtable_bytes);
     view.block_bytes = options.table.block_bytes as u64;

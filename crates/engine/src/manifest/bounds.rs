@@ -45,6 +45,7 @@ fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Res
         check_seq(table.seq_min.max(table.seq_max))?;
         check_size("of a table", table.size)?;
         check_number("dead bytes", table.dead_bytes, SIZE_MAX)?;
+        check_number("flushes before a table", table.born, NUMBER_MAX)?;
         sum = sum.saturating_add(slice.size());
     }
     Ok(sum)

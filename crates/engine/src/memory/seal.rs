@@ -66,6 +66,7 @@ fn seal_as_written(
         id: TableId(context.new_number()),
         root: 0,
         dead_bytes: 0,
+        born: 0,
         range: KeyRange::inclusive(&first, &last),
         size: live_size(&memtable),
         seq_min: writes.oldest,

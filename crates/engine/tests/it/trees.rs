@@ -60,6 +60,13 @@ fn kinds(space: &Keyspace) -> (usize, usize) {
     (trees, slices.len() - trees)
 }
 
+/// Returns what is known of each append table: its root, dead bytes, and when it was begun.
+fn described(space: &Keyspace) -> Vec<String> {
+    let tree = space.tree();
+    let slices = tree.disk_runs().flat_map(|run| run.slices().iter().collect::<Vec<_>>());
+    slices.map(|slice| slice.to_string()).collect()
+}
+
 fn table_files(env: &MemEnv) -> Vec<String> {
     let names = env.list(Path::new("/store")).unwrap();
     names.into_iter().filter(|name| name.ends_with(".table")).collect()
@@ -73,16 +80,20 @@ fn appended_entries_are_there_after_each_reopening() {
         let mut dice = Dice::new(seed);
         let env = MemEnv::new();
         let mut map = Map::new();
+        let mut before = Vec::new();
         for _ in 0..30 {
             let (store, space) = open(&env, TREES);
             assert_eq!(contents(&space), map);
+            assert_eq!(described(&space), before);
             for _ in 0..dice.below(100) {
                 write(&space, &mut map, &mut dice);
             }
             assert_eq!(contents(&space), map);
             let damage = store.verify().unwrap();
             assert!(damage.is_empty(), "{damage:?}");
+            before = described(&space);
         }
+        assert!(before.iter().any(|tree| tree.contains(" born ")), "{before:?}");
         let (_store, space) = open(&env, TREES);
         let (trees, sorted) = kinds(&space);
         assert!(trees > 5 && sorted == 0, "{}", space.tree());

@@ -36,21 +36,23 @@ const FOUND_ELSEWHERE: &str = "(another simulation)";
 
 /// A policy on the paper's store, which is smaller by a factor.
 #[derive(Clone, Debug)]
-struct Aging {
-    curve: &'static str,
+pub(super) struct Aging {
+    pub(super) curve: &'static str,
     /// The threshold, for Jungle.
-    threshold: Option<f64>,
-    spec: String,
-    shrink: u64,
+    pub(super) threshold: Option<f64>,
+    pub(super) spec: String,
+    pub(super) shrink: u64,
+    /// The share of updates that go to the first tenth of the keys. The others go to any key.
+    pub(super) hot: f64,
 }
 
 /// What came out, after all records were loaded.
 #[derive(Clone, Copy, Debug, Default)]
-struct Aged {
+pub(super) struct Aged {
     /// Bytes written to storage per byte of updates.
-    write: f64,
+    pub(super) write: f64,
     /// Bytes held per live byte, at rest after each flush.
-    space_mean: f64,
+    pub(super) space_mean: f64,
     space_least: f64,
     space_most: f64,
 }
@@ -63,7 +65,7 @@ impl Aging {
             bytes(LEVEL0_BYTES),
             bytes(TABLE_BYTES)
         );
-        let new = |curve, threshold, spec| Aging { curve, threshold, spec, shrink };
+        let new = |curve, threshold, spec| Aging { curve, threshold, spec, shrink, hot: 0.0 };
         let mut all =
             vec![new(LEVELING, None, leveled), new(TIERING, None, "tiered(ratio=10)".to_owned())];
         let jungle = |c: f64| new(JUNGLE, Some(c), format!("jungle(c={c}, ratio=10)"));
@@ -71,7 +73,7 @@ impl Aging {
         all
     }
 
-    fn keys(&self) -> u64 {
+    pub(super) fn keys(&self) -> u64 {
         KEYS / self.shrink
     }
 }
@@ -109,6 +111,7 @@ impl Job for Aging {
         for write in 0..keys * (ROUNDS + 1) {
             let rank = match order.get(write as usize) {
                 Some(rank) => *rank,
+                None if rng.unit() < self.hot => rng.below(keys / 10) as u32,
                 None => rng.below(keys) as u32,
             };
             sim.write(EntryKind::Put, rank, bytes as u32);
@@ -192,10 +195,7 @@ pub(super) fn measure(
         "one difference is known: there, each flush rewrites level 0; here, memtables are a level \
          of their own above it.",
     );
-    figure.note(
-        "Nodes and filters are not counted, and reads are not measured: the store does not carry \
-         out merges that append yet.",
-    );
+    figure.note("Nodes and filters are not counted, and reads are not measured.");
     Ok(figure)
 }
 

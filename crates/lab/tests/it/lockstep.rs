@@ -58,6 +58,8 @@ pub(crate) const POLICIES: &[&str] = &[
     "jungle(c=1, ratio=2)",
     "jungle(c=2, ratio=3, table=40KiB)",
     "jungle(c=10, ratio=4, table=100KiB)",
+    "jungle(c=8/2, ratio=2)",
+    "jungle(space=1.3, ratio=2)",
 ];
 
 /// Every policy that counts in blocks, in its variants.

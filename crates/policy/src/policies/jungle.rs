@@ -1,5 +1,8 @@
 //! Jungle: merges append to trees, which are rewritten one by one.
 
+mod dead;
+
+use self::dead::DeadLimit;
 use crate::{MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
@@ -21,6 +24,10 @@ const SMALL_PARTS: u64 = 5;
 /// rewritten alone when its file holds more than `c` times its live bytes. It is split when its
 /// live bytes exceed one and a half tables. A small one is fused with a neighbour.
 ///
+/// With `space` in place of `c`, all trees together have one limit. Those are rewritten first whose
+/// dead bytes, over live ones, times the age of the file are most. So each key range has its own
+/// `c`, which follows from how often it is written.
+///
 /// Level 0 holds four tables, and each level below `ratio` times as much. A run moves down by
 /// metadata if the next level is empty. So the last level is never full. Trees take turns in the
 /// order of their keys.
@@ -28,7 +35,7 @@ const SMALL_PARTS: u64 = 5;
 /// Source: Jungle, HotStorage 2019, and its code. There the ranges of level 0 are fixed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jungle {
-    c: f64,
+    dead: DeadLimit,
     ratio: f64,
     /// Bytes of a table; `None` means those of a memtable.
     table_bytes: Option<u64>,
@@ -45,7 +52,14 @@ impl Jungle {
                 name: "c",
                 default: "3",
                 meaning: "bytes of a tree's file over its live bytes at which it is rewritten, \
-                          1 to 1000",
+                          1 to 1000; or a number for each level, as 10/5/3, the last one for all \
+                          deeper levels",
+            },
+            ParamInfo {
+                name: "space",
+                default: "",
+                meaning: "in place of c: bytes of all files over live bytes, more than 1; trees \
+                          that are seldom written then keep fewer dead bytes",
             },
             ParamInfo {
                 name: "ratio",
@@ -63,11 +77,11 @@ impl Jungle {
             if ratio <= 1.0 {
                 return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
             }
-            let c = params.real("c", 3.0, 1.0..=1000.0)?;
+            let dead = DeadLimit::read(params)?;
             let auto = params.text("table").is_none_or(|text| text == "auto");
             let table_bytes =
                 if auto { None } else { params.bytes_if_given("table", 1..=1 << 50)? };
-            Ok(Arc::new(Jungle { c, ratio, table_bytes }))
+            Ok(Arc::new(Jungle { dead, ratio, table_bytes }))
         },
     };
 
@@ -239,16 +253,12 @@ impl Jungle {
         Some(MergePlan { cut_bytes: Some((live / (live / table + 1)).max(1)), ..plan })
     }
 
-    /// Returns the plan that rewrites `slice`, if too much of its file is dead.
-    fn compact(&self, run: &Run, slice: &Slice) -> Option<MergePlan> {
+    /// Returns the plan that rewrites a tree of `run` to be rid of its dead bytes.
+    fn compact(run: &Run, slice: &Slice) -> MergePlan {
         let live = slice.size().bytes;
         let total = live.saturating_add(slice.dead_bytes());
-        let is_due =
-            slice.is_tree() && slice.dead_bytes() > 0 && total as f64 > self.c * live as f64;
-        is_due.then(|| {
-            let reason = Reason::new("a tree has {} bytes for {} live ones", [total, live, 0]);
-            Jungle::rewrite(run, slice.range().clone(), reason)
-        })
+        let reason = Reason::new("a tree has {} bytes for {} live ones", [total, live, 0]);
+        Jungle::rewrite(run, slice.range().clone(), reason)
     }
 
     /// Returns the plan that fuses two neighbours, if one is small and both fit into a table.
@@ -275,7 +285,7 @@ impl Jungle {
 
 impl MergePolicy for Jungle {
     fn spec(&self) -> Spec {
-        let spec = Spec::bare("jungle").with("c", self.c).with("ratio", self.ratio);
+        let spec = self.dead.print(Spec::bare("jungle")).with("ratio", self.ratio);
         match self.table_bytes {
             Some(bytes) => spec.with("table", format_bytes(bytes)),
             None => spec,
@@ -308,15 +318,22 @@ impl MergePolicy for Jungle {
             runs()
                 .flat_map(|(level, run)| run.slices().iter().map(move |slice| (level, run, slice)))
         };
-        let splits = slices().filter_map(|(level, run, slice)| self.split(view, level, run, slice));
-        let compacts = slices().filter_map(|(_, run, slice)| self.compact(run, slice));
+        let mut splits =
+            slices().filter_map(|(level, run, slice)| self.split(view, level, run, slice));
+        if let Some(plan) = splits.find(free) {
+            return Some(plan);
+        }
+        let is_free = |run: &Run, slice: &Slice| free(&Jungle::compact(run, slice));
+        if let Some((run, slice)) = self.dead.due(view, is_free) {
+            return Some(Jungle::compact(run, slice));
+        }
         let pairs = runs().filter(|(level, _)| *level > 0).flat_map(|(level, run)| {
             let next = run.slices().iter().skip(1);
             run.slices().iter().zip(next).map(move |(left, right)| (level, run, left, right))
         });
-        let fuses =
+        let mut fuses =
             pairs.filter_map(|(level, run, left, right)| self.fuse(view, level, run, left, right));
-        splits.chain(compacts).chain(fuses).find(free)
+        fuses.find(free)
     }
 
     fn needs(&self) -> Needs {

@@ -163,3 +163,8 @@ fn jungle_without_dead_space() {
 fn jungle_of_large_tables() {
     check(&["jungle(c=10, ratio=3, table=4MB)", "jungle(c=1.5, ratio=4, table=100kB)"]);
 }
+
+#[test]
+fn jungle_with_limits_of_its_own_for_levels_and_ranges() {
+    check(&["jungle(c=10/3/1.5, ratio=2)", "jungle(space=1.2, ratio=3)"]);
+}

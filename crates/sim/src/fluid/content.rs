@@ -227,6 +227,12 @@ impl Content for FluidContent {
         Ok(())
     }
 
+    fn adopt(&mut self, table: &Arc<Table>) {
+        if let Some(held) = self.tables.get_mut(&table.id) {
+            held.table = Arc::clone(table);
+        }
+    }
+
     fn rest(&mut self, _: &Tree) {
         // The tree and its clones hold a reference to each of their tables.
         self.tables.retain(|_, held| Arc::strong_count(&held.table) > 1);

@@ -8,7 +8,7 @@ use crate::cache::BlockCaches;
 use crate::{Content, SimError};
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, CutWalk, KeyRange, LevelId, MergePlan, Mode, Outcome, Run, Size, Slice,
-    TableId, Tree,
+    Table, TableId, Tree,
 };
 use std::sync::Arc;
 
@@ -297,6 +297,10 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
             self.merge_through_caches(tree, plan, outcome);
         }
         Ok(())
+    }
+
+    fn adopt(&mut self, table: &Arc<Table>) {
+        self.tables.adopt(table);
     }
 
     fn rest(&mut self, _: &Tree) {

@@ -1,7 +1,8 @@
 //! All tables of a simulation, by name.
 
 use super::table::KeyedTable;
-use lsmith_tree::{Slice, TableId};
+use lsmith_tree::{Slice, Table, TableId};
+use std::sync::Arc;
 
 /// Tables by name. Names are consecutive numbers, so a lookup takes constant time; merges look up a
 /// table for each piece of a run.
@@ -32,6 +33,13 @@ impl<E> Tables<E> {
         }
         if self.slots[at].replace(held).is_none() {
             self.taken.push(at);
+        }
+    }
+
+    /// Replaces what is known of a table that the tree describes anew.
+    pub(super) fn adopt(&mut self, table: &Arc<Table>) {
+        if let Some(Some(held)) = self.slots.get_mut(table.id.0 as usize) {
+            held.table = Arc::clone(table);
         }
     }
 

@@ -109,6 +109,7 @@ impl TableFacts {
             range: KeyRange::inclusive(&self.first_key, &self.last_key),
             size: self.size,
             dead_bytes: 0,
+            born: 0,
             seq_min: self.seq_min,
             seq_max: self.seq_max,
             profile: std::mem::take(&mut self.profile).into(),

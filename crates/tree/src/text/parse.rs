@@ -172,6 +172,9 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
         if table.root > 0 && line.eat_word("dead") {
             table.dead_bytes = line.bytes()?;
         }
+        if table.root > 0 && line.eat_word("born") {
+            table.born = line.number("a number of flushes")?;
+        }
     }
     if line.eat("{") {
         table.profile = profile(line)?.into();

@@ -112,6 +112,9 @@ fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
         if table.dead_bytes > 0 {
             write!(f, " dead {}", format_bytes(table.dead_bytes))?;
         }
+        if table.born > 0 {
+            write!(f, " born {}", table.born)?;
+        }
     }
     for (index, ProfilePoint { key, below, after }) in table.profile.iter().enumerate() {
         f.write_str(if index == 0 { " {" } else { ", " })?;

@@ -39,6 +39,7 @@ fn slices(first_table: u64) -> impl Strategy<Value = Vec<Slice>> {
                     range: KeyRange::new(keys[0].clone(), keys[2].clone()),
                     size,
                     dead_bytes: index as u64 % 2 * 5000,
+                    born: index as u64 % 2 * first_table,
                     seq_min: SeqNo(u64::from(seqs)),
                     seq_max: SeqNo(7 * u64::from(seqs)),
                     profile: vec![point].into(),

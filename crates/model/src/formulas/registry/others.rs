@@ -160,6 +160,11 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
                 default: "3",
                 meaning: "bytes of a tree over its live bytes at which it is rewritten",
             },
+            FormulaParam {
+                name: "space",
+                default: "",
+                meaning: "in place of c: bytes of all trees over their live bytes",
+            },
             GROWTH,
             FormulaParam {
                 name: "index",
@@ -170,7 +175,10 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
         bound: None,
         ignores: KEYS_AND_ORDER,
         evaluate: |params, setting| {
-            let garbage_ratio = params.real("c", 3.0, 1.0..=100.0)?;
+            let each = params.real("c", 3.0, 1.0..=100.0)?;
+            // Trees that are all written equally often hold half of what they may, in the mean.
+            let all = params.real_if_given("space", 1.0..=100.0)?;
+            let garbage_ratio = all.map_or(each, |space| 2.0 * space - 1.0);
             let index_share = params.real("index", 0.0, 0.0..=100.0)?;
             let model = JungleModel { garbage_ratio, ratio: ratio(params, 10.0)?, index_share };
             Ok(model.evaluate(setting))

@@ -349,6 +349,7 @@ impl TableFacts {
             range,
             size: self.size,
             dead_bytes: 0,
+            born: 0,
             seq_min: self.seq_min,
             seq_max: self.seq_max,
             profile,

@@ -1,0 +1,119 @@
+//! Which trees are rewritten because too much of their files is dead.
+
+use lsmith_spec::{Params, Spec, SpecError};
+use lsmith_tree::{Run, Slice, TreeView};
+
+/// How much may be dead.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum DeadLimit {
+    /// Of each tree: bytes of its file over its live bytes. One number for each level, level 0
+    /// first; the last one holds for all deeper levels too.
+    EachTree(Vec<f64>),
+    /// Of all trees together: bytes of their files over their live bytes.
+    AllTrees(f64),
+}
+
+impl DeadLimit {
+    pub(super) fn read(params: &Params<'_>) -> Result<DeadLimit, SpecError> {
+        if let Some(space) = params.real_if_given("space", 1.0..=1000.0)? {
+            if params.has("c") {
+                let what = "c and space limit the same: expected one of them";
+                return Err(SpecError::conflict(what));
+            }
+            if space <= 1.0 {
+                let what = "space = 1 is out of range: expected more than 1";
+                return Err(SpecError::conflict(what));
+            }
+            return Ok(DeadLimit::AllTrees(space));
+        }
+        let Some(list) = params.text("c").filter(|text| text.contains('/')) else {
+            return Ok(DeadLimit::EachTree(vec![params.real("c", 3.0, 1.0..=1000.0)?]));
+        };
+        let number = |text: &str| {
+            let number = text.parse::<f64>().ok().filter(|c| (1.0..=1000.0).contains(c));
+            number.ok_or_else(|| {
+                let expected = "expected a number from 1 to 1000 for each level, as 10/5/3";
+                SpecError::conflict(format!("c = {list}: {text} is out of range: {expected}"))
+            })
+        };
+        Ok(DeadLimit::EachTree(list.split('/').map(number).collect::<Result<_, _>>()?))
+    }
+
+    pub(super) fn print(&self, spec: Spec) -> Spec {
+        match self {
+            DeadLimit::EachTree(levels) => {
+                let levels: Vec<String> = levels.iter().map(f64::to_string).collect();
+                spec.with("c", levels.join("/"))
+            }
+            DeadLimit::AllTrees(space) => spec.with("space", space),
+        }
+    }
+
+    /// Returns the tree that must be rewritten next. `is_free` says which trees no plan takes.
+    pub(super) fn due<'a>(
+        &self,
+        view: &'a TreeView,
+        is_free: impl Fn(&Run, &Slice) -> bool,
+    ) -> Option<(&'a Run, &'a Slice)> {
+        match self {
+            DeadLimit::EachTree(levels) => {
+                let is_due = |level: usize, slice: &Slice| {
+                    let c = levels.get(level).or(levels.last()).copied().unwrap_or(3.0);
+                    let (live, dead) = (slice.size().bytes, slice.dead_bytes());
+                    dead > 0 && live.saturating_add(dead) as f64 > c * live as f64
+                };
+                let mut due = trees(view).filter(|(level, _, slice)| is_due(*level, slice));
+                due.find(|(_, run, slice)| is_free(run, slice)).map(|(_, run, slice)| (run, slice))
+            }
+            DeadLimit::AllTrees(space) => due_of_all(view, *space, is_free),
+        }
+    }
+}
+
+/// Returns the trees of all levels, level 0 first.
+fn trees(view: &TreeView) -> impl Iterator<Item = (usize, &Run, &Slice)> {
+    let levels = view.tree.levels().iter().enumerate();
+    let runs = levels.flat_map(|(at, level)| level.runs().iter().map(move |run| (at, &**run)));
+    let slices = runs.flat_map(|(at, run)| run.slices().iter().map(move |slice| (at, run, slice)));
+    slices.filter(|(_, _, slice)| slice.is_tree())
+}
+
+/// Returns the tree that is rewritten next so that all trees together come to have no more bytes
+/// than `space` times their live bytes.
+///
+/// To rewrite a tree of `l` live bytes costs `l`. If the tree gets `r` dead bytes per flush and is
+/// rewritten whenever it has `x l` of them, that costs `r / x` per flush, and it holds `x l / 2` of
+/// them in the mean. For a given sum of what is held, it is cheapest if `x² l / r` is the same for
+/// all trees. As `x l / r` is the age of the file, that is the share of dead bytes times the age.
+/// The tree of which it is greatest comes first. So those that are seldom written get few dead
+/// bytes, and those that are often written many.
+fn due_of_all(
+    view: &TreeView,
+    space: f64,
+    is_free: impl Fn(&Run, &Slice) -> bool,
+) -> Option<(&Run, &Slice)> {
+    let dead = view.tree.disk_runs().map(|run| run.dead_bytes()).fold(0, u64::saturating_add);
+    let live = view.tree.disk_bytes();
+    let mut excess = dead as f64 - (space - 1.0) * live as f64;
+    if excess <= 0.0 {
+        return None;
+    }
+    let score = |slice: &Slice| {
+        let age = view.tree.flushes().saturating_sub(slice.table().born).max(1);
+        slice.dead_bytes() as f64 / slice.size().bytes.max(1) as f64 * age as f64
+    };
+    let all = trees(view).filter(|(_, _, slice)| slice.dead_bytes() > 0);
+    let mut all: Vec<_> = all.map(|(_, run, slice)| (score(slice), run, slice)).collect();
+    all.sort_by(|(left, ..), (right, ..)| right.total_cmp(left));
+    for (_, run, slice) in all {
+        if is_free(run, slice) {
+            return Some((run, slice));
+        }
+        // What another plan takes will be gone.
+        excess -= slice.dead_bytes() as f64;
+        if excess <= 0.0 {
+            break;
+        }
+    }
+    None
+}
