@@ -53,6 +53,7 @@ mod refused;
 mod reopen;
 mod repair;
 mod reseal;
+mod reseal_trees;
 mod rogue;
 mod scripts;
 mod seal_due;

@@ -5,7 +5,9 @@
 //! proportion. Blocks of a table that were not changed, and other keyspaces, give right answers.
 
 use crate::dice::{any_seed, full};
+use crate::numbered::POLICIES;
 use crate::reseal::{Changed, LogParts, TableParts, current_mutant};
+use crate::reseal_trees;
 use crate::watchdog::Watchdog;
 use crate::written::{Base, write};
 use lsmith::env::MemEnv;
@@ -45,6 +47,9 @@ fn mutant(base: &Base, dice: &mut Choices<'_>) -> Mutant {
         }
         let (path, bytes) = dice.pick(&of_kind);
         let (bytes, block) = match kind {
+            "table" if reseal_trees::is_append_table(bytes) => {
+                (reseal_trees::mutant(bytes, dice), None)
+            }
             "table" => match TableParts::new(bytes).mutant(dice) {
                 (bytes, Changed::Block(start, end)) => (bytes, Some((start, end))),
                 (bytes, Changed::Other) => (bytes, None),
@@ -223,4 +228,20 @@ fn fuzz_single_files() {
         // All other files of the store are looked at as well.
         assert!(peak < PEAK_BYTES + 40 * mutant.bytes.len(), "{peak}, {:?}", mutant.path);
     });
+}
+
+#[test]
+fn append_tables_with_right_checksums_may_hold_anything() {
+    let seed = any_seed();
+    let mut dice = Choices::of_seed(seed);
+    let at = POLICIES.iter().position(|policy| policy.starts_with("jungle")).unwrap() as u64;
+    let (bases, each) = if full() { (20, 500) } else { (2, 40) };
+    let mut failed = 0;
+    for _ in 0..bases {
+        let base = Base::new(at + POLICIES.len() as u64 * (dice.number() % 100));
+        let trees = base.files.iter().filter(|(_, bytes)| reseal_trees::is_append_table(bytes));
+        assert!(trees.count() > 3, "LSMITH_SEED={seed}");
+        failed += (0..each).filter(|_| !survives(&base, &mut dice)).count();
+    }
+    assert_eq!(failed, 0, "LSMITH_SEED={seed}");
 }

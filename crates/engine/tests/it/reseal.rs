@@ -5,8 +5,8 @@ use lsmith_fuzz::{Choices, change, put_varint, varint, write_at};
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-const SEAL_BYTES: usize = 9;
-const FOOTER_BYTES: usize = 80;
+pub(crate) const SEAL_BYTES: usize = 9;
+pub(crate) const FOOTER_BYTES: usize = 80;
 
 /// Appends the length of `bytes`, then `bytes`.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -28,12 +28,12 @@ fn take_varint(bytes: &[u8], at: &mut usize) -> u64 {
     unreachable!("the ninth byte ends")
 }
 
-fn checksum(table: u64, offset: usize, bytes: &[u8]) -> u64 {
+pub(crate) fn checksum(table: u64, offset: usize, bytes: &[u8]) -> u64 {
     let place = [table.to_le_bytes(), (offset as u64).to_le_bytes()].concat();
     xxh3_64_with_seed(bytes, xxh3_64(&place))
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
 }
 
@@ -65,7 +65,7 @@ pub(crate) enum Changed {
 }
 
 impl TableParts {
-    /// Takes a valid table apart.
+    /// Takes a valid sorted table apart.
     pub(crate) fn new(file: &[u8]) -> TableParts {
         let footer = file[file.len() - FOOTER_BYTES..].to_vec();
         let section = |at: usize| word(&footer, at) as usize..word(&footer, at + 8) as usize;
