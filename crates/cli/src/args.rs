@@ -77,7 +77,9 @@ impl Command {
             Command::Reproduce(args) => args.tables,
             Command::Watch(args) => args.tables,
             Command::Db(args) => match &args.command {
-                DbCommand::Stats(tables) | DbCommand::Keyspaces(tables) => *tables,
+                DbCommand::Stats(tables)
+                | DbCommand::Keyspaces(tables)
+                | DbCommand::List(tables) => *tables,
                 DbCommand::Tree(args) => args.tables,
                 _ => TableArgs::default(),
             },

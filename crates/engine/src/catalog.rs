@@ -1,4 +1,6 @@
-//! Makes keyspaces, and changes their policy and their compression.
+//! Makes, drops and renames keyspaces, and changes their policy and their compression.
+
+mod changes;
 
 use crate::compression::Compression;
 use crate::context::Context;
@@ -11,7 +13,7 @@ use lsmith_policy::{MergePolicy, check_group_policy};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// Makes keyspaces, and changes their policy and their compression.
+/// Makes, drops and renames keyspaces, and changes their policy and their compression.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     context: Arc<Context>,
@@ -125,7 +127,7 @@ impl Catalog {
         name: &str,
         options: &KeyspaceOptions,
     ) -> Result<Arc<KeyspaceShared>> {
-        let id = keyspaces.values().map(|keyspace| keyspace.id + 1).max().unwrap_or(0);
+        let id = self.manifest.next_keyspace()?;
         let memtable_bytes = options.memtable_bytes.unwrap_or(self.context.options.memtable_bytes);
         let policy =
             self.policy(options.policy.as_ref().unwrap_or(&self.context.options.policy))?;
@@ -160,6 +162,7 @@ impl Catalog {
         let spelling = compression.to_string();
         let record = Record::Compression { keyspace: keyspace.id, compression: spelling };
         let _committing = keyspace.committing.lock();
+        keyspace.state.lock().check_kept(keyspace)?;
         self.manifest.write(record, |_| ())?;
         keyspace.state.lock().compression = compression;
         Ok(())
@@ -175,6 +178,7 @@ impl Catalog {
         let policy = Policy::new(built, self.context.options.lockstep);
         let record = Record::Policy { keyspace: keyspace.id, policy: policy.spec().to_string() };
         let committing = keyspace.committing.lock();
+        keyspace.state.lock().check_kept(keyspace)?;
         self.manifest.write(record, |_| ())?;
         let mut state = keyspace.state.lock();
         state.policy = policy;
@@ -204,7 +208,7 @@ fn agreed(found: Named, name: &str, options: &KeyspaceOptions) -> Result<Named> 
                 "outside of groups, not in the group `{asked}`: only a new keyspace can join one"
             ));
         }
-        (Named::Member(tree, _), Some(asked)) if tree.name != *asked => {
+        (Named::Member(tree, _), Some(asked)) if tree.name.now() != *asked => {
             return refuse(format!(
                 "in the group `{}`, not in the group `{asked}`: a keyspace stays in its group",
                 tree.name

@@ -10,9 +10,11 @@
 //! A run has tables of its own for each keyspace that has entries in it: outputs are cut where the
 //! first byte changes. A keyspace without entries among the writes of a run has no table in it.
 
+use crate::name::Name;
 use bytes::Bytes;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::RwLock;
+use lsmith_tree::{Key, KeyRange};
 use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -24,11 +26,11 @@ const MEMBERS_MAX: usize = 1 << 8;
 pub(crate) const NUMBER_BYTES: usize = 1;
 
 /// A keyspace of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Member {
     /// The first byte of its keys in the tree of the group.
-    number: u8,
-    pub(crate) name: Arc<str>,
+    pub(crate) number: u8,
+    pub(crate) name: Arc<Name>,
 }
 
 impl Member {
@@ -62,6 +64,12 @@ impl Member {
         (lower, upper)
     }
 
+    /// Returns the range of the keys of this keyspace in the tree of the group.
+    pub(crate) fn range(&self) -> KeyRange {
+        let end = self.number.checked_add(1).map(|next| Key::from(vec![next]));
+        KeyRange { start: Key::from(vec![self.number]), end }
+    }
+
     /// Returns true if `key`, of the tree of the group, belongs to this keyspace.
     pub(crate) fn has(&self, key: &[u8]) -> bool {
         key.first() == Some(&self.number)
@@ -70,28 +78,28 @@ impl Member {
 
 /// The keyspaces of a group.
 #[derive(Debug, Default)]
-pub(crate) struct Members(RwLock<Vec<Arc<str>>>);
+pub(crate) struct Members(RwLock<Vec<Arc<Name>>>);
 
 impl Members {
     /// Returns the keyspaces with `names`, in the order of their numbers.
     pub(crate) fn new(names: &[String]) -> Members {
-        Members(RwLock::new(names.iter().map(|name| Arc::from(name.as_str())).collect()))
+        Members(RwLock::new(names.iter().map(|name| Arc::new(Name::new(name))).collect()))
     }
 
     /// Returns all keyspaces, in the order of their numbers.
     pub(crate) fn all(&self) -> Vec<Member> {
-        let numbered = |(name, number): (&Arc<str>, u8)| Member { number, name: Arc::clone(name) };
+        let numbered = |(name, number): (&Arc<Name>, u8)| Member { number, name: Arc::clone(name) };
         self.0.read().iter().zip(0..=u8::MAX).map(numbered).collect()
     }
 
     /// Returns the keyspace called `name`.
     pub(crate) fn get(&self, name: &str) -> Option<Member> {
-        self.all().into_iter().find(|member| *member.name == *name)
+        self.all().into_iter().find(|member| member.name.now() == name)
     }
 
     /// Returns the name of the keyspace that `key`, of the tree of the group, belongs to.
-    pub(crate) fn name_of(&self, key: &[u8]) -> Option<Arc<str>> {
-        self.0.read().get(usize::from(*key.first()?)).map(Arc::clone)
+    pub(crate) fn name_of(&self, key: &[u8]) -> Option<String> {
+        self.0.read().get(usize::from(*key.first()?)).map(|name| name.to_string())
     }
 
     /// Returns the number of the next keyspace.
@@ -110,6 +118,6 @@ impl Members {
 
     /// Adds the keyspace `name`, with the next number.
     pub(crate) fn push(&self, name: &str) {
-        self.0.write().push(Arc::from(name));
+        self.0.write().push(Arc::new(Name::new(name)));
     }
 }

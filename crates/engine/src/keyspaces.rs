@@ -54,7 +54,7 @@ impl Keyspaces {
         context: &Arc<Context>,
         keyspaces: impl IntoIterator<Item = Arc<KeyspaceShared>>,
     ) -> Keyspaces {
-        let named = |keyspace: Arc<KeyspaceShared>| (keyspace.name.clone(), keyspace);
+        let named = |keyspace: Arc<KeyspaceShared>| (keyspace.name.to_string(), keyspace);
         let by_name = RwLock::new(keyspaces.into_iter().map(named).collect());
         Keyspaces { context: Arc::clone(context), by_name }
     }
@@ -73,7 +73,7 @@ impl Keyspaces {
     pub(crate) fn names(&self) -> Vec<String> {
         let by_name = self.by_name.read();
         let names_of = |keyspace: &Arc<KeyspaceShared>| match &keyspace.members {
-            None => vec![keyspace.name.clone()],
+            None => vec![keyspace.name.to_string()],
             Some(members) => members.all().iter().map(|member| member.name.to_string()).collect(),
         };
         let mut names: Vec<String> = by_name.values().flat_map(names_of).collect();

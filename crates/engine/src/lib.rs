@@ -150,6 +150,7 @@ mod leftovers;
 mod manifest;
 mod memory;
 mod merge;
+mod name;
 mod opening;
 mod options;
 mod progress;
@@ -165,8 +166,8 @@ mod write;
 
 pub use compression::check_compression;
 pub use db::{
-    Batch, Builder, BulkLoad, IngestOptions, Iter, Keyspace, KeyspaceStats, Loaded, Snapshot,
-    Store, TableWriter, TableWriterOptions, prefix_bounds,
+    Batch, Builder, BulkLoad, IngestOptions, Iter, Keyspace, KeyspaceInfo, KeyspaceStats, Loaded,
+    Snapshot, Store, TableWriter, TableWriterOptions, prefix_bounds,
 };
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};

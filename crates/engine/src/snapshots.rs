@@ -123,6 +123,13 @@ impl Snapshots {
         Some(Arc::clone(&pin.version))
     }
 
+    /// Lets go of the pinned versions of `keyspace`, which was dropped, and returns them.
+    pub(crate) fn unpin(&self, keyspace: u32) -> Vec<Arc<Version>> {
+        let mut live = self.live.lock();
+        let unpinned = live.pins.extract_if(.., |pin| pin.keyspace == keyspace);
+        unpinned.map(|pin| pin.version).collect()
+    }
+
     /// Returns the sequence number from which on old versions must be kept: the smaller of
     /// `visible` and the oldest live snapshot.
     pub(crate) fn keep_from(&self, visible: &AtomicU64) -> SeqNo {

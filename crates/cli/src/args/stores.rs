@@ -94,6 +94,23 @@ table does.")]
     Stats(TableArgs),
     /// Print the statistics of all keyspaces, one keyspace per line
     Keyspaces(TableArgs),
+    /// Print the settings of all keyspaces as the manifest has them, without opening the store.
+    /// Another process may have it open
+    List(TableArgs),
+    /// Drop a keyspace, or a group with all its keyspaces
+    Drop {
+        /// The name of the keyspace or group
+        name: String,
+    },
+    /// Remove all entries of the keyspace, at one moment
+    Clear,
+    /// Rename a keyspace or a group
+    Rename {
+        /// The present name
+        from: String,
+        /// The new name: 1 to 64 letters, digits, `_`, `-` or `.`
+        to: String,
+    },
     /// Print the tree as text, or as a table of its runs
     #[command(after_help = TREE_NOTATION)]
     Tree(TreeArgs),

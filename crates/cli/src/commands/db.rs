@@ -23,6 +23,10 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, json),
         DbCommand::Stats(_) => look::stats(&to_read(args)?, json),
         DbCommand::Keyspaces(_) => look::keyspaces(&open_to_read(args)?, json),
+        DbCommand::List(_) => look::list(&builder(&args.dir).list_keyspaces()?, json),
+        DbCommand::Drop { name } => work::drop_keyspace(&open_to_change(args)?, name, json),
+        DbCommand::Clear => work::clear(&to_change(args)?, json),
+        DbCommand::Rename { from, to } => work::rename(&open_to_change(args)?, from, to, json),
         DbCommand::Tree(TreeArgs { svg: Some(svg), .. }) => {
             graph::picture(&to_read(args)?, svg, json)
         }
@@ -84,9 +88,14 @@ fn to_read(args: &DbArgs) -> anyhow::Result<Keyspace> {
     existing(&open_to_read(args)?, args)
 }
 
+/// Opens the existing store for writing.
+fn open_to_change(args: &DbArgs) -> lsmith::Result<Store> {
+    builder(&args.dir).create_if_missing(false).open()
+}
+
 /// Opens the existing keyspace for writing.
 fn to_change(args: &DbArgs) -> anyhow::Result<Keyspace> {
-    existing(&builder(&args.dir).create_if_missing(false).open()?, args)
+    existing(&open_to_change(args)?, args)
 }
 
 /// Opens the keyspace for writing. Creates the store and the keyspace if they are missing.
@@ -115,19 +124,25 @@ fn check_codecs(codecs: &str) -> anyhow::Result<()> {
     lsmith::check_compression(codecs).map_err(bad_argument)
 }
 
-/// Opens an existing keyspace. The error for a missing one suggests the nearest name.
+/// Returns `error`, about the keyspace `name`. That of a missing one suggests the nearest name.
+fn no_keyspace(store: &Store, name: &str, error: lsmith::Error) -> anyhow::Error {
+    match error.kind() {
+        lsmith::ErrorKind::InvalidArgument => return bad_argument(error),
+        lsmith::ErrorKind::NotFound => {}
+        _ => return error.into(),
+    }
+    let names = store.keyspaces();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    match lsmith_spec::nearest(name, &known) {
+        Some(nearest) => bad_argument(format!("{error}; did you mean `{nearest}`?")),
+        None => bad_argument(format!("{error}; expected one of: {}", known.join(", "))),
+    }
+}
+
+/// Opens an existing keyspace.
 fn existing(store: &Store, args: &DbArgs) -> anyhow::Result<Keyspace> {
-    let found = store.existing_keyspace(&args.keyspace).map_err(|error| {
-        if error.kind() == lsmith::ErrorKind::InvalidArgument {
-            return bad_argument(error);
-        }
-        let names = store.keyspaces();
-        let known: Vec<&str> = names.iter().map(String::as_str).collect();
-        match lsmith_spec::nearest(&args.keyspace, &known) {
-            Some(nearest) => bad_argument(format!("{error}; did you mean `{nearest}`?")),
-            None => bad_argument(format!("{error}; expected one of: {}", known.join(", "))),
-        }
-    })?;
+    let found = store.existing_keyspace(&args.keyspace);
+    let found = found.map_err(|error| no_keyspace(store, &args.keyspace, error))?;
     if args.group.is_some() || args.keep_numbers {
         // Fails if the keyspace is in another group or forgets numbers, and changes nothing.
         store.keyspace_with(&args.keyspace, &asked(args)).map_err(wrong_argument)?;

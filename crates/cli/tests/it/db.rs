@@ -224,6 +224,34 @@ fn all_keyspaces_are_listed() {
 }
 
 #[test]
+fn keyspaces_are_cleared_renamed_dropped_and_listed() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    for name in ["a", "b", "c"] {
+        fine(&["db", db, "put", "k", name, "--keyspace", name]);
+    }
+    let open = lsmith::Store::builder(db).open().unwrap();
+    let names = || -> Vec<String> {
+        let listed = json(&["db", db, "list"])["keyspaces"].clone();
+        let name = |space: &Value| space["name"].as_str().unwrap().to_string();
+        listed.as_array().unwrap().iter().map(name).collect()
+    };
+    assert_eq!(names(), ["a", "b", "c"], "another process has the store open");
+    drop(open);
+    assert_eq!(fine(&["db", db, "clear", "--keyspace", "a"]), "cleared a\n");
+    assert!(fine(&["db", db, "scan", "--keyspace", "a"]).is_empty());
+    assert_eq!(fine(&["db", db, "rename", "b", "z"]), "renamed b to z\n");
+    assert_eq!(fine(&["db", db, "get", "k", "--keyspace", "z"]), "b\n");
+    assert_eq!(json(&["db", db, "drop", "c"]), json!({ "dropped": "c" }));
+    assert_eq!(names(), ["a", "z"]);
+    assert!(fine(&["db", db, "list"]).contains("minlatency(k=6)"));
+    let missing = refused(2, &["db", db, "drop", "zz"]);
+    assert!(missing.contains("did you mean `z`?"), "{missing}");
+    let taken = refused(2, &["db", db, "rename", "a", "z"]);
+    assert!(taken.contains("expected a name not in use"), "{taken}");
+}
+
+#[test]
 fn damage_is_listed_with_path_and_offset() {
     let (_dir, db) = store_dir();
     let db = db.as_str();

@@ -102,9 +102,10 @@ impl Store {
         let ops = Ops::Many(&batch.ops);
         let keyspaces = engine.keyspaces.read();
         let is_ours = |keyspace: &Arc<KeyspaceShared>| {
-            keyspaces.get(&keyspace.name).is_some_and(|known| Arc::ptr_eq(known, keyspace))
+            keyspaces.get(keyspace.name.now()).is_some_and(|known| Arc::ptr_eq(known, keyspace))
         };
         if let Some(keyspace) = ops.keyspaces().iter().find(|keyspace| !is_ours(keyspace)) {
+            keyspace.state.lock().check_kept(keyspace)?;
             let name = &keyspace.name;
             let message = format!("the batch writes to the keyspace `{name}` of another store");
             return Err(Error::new(ErrorKind::InvalidArgument, message));

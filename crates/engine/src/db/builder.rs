@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `open`"]
 pub struct Builder {
-    options: Options,
+    pub(super) options: Options,
 }
 
 impl Store {

@@ -8,7 +8,7 @@ use crate::keyspace::{KeyspaceShared, Request};
 use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
 use crate::snapshots::SnapshotGuard;
-use crate::version::{Moment, Value, Version};
+use crate::version::{Moment, Value, Version, dropped};
 use crate::write::{Op, Ops};
 use bytes::Bytes;
 use lsmith_policy::Explanation;
@@ -114,12 +114,12 @@ impl Keyspace {
 
     /// Returns the name of the keyspace.
     pub fn name(&self) -> &str {
-        self.member.as_ref().map_or(&self.shared.name, |member| &member.name)
+        self.member.as_ref().map_or(&self.shared.name, |member| &*member.name).now()
     }
 
     /// Returns the name of the group that the keyspace belongs to, if it does.
     pub fn group(&self) -> Option<&str> {
-        self.member.as_ref().map(|_| self.shared.name.as_str())
+        self.member.as_ref().map(|_| self.shared.name.now())
     }
 
     /// Returns the number by which the files of the store name the keyspace, or its group. It never
@@ -294,7 +294,9 @@ impl Keyspace {
             None => bounds,
         };
         let version = self.version_at(&at);
-        Iter::new(self.store.clone(), version, at, bounds, self.number_bytes())
+        let is_dropped = version.is_dropped;
+        let entries = Iter::new(self.store.clone(), version, at, bounds, self.number_bytes());
+        if is_dropped { entries.replaced_by(dropped()) } else { entries }
     }
 
     /// Returns the version that a snapshot reads.

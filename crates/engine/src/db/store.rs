@@ -119,6 +119,7 @@ impl Store {
         let mut guard = engine.wal.lock();
         let writer = guard.as_mut().ok_or_else(read_only)?;
         let mut state = keyspace.state.lock();
+        state.check_kept(keyspace)?;
         seal(&engine.context, keyspace, &mut state);
         state.ask(request);
         drop(state);

@@ -38,7 +38,7 @@ pub(crate) struct Gate {
     waiting_bytes: AtomicU64,
     /// Bytes written since the active memtable was last measured.
     unmeasured_bytes: AtomicU64,
-    /// True if there are failed plans.
+    /// True if there are failed plans, or the keyspace was dropped.
     failing: AtomicBool,
     /// Nanoseconds that writers still have to sleep.
     owed_nanos: AtomicU64,
@@ -59,7 +59,7 @@ impl Gate {
         self.pressure.store(pressure.to_bits(), Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);
         self.waiting_bytes.store(state.waiting_bytes(), Ordering::Relaxed);
-        self.failing.store(!state.failures.is_empty(), Ordering::Relaxed);
+        self.failing.store(!state.failures.is_empty() || state.is_dropped, Ordering::Relaxed);
         if pressure <= 0.0 {
             self.owed_nanos.store(0, Ordering::Relaxed);
         }

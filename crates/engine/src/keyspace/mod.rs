@@ -8,6 +8,7 @@
 mod active;
 mod course;
 mod gate;
+mod halt;
 mod open;
 mod policy;
 mod requests;

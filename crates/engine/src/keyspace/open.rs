@@ -61,6 +61,7 @@ pub(crate) fn open_keyspace(
         requests: Requests::default(),
         at_rest: false,
         has_worked: false,
+        is_dropped: false,
     };
     Ok(Arc::new(KeyspaceShared::new(id, known, state)))
 }

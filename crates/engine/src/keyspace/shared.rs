@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::event::Event;
 use crate::group::Members;
 use crate::manifest::KeyspaceFacts;
+use crate::name::Name;
 use crate::options::KeyspaceOptions;
 use crate::threads;
 use crate::version::Version;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct KeyspaceShared {
     pub(crate) id: u32,
-    pub(crate) name: String,
+    pub(crate) name: Name,
     /// The keyspaces that share the tree. `None` unless this is a group.
     pub(crate) members: Option<Members>,
     /// Logical bytes at which a memtable is sealed at the latest.
@@ -31,7 +32,9 @@ pub(crate) struct KeyspaceShared {
     /// manifest, and then changes the state.
     pub(crate) committing: Mutex<()>,
     pub(crate) state: Mutex<KeyspaceState>,
-    /// Held by a thread that ingests tables with numbers of their own.
+    /// True while no plan may begin, and those under way end: see [`halt`](KeyspaceShared::halt).
+    pub(super) halted: AtomicBool,
+    /// Held by a thread that ingests tables with numbers of their own, or that halts the keyspace.
     pub(crate) ingesting: Mutex<()>,
     /// The active memtable of the state, for writers. Replaced under two locks: that of the log's
     /// writer, and that of the state.
@@ -51,7 +54,7 @@ impl KeyspaceShared {
     pub(super) fn new(id: u32, known: &KeyspaceFacts, state: KeyspaceState) -> KeyspaceShared {
         KeyspaceShared {
             id,
-            name: known.name.clone(),
+            name: Name::new(&known.name),
             memtable_bytes: known.memtable_bytes,
             keeps_numbers: known.keeps_numbers,
             members: known.members.as_deref().map(Members::new),
@@ -59,6 +62,7 @@ impl KeyspaceShared {
             active: ArcSwap::new(Arc::clone(&state.active)),
             gate: Gate::default(),
             seal_due: AtomicBool::new(false),
+            halted: AtomicBool::new(false),
             committing: Mutex::default(),
             ingesting: Mutex::default(),
             observer_panic: Mutex::default(),
@@ -67,21 +71,21 @@ impl KeyspaceShared {
     }
 
     /// Returns the name of the keyspace that `key`, of the tree, belongs to.
-    pub(crate) fn name_of(&self, key: &[u8]) -> Arc<str> {
+    pub(crate) fn name_of(&self, key: &[u8]) -> String {
         let member = self.members.as_ref().and_then(|members| members.name_of(key));
-        member.unwrap_or_else(|| Arc::from(self.name.as_str()))
+        member.unwrap_or_else(|| self.name.to_string())
     }
 
     /// Calls the store's observer, if there is one, with `event`. Catches and keeps its panic on a
     /// merging thread. On the thread of a caller the panic goes up to the caller.
     pub(crate) fn observe(&self, context: &Context, event: &Event<'_>) {
         let Some(observer) = &context.options.observer else { return };
-        let call = || observer.on_event(&self.name, event);
+        let call = || observer.on_event(self.name.now(), event);
         if !threads::is_merging_thread() {
             return call();
         }
         if let Err(panic) = panics::catch(call) {
-            tracing::error!(keyspace = self.name, %panic, "the observer panicked");
+            tracing::error!(keyspace = %self.name, %panic, "the observer panicked");
             self.observer_panic.lock().get_or_insert_with(|| panic.to_string());
         }
     }

@@ -1,5 +1,6 @@
 //! The half of an open keyspace that changes under its lock.
 
+mod dropped;
 mod failure;
 mod sealed;
 mod tables;
@@ -58,6 +59,8 @@ pub(crate) struct KeyspaceState {
     ///
     /// [`Event::Rest`]: crate::Event::Rest
     pub(crate) has_worked: bool,
+    /// True once the keyspace was dropped.
+    pub(crate) is_dropped: bool,
 }
 
 impl KeyspaceState {
@@ -148,6 +151,7 @@ impl KeyspaceState {
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),
             ticket: Some(self.reclaim.ticket()),
+            is_dropped: self.is_dropped,
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Account {
     pub(crate) logs: Option<LogRow>,
     /// A number above every file number in use.
     pub(crate) next_file: u64,
+    /// A number above that of every keyspace, dropped ones included.
+    pub(crate) next_keyspace: u32,
 }
 
 /// What the manifest says of a keyspace.
@@ -140,6 +142,7 @@ impl Account {
                 self.next_file = self.next_file.max(logs.newest.saturating_add(1));
                 self.logs = Some(logs);
             }
+            Record::Change(change) => self.change(change)?,
             Record::Spill { keyspace, spill } => {
                 let state = self.keyspace(keyspace)?;
                 // The file holds no write under a mark that was set before.
@@ -171,6 +174,7 @@ impl Account {
         bounds::check_keyspace(&keyspace)?;
         self.check_new_name(&keyspace.name)?;
         let id = keyspace.id;
+        self.next_keyspace = self.next_keyspace.max(id + 1);
         let before = self.keyspaces.insert(id, KeyspaceFacts::new(keyspace, compression));
         before.map_or(Ok(()), |_| Err(format!("keyspace {id} is made twice")))
     }
@@ -194,7 +198,7 @@ impl Account {
     }
 
     /// Fails if a keyspace or a group is called `name`.
-    fn check_new_name(&self, name: &str) -> std::result::Result<(), String> {
+    pub(super) fn check_new_name(&self, name: &str) -> std::result::Result<(), String> {
         let has_name = |state: &KeyspaceFacts| {
             state.name == name || state.members.iter().flatten().any(|member| member == name)
         };
@@ -204,7 +208,7 @@ impl Account {
         Ok(())
     }
 
-    fn keyspace(&mut self, id: u32) -> std::result::Result<&mut KeyspaceFacts, String> {
+    pub(super) fn keyspace(&mut self, id: u32) -> std::result::Result<&mut KeyspaceFacts, String> {
         self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
     }
 
@@ -242,7 +246,8 @@ impl Account {
             std::iter::once(keyspace).chain(members).chain(spill).chain([tree])
         });
         let next_file = std::iter::once(Record::NextFile(self.next_file));
-        next_file.chain(self.logs.map(Record::Logs)).chain(keyspaces).collect()
+        let logs = self.logs.map(Record::Logs);
+        next_file.chain(logs).chain(self.next_record()).chain(keyspaces).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Records in an order in which a manifest may hold them.
-const RECORDS: [&str; 19] = [
+const RECORDS: [&str; 23] = [
     "next_file 12\n",
     "logs from 7 first 5 newest 9\n",
     "keyspace 0 default memtable 4MiB policy tiered(ratio=4)\n",
@@ -32,6 +32,10 @@ const RECORDS: [&str; 19] = [
     "group none,lz4 2 orders memtable 1kB policy none\n",
     "member 2 0 rows\n",
     "member 2 1 by_date\n",
+    "rename_member 2 1 dates\n",
+    "rename 3 pieces\n",
+    "drop 3\n",
+    "next_keyspace 7\n",
     "short_edit 2 flushed 3\nedit\nadd r0 at L0 [t20:\"\\x00a\"..\"\\x01b\" 1kB]\n",
 ];
 

@@ -9,10 +9,12 @@
 mod account;
 mod bare;
 mod bounds;
+mod changed;
 mod current;
 mod file;
 #[cfg(test)]
 mod fuzz;
+mod keyspaces;
 mod owner;
 mod record;
 mod taken;
@@ -23,6 +25,7 @@ pub(crate) use account::{Account, KeyspaceFacts};
 pub(crate) use bounds::{KEYSPACE_MAX, check_room};
 pub(crate) use current::read_current;
 pub(crate) use file::read;
+pub(crate) use keyspaces::KeyspaceChange;
 pub(crate) use owner::Manifest;
 pub(crate) use record::{KeyspaceRecord, LogRow, Record, RecordFault, Spill};
 pub(crate) use taken::Mark;

@@ -49,6 +49,15 @@ impl Manifest {
         written.map(|()| then(file.account()))
     }
 
+    /// Returns the number for the next keyspace.
+    ///
+    /// # Errors
+    /// Fails with `ReadOnly`.
+    pub(crate) fn next_keyspace(&self) -> Result<u32> {
+        let guard = self.file.lock();
+        Ok(guard.as_ref().ok_or_else(read_only)?.account().next_keyspace)
+    }
+
     /// Keeps all threads from writing to the manifest until the guard is dropped.
     pub(crate) fn lock(&self) -> MutexGuard<'_, impl Sized> {
         self.file.lock()

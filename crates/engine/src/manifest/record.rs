@@ -23,6 +23,7 @@
 //! those that it adds. Trees and edits are [shortened](super::bare). Older stores have records
 //! `tree` and `edit`, which are not shortened; this version reads them, and never writes them.
 
+use super::keyspaces::KeyspaceChange;
 use super::taken::Mark;
 use lsmith_spec::{format_bytes, parse_bytes};
 use lsmith_storage::error::{Error, ErrorKind};
@@ -78,6 +79,8 @@ pub(crate) enum Record {
     Spill { keyspace: u32, spill: Spill },
     /// The write-ahead logs from now on.
     Logs(LogRow),
+    /// Keyspaces were dropped or renamed.
+    Change(KeyspaceChange),
 }
 
 /// The row of write-ahead logs, as of one moment.
@@ -144,6 +147,7 @@ impl Record {
             Record::Spill { keyspace, spill: Spill { file, newest, entries } } => {
                 format!("spill {keyspace} file {file} upto {newest} entries {entries}\n")
             }
+            Record::Change(change) => change.encode(),
             Record::Logs(LogRow { from, first, newest }) => {
                 format!("logs from {from} first {first} newest {newest}\n")
             }
@@ -210,7 +214,10 @@ impl Record {
             }
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
-            _ => Err(RecordFault::Unknown(kind.chars().take(24).collect())),
+            _ => match KeyspaceChange::decode(kind, rest) {
+                Some(change) => change.map(Record::Change).map_err(RecordFault::Bad),
+                None => Err(RecordFault::Unknown(kind.chars().take(24).collect())),
+            },
         }
     }
 }
@@ -340,6 +347,10 @@ mod tests {
             Record::Edit { keyspace: 3, flushed_seq: seq, taken: marks.to_vec(), edit },
             Record::Spill { keyspace: 3, spill },
             Record::Logs(LogRow { from: 13, first: SeqNo(5124), newest: 16 }),
+            Record::Change(KeyspaceChange::Drop(3)),
+            Record::Change(KeyspaceChange::Next(4)),
+            Record::Change(KeyspaceChange::Rename { keyspace: 3, name: "old".into() }),
+            Record::Change(KeyspaceChange::RenameMember { group: 2, number: 7, name: "x".into() }),
         ] {
             assert_eq!(Record::decode(record.encode().as_bytes()), Ok(record));
         }
@@ -363,6 +374,9 @@ mod tests {
             b"edit 0 flushed 1\ntaken a..b\nedit",
             b"edit 0 flushed 1\ntaken 7 a\nedit",
             b"edit 0 flushed 1\ntaken 7 a..b",
+            b"drop x",
+            b"rename 1",
+            b"rename_member 1 256 a",
             b"\xff",
         ] {
             assert!(matches!(Record::decode(bytes), Err(RecordFault::Bad(_))), "{bytes:?}");

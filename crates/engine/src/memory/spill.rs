@@ -96,7 +96,7 @@ impl ReservedSpill {
             }
         };
         if let Err(error) = done {
-            tracing::warn!(keyspace = self.keyspace.name, %error, "memory could not be copied");
+            tracing::warn!(keyspace = %self.keyspace.name, %error, "memory could not be copied");
         }
     }
 }

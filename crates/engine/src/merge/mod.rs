@@ -28,6 +28,7 @@ pub(crate) use reserved::ReservedPlan;
 use split::Split;
 
 use crate::context::Context;
+use crate::keyspace::KeyspaceShared;
 use crate::throttle::Throttle;
 use crate::version::Version;
 use crate::wal::Wal;
@@ -114,13 +115,14 @@ impl Merger {
         TableOptions { grain, codec, filter_bits, ..self.context.options.table.clone() }
     }
 
-    /// Acts once in [`ENTRIES_PER_LOOK`] entries of a merge: fails if the store is closing, and
-    /// creates the next log if writers will need one soon.
-    fn check_open(&self, entries: u64) -> Result<()> {
+    /// Acts once in [`ENTRIES_PER_LOOK`] entries of a merge in `keyspace`: fails if the store is
+    /// closing or the keyspace is halted, and creates the next log if writers will need one soon.
+    fn check_open(&self, keyspace: &KeyspaceShared, entries: u64) -> Result<()> {
         if !entries.is_multiple_of(ENTRIES_PER_LOOK) {
             return Ok(());
         }
         self.context.check_open()?;
+        keyspace.check_not_halted()?;
         if self.context.progress.has_threads() {
             self.wal.make_log_ahead();
         }

@@ -49,7 +49,7 @@ impl Merger {
             while let Some(entry) = fold.next_entry()? {
                 merge.add(entry_size(&entry).bytes)?.open.push(entry);
                 entries += 1;
-                self.check_open(entries)?;
+                self.check_open(&reserved.keyspace, entries)?;
             }
             if !fold.walk_mut().keep_or_enter_block(&mut merge)? {
                 break;

@@ -46,7 +46,7 @@ impl Merger {
             while let Some(entry) = cursor.entry() {
                 outcome.written += entry_size(&entry);
                 output.add(entry)?;
-                self.check_open(outcome.written.entries)?;
+                self.check_open(&reserved.keyspace, outcome.written.entries)?;
                 first.get_or_insert_with(|| Key::copy_from_slice(entry.key));
                 last.clear();
                 last.extend_from_slice(entry.key);

@@ -10,6 +10,7 @@ use super::output::{Output, Written};
 use super::{Merger, ReservedPlan};
 use super::{named, outcome_of};
 use crate::context::Context;
+use crate::keyspace::KeyspaceShared;
 use crate::version::Version;
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::{Fold, FoldCounts};
@@ -25,13 +26,12 @@ const PARTS_MAX: u64 = 64;
 
 /// The properties that all parts of a merge share.
 pub(super) struct SplitPlan {
+    keyspace: Arc<KeyspaceShared>,
     pub(super) inputs: Vec<Input>,
     pub(super) bottom: bool,
     pub(super) forgets: bool,
     /// True if the limit on bytes written per second applies to the output.
     pub(super) limited: bool,
-    /// True if tables are cut between keyspaces of a group.
-    cuts_keyspaces: bool,
     pub(super) cut_bytes: Option<u64>,
     /// The keys at which the output is cut whatever the size of its tables.
     cut_keys: Vec<Key>,
@@ -51,11 +51,11 @@ impl SplitPlan {
         table: TableOptions,
     ) -> SplitPlan {
         SplitPlan {
+            keyspace: Arc::clone(&reserved.keyspace),
             inputs: reserved.plan.inputs.clone(),
             bottom: reserved.bottom,
             forgets: reserved.forgets,
             limited: reserved.is_limited(),
-            cuts_keyspaces: reserved.keyspace.members.is_some(),
             cut_bytes: reserved.plan.cut_bytes,
             cut_keys: reserved.plan.cut_keys(tree),
             table,
@@ -292,7 +292,8 @@ impl Merger {
         version: &Version,
     ) -> Result<PartOutput> {
         let output = self.output(plan.cut_bytes, plan.table.clone()).limited(plan.limited);
-        let mut output = output.cutting_keyspaces(plan.cuts_keyspaces).cutting_at(&plan.cut_keys);
+        let mut output =
+            output.cutting_keyspaces(plan.keyspace.members.is_some()).cutting_at(&plan.cut_keys);
         let merge = || self.write_merged(plan, inputs, version, &mut output);
         match panics::as_error("a merge", merge) {
             Ok((counts, taken)) => Ok(PartOutput { written: output.into_written(), counts, taken }),
@@ -317,7 +318,7 @@ impl Merger {
         while let Some(entry) = fold.next_entry()? {
             output.add(entry)?;
             entries += 1;
-            self.check_open(entries)?;
+            self.check_open(&plan.keyspace, entries)?;
         }
         output.finish_table()?;
         Ok((fold.counts(), fold.walk().taken_each()))

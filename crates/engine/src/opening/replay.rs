@@ -80,7 +80,7 @@ impl ReadProgress {
 struct InTables {
     /// The number of the last write that some keyspace has there.
     durable: u64,
-    /// The number up to which all keyspaces have all their writes there.
+    /// The number up to which all keyspaces have all their writes there. There may be none.
     complete: u64,
 }
 
@@ -125,7 +125,7 @@ impl Opening {
     fn in_tables(&self) -> InTables {
         let states = || self.account.keyspaces.values();
         let complete = states().map(|state| state.complete_seq().0).min();
-        InTables { durable: self.last_seq, complete: complete.unwrap_or(0) }
+        InTables { durable: self.last_seq, complete: complete.unwrap_or(u64::MAX) }
     }
 
     /// Returns true if no keyspace needs the unread writes up to number `last`.
@@ -258,7 +258,9 @@ impl Opening {
             self.insert(log, batch.first, &batch.ops).map_err(damaged)?;
             // Seals between batches only: no batch straddles two memtables.
             for ops in batch.ops.chunk_by(|left, right| left.keyspace == right.keyspace) {
-                seal_while_opening(&self.context, &self.keyspaces[&ops[0].keyspace]);
+                if let Some(keyspace) = self.keyspaces.get(&ops[0].keyspace) {
+                    seal_while_opening(&self.context, keyspace);
+                }
             }
         }
         let end = reader.read_bytes();
@@ -300,7 +302,7 @@ impl Opening {
     }
 
     /// Inserts the writes of a batch of `log`, with numbers from `first` on, into memtables. Skips
-    /// writes that are in tables or in a copy of memory.
+    /// writes that are in tables or in a copy of memory, and those to dropped keyspaces.
     fn insert(
         &mut self,
         log: Log,
@@ -309,9 +311,12 @@ impl Opening {
     ) -> std::result::Result<(), String> {
         for (index, op) in ops.iter().enumerate() {
             let seq = SeqNo(first.0 + index as u64);
-            let keyspace = self.keyspaces.get(&op.keyspace);
-            let keyspace =
-                keyspace.ok_or_else(|| format!("there is no keyspace {}", op.keyspace))?;
+            let Some(keyspace) = self.keyspaces.get(&op.keyspace) else {
+                if self.account.was_dropped(op.keyspace) {
+                    continue;
+                }
+                return Err(format!("there is no keyspace {}", op.keyspace));
+            };
             if self.account.keyspaces[&op.keyspace].is_covered(op.key, seq) {
                 continue;
             }

@@ -28,6 +28,8 @@ pub(super) struct Known {
     pub(super) keyspaces: BTreeMap<u32, KnownKeyspace>,
     /// True if the whole manifest was readable: all trees and marks are exact.
     pub(super) is_exact: bool,
+    /// A number above that of every keyspace, dropped ones included.
+    next_keyspace: u32,
     /// The row of logs, as the manifest has it.
     pub(super) logs: Option<LogRow>,
 }
@@ -44,6 +46,11 @@ pub(super) struct KnownKeyspace {
 }
 
 impl Known {
+    /// Returns true if keyspace `id` was certainly dropped. Logs may still have writes to it.
+    pub(super) fn was_dropped(&self, id: u32) -> bool {
+        self.is_exact && id < self.next_keyspace && !self.keyspaces.contains_key(&id)
+    }
+
     /// Returns keyspace `id`, and makes it up if the manifests do not have it.
     pub(super) fn keyspace(&mut self, old: &mut DamagedStore, id: u32) -> &KnownKeyspace {
         self.keyspaces.entry(id).or_insert_with(|| {
@@ -288,6 +295,7 @@ impl DamagedStore {
             unplaced = self.unplaced(&mut reading);
         }
         let logs = reading.account.logs;
+        let next_keyspace = reading.account.next_keyspace;
         let is_exact = reading.is_whole;
         let keyspaces =
             std::mem::take(&mut reading.account.keyspaces).into_iter().map(|(id, state)| {
@@ -296,7 +304,7 @@ impl DamagedStore {
                 let unplaced = unplaced.remove(&id).unwrap_or_default();
                 (id, KnownKeyspace { state, runs, is_exact, unplaced })
             });
-        Known { keyspaces: keyspaces.collect(), is_exact, logs }
+        Known { keyspaces: keyspaces.collect(), is_exact, next_keyspace, logs }
     }
 
     /// Returns the tables that no tree names, by keyspace, highest number first.

@@ -75,6 +75,9 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
     for number in numbers {
         logs.read(old, number, &mut |old, first, ops| {
             for (op, seq) in ops.iter().zip(first.0..) {
+                if known.was_dropped(op.keyspace) {
+                    continue;
+                }
                 let memory = memories.entry(op.keyspace).or_default();
                 let state = &known.keyspace(old, op.keyspace).state;
                 let seq = SeqNo(seq);

@@ -62,7 +62,7 @@ impl Scheduler {
     fn merge_and_commit(&self, reserved: &mut ReservedPlan, version: Arc<Version>) -> Result<()> {
         let keyspace = &reserved.keyspace.name;
         let plan = &reserved.plan;
-        tracing::debug!(keyspace, %plan, reason = %plan.reason, "a merge begins");
+        tracing::debug!(%keyspace, %plan, reason = %plan.reason, "a merge begins");
         if let Some(parts) = self.merger.parts_to_commit(reserved, &version) {
             let commit =
                 &mut |reserved: &mut _, part, output| self.committer.commit(reserved, part, output);
@@ -82,11 +82,11 @@ impl Scheduler {
         let ReservedPlan { keyspace, plan, .. } = reserved;
         let mut state = keyspace.state.lock();
         state.release(plan);
-        if self.context.is_closing() {
+        if self.context.is_closing() || keyspace.is_halted() {
             return;
         }
         add(&self.context.counts.plans_failed, 1);
-        tracing::warn!(keyspace = keyspace.name, %plan, %error, "a merge was given up");
+        tracing::warn!(keyspace = %keyspace.name, %plan, %error, "a merge was given up");
         let runs = plan.inputs.iter().filter_map(|input| state.view.tree.run(input.run));
         let input_bytes: u64 = runs.map(|(_, run)| run.bytes()).sum();
         let options = &self.context.options;

@@ -156,7 +156,7 @@ impl Scheduler {
     /// way, notes that the keyspace is at rest.
     fn next_work(&self, keyspace: &Arc<KeyspaceShared>, duty: Duty) -> Option<Work> {
         let mut state = keyspace.state.lock();
-        if self.context.is_poisoned() {
+        if self.context.is_poisoned() || keyspace.is_halted() {
             return None;
         }
         state.retry_failures(&self.context);

@@ -30,7 +30,7 @@ impl Scheduler {
         let mut sealed = writer.log_began && self.context.options.lockstep;
         for keyspace in keyspaces {
             let Some(mut state) = self.lock_to_seal(keyspace, when_locked) else { continue };
-            if state.active.is_full(state.policy.seal_bytes(&state.view)) {
+            if !state.is_dropped && state.active.is_full(state.policy.seal_bytes(&state.view)) {
                 seal(&self.context, keyspace, &mut state);
                 sealed = true;
             }

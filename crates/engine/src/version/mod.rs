@@ -19,4 +19,4 @@ pub(crate) use reclaim::Reclaim;
 use reclaim::Ticket;
 pub(crate) use shown::ShownRanges;
 pub(crate) use table_handle::TableHandle;
-pub(crate) use view::{Source, Value, Version};
+pub(crate) use view::{Source, Value, Version, dropped};

@@ -3,7 +3,7 @@
 use super::{MemoryRun, Moment, OpenRun, OpenSlice, Ticket};
 use bytes::Bytes;
 use lsmith_storage::cursor::{Cursor, EntryRef};
-use lsmith_storage::error::Result;
+use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
 use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
@@ -142,6 +142,8 @@ pub(crate) struct Version {
     pub(crate) tree: Tree,
     /// Dropped last. Until then nothing that the runs show is freed.
     pub(crate) ticket: Option<Ticket>,
+    /// True if the keyspace was dropped. The version is then empty, and reads fail.
+    pub(crate) is_dropped: bool,
 }
 
 impl Drop for Version {
@@ -274,6 +276,12 @@ impl Value<'_> {
     }
 }
 
+/// Returns the error of a read in a keyspace that was dropped.
+#[cold]
+pub(crate) fn dropped() -> Error {
+    Error::new(ErrorKind::NotFound, "the keyspace was dropped: its handles are of no use any more")
+}
+
 impl Version {
     /// Returns the value of `key` at `moment`, or `None` if the key is absent. Counts reads of
     /// tables in `reads`.
@@ -321,7 +329,8 @@ impl Version {
                 }
             }
             if were_all {
-                return Ok(None);
+                // Of a dropped keyspace nothing is found, so other reads need not look.
+                return if self.is_dropped { Err(dropped()) } else { Ok(None) };
             }
         }
     }

@@ -76,6 +76,7 @@ impl WritePath {
     /// Returns true if a writer must wait for progress.
     fn must_stop(&self, keyspace: &KeyspaceShared) -> Result<bool> {
         let mut state = keyspace.state.lock();
+        state.check_kept(keyspace)?;
         if !self.context.options.lockstep {
             state.retry_failures(&self.context);
         }

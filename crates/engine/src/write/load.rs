@@ -161,6 +161,7 @@ impl WritePath {
         older: &[(KeyRange, SeqNo)],
     ) -> Result<InMemory> {
         let mut state = keyspace.state.lock();
+        state.check_kept(keyspace)?;
         let in_memory = in_memory(keyspace, &state, older)?;
         if in_memory == InMemory::Nothing {
             return Ok(in_memory);

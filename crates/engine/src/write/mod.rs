@@ -10,6 +10,7 @@
 
 mod arrival;
 mod back_pressure;
+mod clear;
 mod load;
 mod ops;
 mod placement;

@@ -1,8 +1,9 @@
 //! A history of steps that change a store, and the content after each.
 //!
-//! A step is a batch over all keyspaces, or a bulk load or an ingested table in one. Each step
-//! writes its own number under [`LAST`], so that one read tells which steps the store has. Its
-//! content must be an exact prefix of the history.
+//! A step is a batch over all keyspaces, or a bulk load or an ingested table in one, or the end of
+//! all that one keyspace holds. Each step that writes does so with its own number under [`LAST`],
+//! so that one read tells which steps the store has. Its content must be an exact prefix of the
+//! history.
 
 use crate::dice::Dice;
 use lsmith::{
@@ -44,6 +45,23 @@ struct Write {
 struct Step {
     writes: Vec<Write>,
     load: Option<Load>,
+    /// The keyspace whose entries all go.
+    end: Option<End>,
+}
+
+/// How all entries of a keyspace go. It is not the first one, which keeps the number of the step
+/// before: that step is a batch.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Clear(usize),
+    Drop(usize),
+}
+
+impl End {
+    fn space(self) -> usize {
+        let (End::Clear(space) | End::Drop(space)) = self;
+        space
+    }
 }
 
 /// How the entries of a step go straight into tables of a keyspace.
@@ -70,6 +88,9 @@ pub(crate) struct History {
 }
 
 fn apply(maps: &mut Maps, step: &Step) {
+    if let Some(end) = step.end {
+        maps[end.space()].clear();
+    }
     for Write { space, key, change } in &step.writes {
         match change {
             Change::Put(value) | Change::Insert(value) => {
@@ -134,10 +155,10 @@ impl History {
                     if dice.chance(25) { Change::Delete } else { Change::Put(value(dice)) };
                 Write { space, key, change }
             };
-            apply(&mut maps, &Step { writes: vec![write.clone()], load: None });
+            apply(&mut maps, &Step { writes: vec![write.clone()], load: None, end: None });
             writes.push(write);
         }
-        Step { writes, load: None }
+        Step { writes, load: None, end: None }
     }
 
     /// Returns a load into one keyspace, over keys that are put and deleted.
@@ -159,7 +180,21 @@ impl History {
         let mut writes: Vec<Write> = keys.into_iter().map(write).collect();
         writes.push(self.mark(space));
         let load = if ingests { Load::Ingest(space) } else { Load::Bulk(space) };
-        Step { writes, load: Some(load) }
+        Step { writes, load: Some(load), end: None }
+    }
+
+    /// Returns a step that ends all entries of a keyspace, if the last step allows that.
+    fn end(&self, dice: &mut Dice) -> Option<Step> {
+        self.steps.last().filter(|step| step.load.is_none() && step.end.is_none())?;
+        let space = 1 + dice.below(SPACES.len() - 1);
+        let drops = !self.in_group && dice.chance(50);
+        let end = if drops { End::Drop(space) } else { End::Clear(space) };
+        Some(Step { writes: Vec::new(), load: None, end: Some(end) })
+    }
+
+    /// Returns true if the last step dropped a keyspace, which snapshots do not keep.
+    pub(crate) fn has_dropped(&self) -> bool {
+        matches!(self.steps.last(), Some(Step { end: Some(End::Drop(_)), .. }))
     }
 
     /// Tries the next step, and notes how far it got. After an error the step may or may not be
@@ -171,8 +206,18 @@ impl History {
         dice: &mut Dice,
     ) -> lsmith::Result<()> {
         make_spaces(store, self.in_group)?;
-        let step = if dice.chance(2) { self.load(dice) } else { self.batch(dice) };
+        let end = if dice.chance(2) { self.end(dice) } else { None };
+        let step = match end {
+            Some(end) => end,
+            None if dice.chance(2) => self.load(dice),
+            None => self.batch(dice),
+        };
         self.steps.push(step.clone());
+        match step.end {
+            Some(End::Clear(space)) => store.existing_keyspace(SPACES[space])?.clear()?,
+            Some(End::Drop(space)) => store.drop_keyspace(SPACES[space])?,
+            None => {}
+        }
         match step.load {
             Some(Load::Ingest(space)) => ingest(store, SPACES[space], &step.writes, dice)?,
             Some(Load::Bulk(space)) => {
@@ -183,20 +228,33 @@ impl History {
                 }
                 load.finish()?;
             }
+            None if step.end.is_some() => {}
             None => store.write(batch_of(store, &step)?, mode)?,
         }
         apply(&mut self.maps, &step);
         self.acknowledged = self.steps.len();
         // A load is newer than all that was written before it, and does not survive without that.
-        if mode != PersistMode::Buffer || step.load.is_some() {
+        // So is an end.
+        if mode != PersistMode::Buffer || step.load.is_some() || step.end.is_some() {
             self.synced = self.acknowledged;
         }
-        Ok(())
+        make_spaces(store, self.in_group)
+    }
+
+    /// Returns the number of steps in `store`, as far as numbers and missing numbers tell.
+    fn found(&self, store: &Store) -> usize {
+        let found = last(store);
+        let end = self.steps.get(found).and_then(|step| step.end);
+        let is_empty = |end: End| {
+            let space = store.existing_keyspace(SPACES[end.space()]);
+            space.map_or(true, |space| !space.contains(LAST).unwrap())
+        };
+        found + usize::from(end.is_some_and(is_empty))
     }
 
     /// Returns the number of steps in `store`. Asserts that its content is that after these steps.
     pub(crate) fn check(&self, store: &Store) -> usize {
-        let found = last(store);
+        let found = self.found(store);
         assert!(found <= self.tried(), "step {found} was never tried, of {}", self.tried());
         let expected = self.after(found);
         for (name, map) in SPACES.iter().zip(&expected) {

@@ -68,6 +68,9 @@ fn work(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Result
     let mut held = Held::default();
     for _ in 0..dice.below(200) {
         history.go_on(store, any_mode(dice), dice)?;
+        if history.has_dropped() {
+            held.0.clear();
+        }
         if dice.chance(10) {
             held.look(store, history, dice)?;
         }

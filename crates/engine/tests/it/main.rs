@@ -34,6 +34,8 @@ mod hostile;
 mod ingest;
 mod ingest_load;
 mod inspect;
+mod keyspace_stops;
+mod keyspaces;
 mod left_out;
 mod lives;
 mod load;

@@ -149,6 +149,7 @@ impl Run {
             82..=85 => self.begin_walk(),
             86..=92 => self.go_on_walking(),
             93..=95 => self.flush(),
+            96 if self.dice.chance(20) => self.clear(),
             96 => self.merge(),
             97..=98 => self.switch_policy(),
             _ => self.reopen(),
@@ -197,6 +198,13 @@ impl Run {
         }
         let mode = *self.dice.pick(&[PersistMode::Buffer, PersistMode::SyncData]);
         self.store().write(batch, mode).unwrap();
+    }
+
+    fn clear(&mut self) {
+        let which = self.dice.below(2);
+        self.space(which).clear().unwrap();
+        self.maps[which].clear();
+        self.inserted[which].clear();
     }
 
     fn read(&mut self) {

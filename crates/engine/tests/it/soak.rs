@@ -70,6 +70,9 @@ fn live(dir: &Path, dice: &mut Dice, run: &mut Run) {
             break;
         }
         history.go_on(&store, any_mode(dice), dice).unwrap();
+        if history.has_dropped() {
+            held = None;
+        }
         if dice.chance(2) {
             let space = store.existing_keyspace(SPACES[dice.below(3)]).unwrap();
             match dice.below(6) {

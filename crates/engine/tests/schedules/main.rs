@@ -12,6 +12,7 @@
 
 mod batches;
 mod closing;
+mod ends;
 mod keys;
 mod loads;
 mod runner;

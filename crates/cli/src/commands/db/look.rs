@@ -5,7 +5,7 @@ use crate::commands::picture::{KEY_OF_RUNS, runs, runs_fields};
 use crate::output::{Output, json_text, print, print_json, readable};
 use crate::table::{is_csv, ranked, short_bytes, table};
 use anyhow::bail;
-use lsmith::{Iter, Keyspace, Store};
+use lsmith::{Iter, Keyspace, KeyspaceInfo, Store};
 use serde_json::{Map, Value, json};
 use std::ops::Bound;
 
@@ -138,6 +138,34 @@ fn with_unit(name: &str, value: &Value) -> (String, String) {
         _ => String::new(),
     };
     (text, unit)
+}
+
+/// Prints what the manifest says of keyspaces.
+pub(super) fn list(found: &[KeyspaceInfo], json: bool) -> anyhow::Result<()> {
+    let fields = |info: &KeyspaceInfo| {
+        [
+            ("id", json!(info.id)),
+            ("name", json!(info.name)),
+            ("group", json!(info.group)),
+            ("policy", json!(info.policy)),
+            ("compression", json!(info.compression)),
+            ("memtable_bytes", json!(info.memtable_bytes)),
+            ("keep_numbers", json!(info.keep_numbers)),
+        ]
+    };
+    if json {
+        let object = |info| fields(info).map(|(name, value)| (name.to_owned(), value));
+        let objects = found.iter().map(|info| Value::Object(object(info).into_iter().collect()));
+        return print_json(&json!({ "keyspaces": objects.collect::<Value>() }));
+    }
+    let header = ["id", "name", "group", "policy", "compression", "memtable_bytes", "keep_numbers"];
+    let text = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let rows = found.iter().map(|info| fields(info).iter().map(|(_, value)| text(value)).collect());
+    Ok(print(table(&header, 1, rows.collect()))?)
 }
 
 pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{json_text, print, print_json};
 use anyhow::{Context, bail};
-use lsmith::{Batch, Keyspace, PersistMode};
+use lsmith::{Batch, Keyspace, PersistMode, Store};
 use lsmith_lab::Progress;
 use serde_json::json;
 use std::fs::File;
@@ -141,4 +141,34 @@ pub(super) fn set_policy(keyspace: &Keyspace, spec: &str, json: bool) -> anyhow:
 pub(super) fn set_compression(keyspace: &Keyspace, codecs: &str, json: bool) -> anyhow::Result<()> {
     keyspace.set_compression(codecs)?;
     look::compression(keyspace, json)
+}
+
+pub(super) fn drop_keyspace(store: &Store, name: &str, json: bool) -> anyhow::Result<()> {
+    let dropped = store.drop_keyspace(name);
+    dropped.map_err(|error| super::no_keyspace(store, name, error))?;
+    if json {
+        print_json(&json!({ "dropped": name }))
+    } else {
+        Ok(print(format_args!("dropped {name}"))?)
+    }
+}
+
+pub(super) fn clear(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
+    keyspace.clear()?;
+    let name = keyspace.name();
+    if json {
+        print_json(&json!({ "cleared": name }))
+    } else {
+        Ok(print(format_args!("cleared {name}"))?)
+    }
+}
+
+pub(super) fn rename(store: &Store, from: &str, to: &str, json: bool) -> anyhow::Result<()> {
+    let renamed = store.rename_keyspace(from, to);
+    renamed.map_err(|error| super::no_keyspace(store, from, error))?;
+    if json {
+        print_json(&json!({ "renamed": from, "to": to }))
+    } else {
+        Ok(print(format_args!("renamed {from} to {to}"))?)
+    }
 }

@@ -1,6 +1,7 @@
 //! The entries of a merge, as one walk for each tree.
 
 use super::super::{InputCursor, Merger, ReservedPlan};
+use crate::keyspace::KeyspaceShared;
 use crate::throttle::PACE_BYTES;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::error::Result;
@@ -11,6 +12,7 @@ use lsmith_tree::{CutWalk, Key, MergePlan, Size, logical_bytes};
 /// on from there for the next tree. All versions of a key go to one tree.
 pub(super) struct TreeWalk<'a, B> {
     merger: &'a Merger,
+    keyspace: &'a KeyspaceShared,
     fold: Fold<InputCursor, B>,
     /// True if the last entry of the fold is the next one of the walk.
     has_entry: bool,
@@ -34,7 +36,7 @@ impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
     pub(super) fn new(
         merger: &'a Merger,
         mut fold: Fold<InputCursor, B>,
-        reserved: &ReservedPlan,
+        reserved: &'a ReservedPlan,
         cuts: Vec<Key>,
     ) -> Result<TreeWalk<'a, B>> {
         let mut cuts = CutWalk::new(cuts);
@@ -48,6 +50,7 @@ impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
         };
         Ok(TreeWalk {
             merger,
+            keyspace: &reserved.keyspace,
             fold,
             has_entry,
             end: None,
@@ -94,7 +97,7 @@ impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
         self.last_key.clear();
         self.last_key.extend_from_slice(entry.key);
         self.entries += 1;
-        self.merger.check_open(self.entries)?;
+        self.merger.check_open(self.keyspace, self.entries)?;
         if let Some(unpaced) = &mut self.unpaced_bytes {
             *unpaced += bytes;
             if *unpaced >= PACE_BYTES {

@@ -1,0 +1,58 @@
+//! What drops and renames make of the account.
+
+use super::account::Account;
+use super::bounds::KEYSPACE_MAX;
+use super::keyspaces::KeyspaceChange;
+use super::record::Record;
+use crate::options::check_name;
+use lsmith_storage::bounds::check_number;
+
+impl Account {
+    /// Applies `change`.
+    ///
+    /// # Errors
+    /// Fails if the change is out of bounds or contradicts the account.
+    pub(super) fn change(&mut self, change: KeyspaceChange) -> Result<(), String> {
+        match change {
+            KeyspaceChange::Drop(id) => {
+                let dropped = self.keyspaces.remove(&id);
+                dropped.map(drop).ok_or_else(|| format!("there is no keyspace {id}"))
+            }
+            KeyspaceChange::Rename { keyspace, name } => {
+                self.check_renaming(&name)?;
+                self.keyspace(keyspace)?.name = name;
+                Ok(())
+            }
+            KeyspaceChange::RenameMember { group, number, name } => {
+                self.check_renaming(&name)?;
+                let members = self.keyspace(group)?.members.as_mut();
+                let member = members.and_then(|members| members.get_mut(usize::from(number)));
+                *member.ok_or_else(|| format!("group {group} has no keyspace {number}"))? = name;
+                Ok(())
+            }
+            KeyspaceChange::Next(id) => {
+                check_number("next keyspace", id.into(), u64::from(KEYSPACE_MAX) + 1)?;
+                self.next_keyspace = self.next_keyspace.max(id);
+                Ok(())
+            }
+        }
+    }
+
+    fn check_renaming(&self, name: &str) -> Result<(), String> {
+        check_name(name).map_err(|error| error.to_string())?;
+        self.check_new_name(name)
+    }
+
+    /// Returns true if keyspace `id` was dropped.
+    pub(crate) fn was_dropped(&self, id: u32) -> bool {
+        id < self.next_keyspace && !self.keyspaces.contains_key(&id)
+    }
+
+    /// Returns the record of the next keyspace's number, if the keyspaces do not say it.
+    pub(super) fn next_record(&self) -> Option<Record> {
+        let last = self.keyspaces.keys().next_back();
+        let known = last.map_or(0, |last| last + 1);
+        let next = self.next_keyspace;
+        (known < next).then_some(Record::Change(KeyspaceChange::Next(next)))
+    }
+}
