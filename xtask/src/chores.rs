@@ -51,6 +51,28 @@ pub(crate) fn scheduled(root: &Path) -> Command {
     command
 }
 
+/// Checks that a store without cargo features builds without C, and runs its unit tests.
+pub(crate) fn plain(root: &Path) -> Result<()> {
+    let mut tree = cargo(root);
+    tree.args(["tree", "-p", "lsmith", "--no-default-features"]);
+    tree.args(["--edges", "normal,build", "--prefix", "none"]);
+    let printed = tree.output().context("cargo tree did not start")?;
+    ensure!(printed.status.success(), "cargo tree failed");
+    let crates = String::from_utf8(printed.stdout)?;
+    ensure!(crates.contains("lsmith-storage"), "cargo tree printed no crate of ours");
+    // The crate with which build scripts call a C compiler.
+    let needs_c = crates.lines().any(|line| line.starts_with("cc v"));
+    ensure!(!needs_c, "a store without features needs a C compiler:\n{crates}");
+    let tests = ["test", "-p", "lsmith", "-p", "lsmith-storage", "--no-default-features", "--lib"];
+    run(cargo(root).args(tests))
+}
+
+/// Packages every crate that is published, and builds it from its package.
+pub(crate) fn package(root: &Path) -> Result<()> {
+    let left_out = ["--exclude", "lsmith-fuzz", "--exclude", "xtask"];
+    run(cargo(root).args(["package", "--workspace", "--allow-dirty"]).args(left_out))
+}
+
 /// Runs the tests of a store in many schedules.
 pub(crate) fn schedules(root: &Path) -> Result<()> {
     run(scheduled(root).args(["--", "--nocapture"]))
@@ -67,6 +89,8 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     run(cargo(root).args(["test", "--release", "--workspace"]))?;
     // Overflow checks and debug assertions for crates with hostile bytes and threads.
     run(cargo(root).args(["test", "-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree"]))?;
+    plain(root)?;
+    package(root)?;
     schedules(root)?;
     pages::run(root, None)
 }

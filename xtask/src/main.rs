@@ -1,6 +1,6 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask modules`, `cargo xtask bless`,
 //! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask pages`, `cargo xtask planted`,
-//! `cargo xtask schedules`.
+//! `cargo xtask schedules`, `cargo xtask plain`, `cargo xtask package`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -20,6 +20,8 @@ cargo xtask tidy     sizes, layers, modules, doors, dead files, wide lines of do
 cargo xtask modules  which module of the store uses which, from the top down
 cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
+cargo xtask plain    a store without codecs builds without C, and its unit tests pass
+cargo xtask package  every crate builds from what would be published of it
 cargo xtask instructions [--bless]
                      what the store's hot paths take, against the record (needs valgrind)
 cargo xtask pages [LSMITH]
@@ -36,6 +38,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::report(&root),
         ["modules"] => tidy::print_modules(&root),
         ["bless"] => chores::bless(&root),
+        ["plain"] => chores::plain(&root),
+        ["package"] => chores::package(&root),
         ["ci"] => chores::ci(&root),
         ["instructions"] => instructions::instructions(&root, false),
         ["schedules"] => chores::schedules(&root),

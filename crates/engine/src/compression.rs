@@ -61,10 +61,18 @@ impl fmt::Display for Compression {
     }
 }
 
+/// Returns the names of the codecs that this build has.
+fn built_names() -> String {
+    let built = [("none", Codec::None), ("lz4", Codec::Lz4), ("zstd", Codec::Zstd { level: 1 })];
+    let built = built.iter().filter(|(_, codec)| codec.is_built());
+    built.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
 /// Checks that [`Builder::compression`](crate::Builder::compression) accepts `codecs`.
 ///
 /// # Errors
-/// Fails with `InvalidArgument` if a codec does not exist. The message suggests a similar name.
+/// Fails with `InvalidArgument` if a codec does not exist, or if this build lacks it. The message
+/// suggests a similar name.
 pub fn check_compression(codecs: &str) -> Result<()> {
     Compression::parse(codecs).map(drop)
 }
@@ -74,12 +82,20 @@ fn codec(text: &str) -> std::result::Result<Codec, String> {
     let spec: Spec = text.parse().map_err(message)?;
     let known: &[&str] = if spec.name == "zstd" { &["level"] } else { &[] };
     let params = || Params::new(&spec, known, 0).map_err(message);
+    let built = |codec: Codec| match codec.is_built() {
+        true => Ok(codec),
+        false => Err(format!(
+            "this build has no `{0}`: the cargo feature `{0}` is off, and the only codecs are {1}",
+            spec.name,
+            built_names()
+        )),
+    };
     match &*spec.name {
         "none" => params().map(|_| Codec::None),
-        "lz4" => params().map(|_| Codec::Lz4),
+        "lz4" => params().and_then(|_| built(Codec::Lz4)),
         "zstd" => {
             let level = params()?.count("level", u64::from(ZSTD_LEVEL), 1..=19).map_err(message)?;
-            Ok(Codec::Zstd { level: level as u8 })
+            built(Codec::Zstd { level: level as u8 })
         }
         other => Err(match nearest(other, &NAMES) {
             Some(near) => format!("there is no `{other}`; did you mean `{near}`?"),
@@ -93,6 +109,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn codecs_that_are_not_built_are_refused() {
+        for (name, is_built) in [("lz4", cfg!(feature = "lz4")), ("zstd", cfg!(feature = "zstd"))] {
+            let parsed = Compression::parse(name);
+            assert_eq!(parsed.is_ok(), is_built, "{name}");
+            if let Err(error) = parsed {
+                let feature = format!("the cargo feature `{name}` is off");
+                assert!(error.to_string().contains(&feature), "{error}");
+            }
+        }
+    }
+
+    #[cfg(all(feature = "lz4", feature = "zstd"))]
+    #[test]
     fn last_codec_serves_all_levels_below() {
         let list = Compression::parse("none, lz4,zstd( level=9 )").unwrap();
         assert_eq!(list.to_string(), "none,lz4,zstd(level=9)");
@@ -103,6 +132,7 @@ mod tests {
         assert!(Compression::parse("none,none").unwrap().is_none() && !list.is_none());
     }
 
+    #[cfg(all(feature = "lz4", feature = "zstd"))]
     #[test]
     fn errors_name_what_is_wrong() {
         for (text, message) in [

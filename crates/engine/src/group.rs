@@ -34,7 +34,8 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Returns `key` as the tree of the group has it. An empty key, which is illegal, stays empty.
+    /// Returns `key` as the tree of the group has it. An empty key stays empty, so that it is
+    /// refused as elsewhere.
     pub(crate) fn stored_key<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
         if key.is_empty() { Cow::Borrowed(key) } else { Cow::Owned(self.put_before(key)) }
     }

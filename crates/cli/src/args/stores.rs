@@ -53,7 +53,8 @@ pub(crate) enum DbCommand {
         #[arg(allow_hyphen_values = true)]
         key: OsString,
     },
-    /// Set the value of a key; creates the store and the keyspace if they are missing
+    /// Set the value of a key, which must not be empty; creates the store and the keyspace if they
+    /// are missing
     Put {
         #[arg(allow_hyphen_values = true)]
         key: OsString,

@@ -74,6 +74,21 @@ fn lines_before_a_malformed_one_stay() {
 }
 
 #[test]
+fn an_empty_key_is_refused() {
+    let (dir, db) = store_dir();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "v"]);
+    let file = dir.path().join("entries");
+    fs::write(&file, "\tno key\n").unwrap();
+    let file = file.to_str().unwrap();
+    for door in [&["put", "", "v"][..], &["delete", ""], &["ingest", file], &["load", file]] {
+        let said = refused(1, &[&["db", db], door].concat());
+        assert!(said.contains("expected a key of at least 1 byte"), "{door:?}: {said}");
+    }
+    assert_eq!(fine(&["db", db, "scan"]), "k\tv\n");
+}
+
+#[test]
 fn standard_input_is_ingested() {
     let (_dir, db) = store_dir();
     let mut child = Command::new(env!("CARGO_BIN_EXE_lsmith"))

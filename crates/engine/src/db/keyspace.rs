@@ -24,6 +24,10 @@ use std::sync::Arc;
 /// The keyspaces of a store share its write-ahead log, its block cache and its threads. Keyspaces
 /// of a [group](KeyspaceOptions::group) also share a tree and a merge policy. Clones are cheap and
 /// name the same keyspace. A handle keeps its store open.
+///
+/// A key has 1 to [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes, one less in a group. Everything
+/// that writes refuses an empty key. Reads find none. As a bound of a range or as a prefix, the
+/// empty key lies below all keys.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     store: Store,
@@ -217,7 +221,8 @@ impl Keyspace {
     /// returns. A [`Batch`](crate::Batch) chooses per call.
     ///
     /// # Errors
-    /// As [`Store::write`].
+    /// `InvalidArgument` if the key is empty, or key or value are too long. Otherwise as
+    /// [`Store::write`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.write_one(EntryKind::Put, key.as_ref(), value.as_ref())
     }

@@ -1,5 +1,6 @@
 //! What bulk loads and table writers share: the rule for entries, and the sizes that they return.
 
+use crate::write::EMPTY_KEY;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
@@ -23,7 +24,10 @@ pub struct Loaded {
 /// there is none.
 pub(super) fn check_entry(key: &[u8], value: &[u8], last_key: &[u8]) -> Result<()> {
     let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
-    if key.is_empty() || key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
+    if key.is_empty() {
+        return refuse(EMPTY_KEY.into());
+    }
+    if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
         return refuse(format!(
             "expected a key of 1 to {KEY_BYTES_MAX} bytes and a value of at most \
              {VALUE_BYTES_MAX} bytes, found {} and {}",

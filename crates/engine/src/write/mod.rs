@@ -17,7 +17,7 @@ mod placement;
 
 pub(crate) use arrival::ARRIVING_SEQ_MAX;
 pub use ops::BATCH_BYTES_MAX;
-pub(crate) use ops::{Op, OpBuffer, Ops};
+pub(crate) use ops::{EMPTY_KEY, Op, OpBuffer, Ops};
 pub(crate) use placement::Arriving;
 
 use crate::commit::Committer;

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// The most bytes of a batch: 1 GiB. Keys and values count, and 24 bytes for each write.
 pub const BATCH_BYTES_MAX: usize = 1 << 30;
 
+/// Why an empty key is refused. Tables and logs have none: there it is damage.
+pub(crate) const EMPTY_KEY: &str = "expected a key of at least 1 byte, found an empty key";
+
 /// The greatest number of bytes of an operation in the log, without its key and its value.
 const OP_OVERHEAD_BYTES: usize = 24;
 
@@ -146,7 +149,7 @@ impl Op<'_> {
         let number_bytes = if self.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
         match (self.key.len(), self.value.len()) {
             (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => None,
-            (0, _) => Some("expected a key of at least 1 byte, found an empty key".into()),
+            (0, _) => Some(EMPTY_KEY.into()),
             (1..=KEY_BYTES_MAX, value) => {
                 Some(format!("expected a value of at most {VALUE_BYTES_MAX} bytes, found {value}"))
             }

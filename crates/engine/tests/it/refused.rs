@@ -6,7 +6,7 @@
 use lsmith::env::MemEnv;
 use lsmith::{
     BATCH_BYTES_MAX, Batch, Builder, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceOptions,
-    PersistMode, Store, VALUE_BYTES_MAX,
+    PersistMode, SeqNo, Store, TableWriter, TableWriterOptions, VALUE_BYTES_MAX,
 };
 use std::ops::Bound;
 use std::sync::Arc;
@@ -156,6 +156,42 @@ fn keys_and_values_beyond_the_limits_are_refused_by_every_call() {
         assert_eq!(keyspace.range::<&[u8]>(&[][..]..).count(), 1);
         assert_eq!(keyspace.prefix(&long).count(), 0);
         keyspace.flush().unwrap();
+    }
+}
+
+/// What broke: a bulk load and a table writer spoke of keys that are too long.
+#[test]
+fn an_empty_key_is_refused_with_the_same_words_at_every_door() {
+    let (store, alone) = store();
+    let in_group = KeyspaceOptions { group: Some("g".into()), ..KeyspaceOptions::default() };
+    let member = store.keyspace_with("member", &in_group).unwrap();
+    let made = std::path::Path::new("/made.table");
+    let options = TableWriterOptions { env: store.env().clone(), ..TableWriterOptions::default() };
+    let mut writer = TableWriter::create_with(made, &options).unwrap();
+    let mut refused = vec![
+        writer.put("", "v"),
+        writer.delete(""),
+        writer.put_at("", "v", SeqNo(1)),
+        writer.delete_at("", SeqNo(1)),
+    ];
+    for keyspace in [&alone, &member] {
+        let mut batch = Batch::new();
+        batch.put(keyspace, "good", "v");
+        batch.put(keyspace, "", "v");
+        refused.extend([
+            keyspace.put("", "v"),
+            keyspace.delete(""),
+            keyspace.insert("", "v"),
+            keyspace.remove(""),
+            keyspace.bulk_load().unwrap().put("", "v"),
+            store.write(batch, PersistMode::Buffer),
+        ]);
+        assert_eq!(keyspace.iter().count(), 0);
+    }
+    for (door, refused) in refused.into_iter().enumerate() {
+        let said = told(refused);
+        let words = "expected a key of at least 1 byte, found an empty key";
+        assert!(said.ends_with(words), "door {door}: {said}");
     }
 }
 

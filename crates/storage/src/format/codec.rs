@@ -1,7 +1,15 @@
 //! Encodes and decodes numbers and byte strings, and describes damaged ones.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use std::path::Path;
+
+/// Damage that is none: this build has no LZ4.
+pub(super) const NO_LZ4: &str =
+    "a block is compressed with lz4, which this build lacks: the cargo feature `lz4` is off";
+
+/// The same for Zstandard.
+pub(super) const NO_ZSTD: &str =
+    "a block is compressed with zstd, which this build lacks: the cargo feature `zstd` is off";
 
 /// Bytes that do not follow the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +26,12 @@ impl Damage {
         Damage { what, at: 0 }
     }
 
-    /// Converts to an error. The decoded bytes start at `offset` of the file at `path`.
+    /// Converts to an error. The decoded bytes start at `offset` of the file at `path`. The kind is
+    /// `Unsupported` if this build lacks the codec of a block, otherwise `Corruption`.
     pub fn within(self, path: &Path, offset: u64) -> Error {
+        if [NO_LZ4, NO_ZSTD].contains(&self.what) {
+            return Error::new(ErrorKind::Unsupported, self.what).at(path);
+        }
         Error::corruption(path, offset.saturating_add(self.at as u64), self.what)
     }
 }

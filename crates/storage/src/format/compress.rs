@@ -7,10 +7,12 @@
 //! The tag in the seal says which codec it was. A payload that would not shrink by at least a
 //! sixteenth is stored uncompressed.
 
-use super::codec::Damage;
+mod lz4;
+mod zstd;
+
+use super::codec::{Damage, NO_LZ4, NO_ZSTD};
 use super::seal::{TAG_LZ4, TAG_PLAIN, TAG_ZSTD};
 use bytes::Bytes;
-use std::cell::RefCell;
 use std::fmt;
 
 /// Bytes of the length in front of the output of the codec.
@@ -46,11 +48,22 @@ pub enum Codec {
     },
 }
 
+impl Codec {
+    /// Returns true if this build has the codec.
+    pub fn is_built(self) -> bool {
+        match self {
+            Codec::None => true,
+            Codec::Lz4 => lz4::IS_BUILT,
+            Codec::Zstd { .. } => zstd::IS_BUILT,
+        }
+    }
+}
+
 /// Compresses blocks one after the other.
 pub struct Compressor {
     codec: Codec,
     scratch: Vec<u8>,
-    zstd: Option<zstd::bulk::Compressor<'static>>,
+    zstd: Option<zstd::Compressor>,
     used: bool,
 }
 
@@ -64,7 +77,7 @@ impl Compressor {
     /// Creates a compressor for `codec`.
     pub fn new(codec: Codec) -> Compressor {
         let zstd = match codec {
-            Codec::Zstd { level } => zstd::bulk::Compressor::new(i32::from(level)).ok(),
+            Codec::Zstd { level } => Some(zstd::Compressor::new(level)),
             Codec::None | Codec::Lz4 => None,
         };
         Compressor { codec, scratch: Vec::new(), zstd, used: false }
@@ -82,8 +95,11 @@ impl Compressor {
         let Ok(length) = u32::try_from(payload.len()) else { return TAG_PLAIN };
         let (tag, made) = match self.codec {
             Codec::None => return TAG_PLAIN,
-            Codec::Lz4 => (TAG_LZ4, self.lz4(payload)),
-            Codec::Zstd { .. } => (TAG_ZSTD, self.zstd(payload)),
+            Codec::Lz4 => (TAG_LZ4, lz4::compress(payload, &mut self.scratch)),
+            Codec::Zstd { .. } => {
+                let zstd = self.zstd.as_mut();
+                (TAG_ZSTD, zstd.and_then(|zstd| zstd.compress(payload, &mut self.scratch)))
+            }
         };
         // A failing codec costs only space.
         let Some(made) = made.and_then(|made| self.scratch.get(..made)) else { return TAG_PLAIN };
@@ -96,23 +112,6 @@ impl Compressor {
         self.used = true;
         tag
     }
-
-    /// Compresses `payload` with LZ4 into the scratch. Returns the length of the output in bytes.
-    fn lz4(&mut self, payload: &[u8]) -> Option<usize> {
-        self.scratch.resize(lz4_flex::block::get_maximum_output_size(payload.len()), 0);
-        lz4_flex::block::compress_into(payload, &mut self.scratch).ok()
-    }
-
-    /// The same with Zstandard.
-    fn zstd(&mut self, payload: &[u8]) -> Option<usize> {
-        self.scratch.resize(zstd::zstd_safe::compress_bound(payload.len()), 0);
-        self.zstd.as_mut()?.compress_to_buffer(payload, &mut self.scratch[..]).ok()
-    }
-}
-
-crate::sync::thread_local! {
-    /// One per thread, because its creation takes longer than the decompression of a block.
-    static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 /// Decompresses the payload stored as `stored` with a tag other than the plain one.
@@ -122,6 +121,8 @@ pub(super) fn expand(tag: u8, stored: &[u8]) -> Result<Bytes, Damage> {
     let (length, made) = stored.split_first_chunk::<LENGTH_BYTES>().ok_or(short)?;
     let bytes = u32::from_le_bytes(*length);
     let per_byte = match tag {
+        TAG_LZ4 if !lz4::IS_BUILT => return Err(Damage::whole(NO_LZ4)),
+        TAG_ZSTD if !zstd::IS_BUILT => return Err(Damage::whole(NO_ZSTD)),
         TAG_LZ4 => LZ4_BYTES_PER_BYTE,
         TAG_ZSTD => ZSTD_BYTES_PER_BYTE,
         _ => return Err(unknown),
@@ -132,14 +133,8 @@ pub(super) fn expand(tag: u8, stored: &[u8]) -> Result<Bytes, Damage> {
     }
     let mut payload = vec![0; bytes as usize];
     let filled = match tag {
-        TAG_LZ4 => lz4_flex::block::decompress_into(made, &mut payload).ok(),
-        _ => ZSTD.with(|zstd| {
-            let zstd = &mut *zstd.borrow_mut();
-            if zstd.is_none() {
-                *zstd = zstd::bulk::Decompressor::new().ok();
-            }
-            zstd.as_mut()?.decompress_to_buffer(made, &mut payload[..]).ok()
-        }),
+        TAG_LZ4 => lz4::decompress(made, &mut payload),
+        _ => zstd::decompress(made, &mut payload),
     };
     if filled == Some(payload.len()) {
         Ok(Bytes::from(payload))
@@ -150,6 +145,24 @@ pub(super) fn expand(tag: u8, stored: &[u8]) -> Result<Bytes, Damage> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    /// A build without a codec must not take its blocks for damage.
+    #[test]
+    fn block_of_a_codec_that_is_not_built_is_no_damage() {
+        use crate::error::ErrorKind;
+        let made = [8, 0, 0, 0, 1, 2, 3, 4];
+        for (tag, codec) in [(TAG_LZ4, Codec::Lz4), (TAG_ZSTD, Codec::Zstd { level: 1 })] {
+            let error = expand(tag, &made).unwrap_err().within("/t".as_ref(), 0);
+            let expected =
+                if codec.is_built() { ErrorKind::Corruption } else { ErrorKind::Unsupported };
+            assert_eq!(error.kind(), expected, "{error}");
+        }
+    }
+}
+
+#[cfg(all(test, feature = "lz4", feature = "zstd"))]
+mod codec_tests {
     use super::*;
 
     const CODECS: [Codec; 4] =
