@@ -6,6 +6,7 @@
 use crate::leftovers::Leftovers;
 use crate::options::Options;
 use crate::progress::Progress;
+use crate::removals::Removals;
 use crate::snapshots::{SnapshotGuard, Snapshots};
 use crate::stats::{Counts, Recorders, Timer};
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -30,6 +31,7 @@ pub(crate) struct Context {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) leftovers: Arc<Leftovers>,
     pub(crate) progress: Progress,
+    pub(crate) removals: Arc<Removals>,
     /// Set when a write to the log or the manifest fails, or a panic interrupts a step.
     poisoned: AtomicBool,
     /// Set when the store begins to close.
@@ -59,6 +61,7 @@ impl Context {
             snapshots: Arc::new(Snapshots::new()),
             leftovers: Arc::default(),
             progress: Progress::default(),
+            removals: Arc::default(),
             poisoned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             _lock: lock,

@@ -131,7 +131,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod backup;
 mod catalog;
+mod checkpoint;
 mod commit;
 mod compression;
 mod context;
@@ -154,6 +156,7 @@ mod name;
 mod opening;
 mod options;
 mod progress;
+mod removals;
 mod repair;
 mod scheduler;
 mod snapshots;
@@ -166,8 +169,9 @@ mod write;
 
 pub use compression::check_compression;
 pub use db::{
-    Batch, Builder, BulkLoad, IngestOptions, Iter, Keyspace, KeyspaceInfo, KeyspaceStats, Loaded,
-    Snapshot, Store, TableWriter, TableWriterOptions, prefix_bounds,
+    Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Checkpoint, IngestOptions, Iter,
+    Keyspace, KeyspaceInfo, KeyspaceStats, Loaded, Snapshot, Store, TableWriter,
+    TableWriterOptions, prefix_bounds,
 };
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};

@@ -1,9 +1,13 @@
-//! The directory of a store: how it is created and synced, and how leftover files are removed.
+//! The directory of a store: how it is created and synced, how files are copied, and how leftover
+//! files are removed.
 
 use crate::env::Env;
 use crate::error::{Error, Result};
 use std::io::ErrorKind;
 use std::path::Path;
+
+/// The bytes that are copied at once.
+const COPIED_BYTES: u64 = 256 * 1024;
 
 /// Creates `dir` and its missing parents, and makes them survive power loss. A store whose
 /// directory is lost is lost too, whatever it has synced.
@@ -47,4 +51,34 @@ pub fn remove(env: &dyn Env, path: &Path, what: &str) {
         }
         _ => {}
     }
+}
+
+/// Copies the first `bytes` bytes of the file `from` to a new file `to`, which survives power loss
+/// then, except for its name. Calls `see` with all bytes, part by part. Each file has an
+/// environment and a path.
+///
+/// # Errors
+/// `Io` or `Full`. A part of the new file may then be there.
+pub fn copy(
+    (from_env, from): (&dyn Env, &Path),
+    (to_env, to): (&dyn Env, &Path),
+    bytes: u64,
+    mut see: impl FnMut(&[u8]),
+) -> Result<()> {
+    let failed = |operation: &'static str, path: &Path| {
+        let path = path.to_path_buf();
+        move |error| Error::io(operation, &path, error)
+    };
+    let source = from_env.open(from).map_err(failed("open", from))?;
+    let mut target = to_env.create(to).map_err(failed("create", to))?;
+    let mut buffer = Vec::new();
+    let mut offset = 0;
+    while offset < bytes {
+        buffer.resize((bytes - offset).min(COPIED_BYTES) as usize, 0);
+        source.read_exact_at(&mut buffer, offset).map_err(failed("read", from))?;
+        see(&buffer);
+        target.write_all(&buffer).map_err(failed("write", to))?;
+        offset += buffer.len() as u64;
+    }
+    target.sync().map_err(failed("sync", to))
 }

@@ -7,6 +7,7 @@
 //! 000013.wal       batches that are not yet flushed
 //! 000014.table     a table
 //! 000015.spill     a copy of sealed memtables, which replaces older logs
+//! CURRENT.coming        the mark of a copy of a store that is not whole yet
 //! 000013.wal.new        a log that opening the store is rewriting
 //! 000013.wal.lost       a log that an opening of the store left out
 //! 000013.wal.4096.lost  the bytes of a log from offset 4096 on, left out in the same way
@@ -26,6 +27,9 @@ const AHEAD_MAX: u64 = 1 << 32;
 pub const CURRENT: &str = "CURRENT";
 /// The file that is written first and then renamed to [`CURRENT`].
 pub const CURRENT_NEW: &str = "CURRENT.new";
+/// The mark of a directory in which a copy of a store is being made. It is renamed to [`CURRENT`]
+/// when the copy is whole.
+pub const CURRENT_COMING: &str = "CURRENT.coming";
 /// The lock file.
 pub const LOCK: &str = "LOCK";
 

@@ -135,6 +135,41 @@ table does.")]
         /// The directory of the new store; it must be empty or missing
         to: PathBuf,
     },
+    /// Make a store of its own that holds what the store holds now. Files that do not change get a
+    /// second name (a hard link), if both are on one device
+    Checkpoint {
+        /// The directory of the new store; it must be empty or missing
+        to: PathBuf,
+    },
+    /// Make a backup of the store in a directory of backups. Only files that are new since an
+    /// earlier backup are copied
+    Backup {
+        /// The directory of backups; it is made if it is missing
+        to: PathBuf,
+        /// Remove all backups but the newest N afterwards
+        #[arg(long, value_name = "N", value_parser = lsmith_spec::parse_count)]
+        keep: Option<u64>,
+        /// Read the files that are shared with an earlier backup, and copy damaged ones anew
+        #[arg(long)]
+        check: bool,
+    },
+    /// Print the backups in the directory DIR, oldest first
+    Backups {
+        /// Read all files, and exit with 1 if one is damaged
+        #[arg(long)]
+        verify: bool,
+        /// Remove the backup with this number, and the files that no other one needs
+        #[arg(long, value_name = "N", conflicts_with = "verify")]
+        remove: Option<u64>,
+    },
+    /// Make the store DIR, which must be empty or missing, of a backup
+    Restore {
+        /// The directory of backups
+        from: PathBuf,
+        /// The number of the backup [default: the newest]
+        #[arg(long, value_name = "N")]
+        backup: Option<u64>,
+    },
     /// Print the merge policy and its next plan, or set the policy
     Policy {
         /// The new policy; without it, the current policy is printed

@@ -1,5 +1,6 @@
 //! `db`: reads, changes, checks and repairs a store.
 
+mod copies;
 mod dump;
 mod exchange;
 mod graph;
@@ -14,7 +15,7 @@ use crate::args::{DbArgs, DbCommand, TreeArgs};
 use crate::failure::bad_argument;
 use crate::specs;
 use exchange::Input;
-use lsmith::{Builder, IngestOptions, Keyspace, KeyspaceOptions, Store};
+use lsmith::{BackupOptions, Builder, IngestOptions, Keyspace, KeyspaceOptions, Store};
 use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
@@ -39,6 +40,15 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Verify => verify::verify(&args.dir, json),
         DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
         DbCommand::Repair { to } => repair::repair(&args.dir, to, json),
+        DbCommand::Checkpoint { to } => copies::checkpoint(&open_to_change(args)?, to, json),
+        DbCommand::Backup { to, keep, check } => {
+            let options = BackupOptions::default().check(*check);
+            copies::backup(&open_to_change(args)?, to, &options, *keep, json)
+        }
+        DbCommand::Backups { verify: true, .. } => copies::verify(&args.dir, json),
+        DbCommand::Backups { remove: Some(number), .. } => copies::remove(&args.dir, *number, json),
+        DbCommand::Backups { .. } => copies::list(&args.dir, json),
+        DbCommand::Restore { from, backup } => copies::restore(from, *backup, &args.dir, json),
         DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),
         DbCommand::Policy { spec: Some(spec) } => {
             specs::policy(spec)?;

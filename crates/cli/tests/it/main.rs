@@ -9,6 +9,7 @@
 
 mod bad_input;
 mod command;
+mod copies;
 mod db;
 mod explain;
 mod lab;

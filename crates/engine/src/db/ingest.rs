@@ -6,7 +6,6 @@ use crate::stats::add;
 use crate::version::TableHandle;
 use crate::write::{ARRIVING_SEQ_MAX, Arriving};
 use lsmith_storage::directory;
-use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::TableFacts;
 use lsmith_storage::names::{FileKind, numbered};
@@ -14,9 +13,6 @@ use lsmith_storage::panics;
 use lsmith_tree::{KeyRange, SeqNo, TableId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The bytes that are copied at once.
-const COPIED_BYTES: u64 = 256 * 1024;
 
 /// How [`Store::ingest`] brings files into a store.
 #[derive(Clone, Debug, Default)]
@@ -158,7 +154,8 @@ impl Arrivals<'_> {
             // The process that wrote the file need not have synced it.
             env.sync_file(&path).map_err(|error| Error::io("sync", file, error))?;
         } else {
-            copy(&**env, file, &path)?;
+            let bytes = env.file_bytes(file).map_err(|error| Error::io("measure", file, error))?;
+            directory::copy((&**env, file), (&**env, &path), bytes, |_| ())?;
         }
         let table = self.checked(number);
         // The user knows the file under the other name.
@@ -264,24 +261,4 @@ impl Drop for Arrivals<'_> {
             });
         }
     }
-}
-
-/// Copies the file at `from` to `to`, which survives power loss then, except for its name.
-fn copy(env: &dyn Env, from: &Path, to: &Path) -> Result<()> {
-    let failed = |operation: &'static str, path: &Path| {
-        let path = path.to_path_buf();
-        move |error| Error::io(operation, &path, error)
-    };
-    let source = env.open(from).map_err(failed("open", from))?;
-    let bytes = source.bytes().map_err(failed("measure", from))?;
-    let mut target = env.create(to).map_err(failed("create", to))?;
-    let mut buffer = Vec::new();
-    let mut offset = 0;
-    while offset < bytes {
-        buffer.resize((bytes - offset).min(COPIED_BYTES) as usize, 0);
-        source.read_exact_at(&mut buffer, offset).map_err(failed("read", from))?;
-        target.write_all(&buffer).map_err(failed("write", to))?;
-        offset += buffer.len() as u64;
-    }
-    target.sync().map_err(failed("sync", to))
 }

@@ -1,7 +1,9 @@
 //! The public handles: stores, keyspaces, batches, snapshots, iterators, bulk loads.
 
+mod backup;
 mod batch;
 mod builder;
+mod checkpoint;
 mod ingest;
 mod iter;
 mod keyspace;
@@ -14,8 +16,10 @@ mod stats;
 mod store;
 mod table_writer;
 
+pub use backup::{Backup, BackupOptions, Backups};
 pub use batch::Batch;
 pub use builder::Builder;
+pub use checkpoint::Checkpoint;
 pub use ingest::IngestOptions;
 pub use iter::{Iter, prefix_bounds};
 pub use keyspace::Keyspace;

@@ -22,6 +22,10 @@ pub(crate) struct Account {
     pub(crate) next_file: u64,
     /// A number above that of every keyspace, dropped ones included.
     pub(crate) next_keyspace: u32,
+    /// True if files of tables may have names in other stores.
+    pub(crate) linked: bool,
+    /// The stamp of the last backup whose state the store has been in.
+    pub(crate) backup: Option<u128>,
 }
 
 /// What the manifest says of a keyspace.
@@ -143,6 +147,8 @@ impl Account {
                 self.logs = Some(logs);
             }
             Record::Change(change) => self.change(change)?,
+            Record::Linked => self.linked = true,
+            Record::Backup(stamp) => self.backup = Some(stamp),
             Record::Spill { keyspace, spill } => {
                 let state = self.keyspace(keyspace)?;
                 // The file holds no write under a mark that was set before.
@@ -247,7 +253,9 @@ impl Account {
         });
         let next_file = std::iter::once(Record::NextFile(self.next_file));
         let logs = self.logs.map(Record::Logs);
-        next_file.chain(logs).chain(self.next_record()).chain(keyspaces).collect()
+        let linked = self.linked.then_some(Record::Linked);
+        let of_store = linked.into_iter().chain(self.backup.map(Record::Backup));
+        next_file.chain(logs).chain(of_store).chain(self.next_record()).chain(keyspaces).collect()
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
 }
 
 /// Returns the text of `CURRENT`: two lines, and a third with their checksum.
-pub(super) fn current_text(number: u64) -> String {
+pub(crate) fn current_text(number: u64) -> String {
     let text = format!("lsmith store, format {FORMAT}\nmanifest {number}\n");
     let checksum = xxh3_64(text.as_bytes());
     format!("{text}checksum {checksum:016x}\n")

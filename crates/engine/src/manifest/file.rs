@@ -41,39 +41,47 @@ pub(crate) struct ManifestFile {
 pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> {
     let Some(number) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
     let path = numbered(dir, FileKind::Manifest, number);
-    let mut reader = LogReader::open(env, &path, LogId { kind: LogKind::Manifest, number })?;
+    Ok(Some((number, read_account(env, &path, number)?)))
+}
+
+/// Reads manifest `number`, which is at `path`.
+///
+/// # Errors
+/// Fails with `Corruption`, `Unsupported` or `Io`.
+pub(crate) fn read_account(env: &dyn Env, path: &Path, number: u64) -> Result<Account> {
+    let mut reader = LogReader::open(env, path, LogId { kind: LogKind::Manifest, number })?;
     // The length of a manifest is synced before it is put in force, and closing a store never cuts
     // a manifest, as it cuts a log. So a short manifest is damaged.
     if reader.bytes() < ROOM_BYTES as u64 {
         let message = format!("the manifest is too short: expected at least {ROOM_BYTES} bytes");
-        return Err(Error::corruption(&path, reader.bytes(), message));
+        return Err(Error::corruption(path, reader.bytes(), message));
     }
     let mut account = Account::default();
     let mut payload_bytes = 0;
     let mut least_bytes = 0;
     while let Some((offset, payload)) = reader.next_record()? {
         payload_bytes += payload.len();
-        let record = Record::decode(payload).map_err(|fault| fault.at(&path, offset))?;
+        let record = Record::decode(payload).map_err(|fault| fault.at(path, offset))?;
         // The file begins with an account, whose last record is a tree if there is a keyspace. No
         // tree follows behind the account. So the length of the file follows from the last tree.
         if least_bytes == 0 || matches!(record, Record::Tree { .. }) {
             least_bytes = file_bytes(reader.read_bytes(), payload_bytes);
         }
-        account.take(record).map_err(|message| Error::corruption(&path, offset, message))?;
+        account.take(record).map_err(|message| Error::corruption(path, offset, message))?;
     }
     if reader.bytes() < least_bytes {
         let message = format!("the manifest is too short: expected at least {least_bytes} bytes");
-        return Err(Error::corruption(&path, reader.bytes(), message));
+        return Err(Error::corruption(path, reader.bytes(), message));
     }
     for state in account.keyspaces.values() {
         // Edits were checked when they were made, but another program may have written these.
         check_facts(state).map_err(|error| {
             let message = format!("the tree of keyspace {} is not legal: {error}", state.name);
-            Error::corruption(&path, reader.read_bytes(), message)
+            Error::corruption(path, reader.read_bytes(), message)
         })?;
     }
     if account.next_file == 0 {
-        return Err(Error::corruption(&path, 0, "the manifest does not name the next file number"));
+        return Err(Error::corruption(path, 0, "the manifest does not name the next file number"));
     }
     if let Some(LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
         tracing::warn!(
@@ -82,7 +90,7 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
         );
     }
     account.next_file = account.next_file.max(number + 1);
-    Ok(Some((number, account)))
+    Ok(account)
 }
 
 impl ManifestFile {
@@ -212,7 +220,12 @@ fn file_bytes(account_end: u64, payload_bytes: usize) -> u64 {
 }
 
 /// Writes manifest `number` with `account`. All but the file's name is durable on return.
-fn write_account(env: &dyn Env, path: &Path, number: u64, account: &Account) -> Result<LogWriter> {
+pub(crate) fn write_account(
+    env: &dyn Env,
+    path: &Path,
+    number: u64,
+    account: &Account,
+) -> Result<LogWriter> {
     let payloads: Vec<String> = account.records().iter().map(Record::encode).collect();
     let bytes: usize = payloads.iter().map(String::len).sum();
     let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));

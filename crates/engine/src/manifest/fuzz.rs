@@ -9,7 +9,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Records in an order in which a manifest may hold them.
-const RECORDS: [&str; 23] = [
+const RECORDS: [&str; 25] = [
     "next_file 12\n",
     "logs from 7 first 5 newest 9\n",
     "keyspace 0 default memtable 4MiB policy tiered(ratio=4)\n",
@@ -36,6 +36,8 @@ const RECORDS: [&str; 23] = [
     "rename 3 pieces\n",
     "drop 3\n",
     "next_keyspace 7\n",
+    "linked\n",
+    "backup 0123456789abcdef0123456789abcdef\n",
     "short_edit 2 flushed 3\nedit\nadd r0 at L0 [t20:\"\\x00a\"..\"\\x01b\" 1kB]\n",
 ];
 

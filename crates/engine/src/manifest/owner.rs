@@ -58,6 +58,15 @@ impl Manifest {
         Ok(guard.as_ref().ok_or_else(read_only)?.account().next_keyspace)
     }
 
+    /// Returns what the manifest says now.
+    ///
+    /// # Errors
+    /// Fails with `ReadOnly`.
+    pub(crate) fn account(&self) -> Result<Account> {
+        let guard = self.file.lock();
+        Ok(guard.as_ref().ok_or_else(read_only)?.account().clone())
+    }
+
     /// Keeps all threads from writing to the manifest until the guard is dropped.
     pub(crate) fn lock(&self) -> MutexGuard<'_, impl Sized> {
         self.file.lock()

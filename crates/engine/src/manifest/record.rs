@@ -81,6 +81,12 @@ pub(crate) enum Record {
     Logs(LogRow),
     /// Keyspaces were dropped or renamed.
     Change(KeyspaceChange),
+    /// Files of tables may have names in other stores from now on, so nothing may change in a file
+    /// that has several.
+    Linked,
+    /// The store has been in the state of the backup with this stamp, so it has the files of that
+    /// backup that it still names.
+    Backup(u128),
 }
 
 /// The row of write-ahead logs, as of one moment.
@@ -151,6 +157,8 @@ impl Record {
             Record::Logs(LogRow { from, first, newest }) => {
                 format!("logs from {from} first {first} newest {newest}\n")
             }
+            Record::Linked => "linked\n".to_string(),
+            Record::Backup(stamp) => format!("backup {stamp:032x}\n"),
         }
     }
 
@@ -214,6 +222,8 @@ impl Record {
             }
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
+            "linked" if rest.is_empty() => Ok(Record::Linked),
+            "backup" => backup(rest).ok_or_else(|| bad("the stamp of a backup", rest)),
             _ => match KeyspaceChange::decode(kind, rest) {
                 Some(change) => change.map(Record::Change).map_err(RecordFault::Bad),
                 None => Err(RecordFault::Unknown(kind.chars().take(24).collect())),
@@ -280,6 +290,12 @@ fn spill(text: &str) -> Option<Record> {
         entries: entries.parse().ok()?,
     };
     Some(Record::Spill { keyspace: keyspace.parse().ok()?, spill })
+}
+
+/// Parses a stamp of 32 hexadecimal digits.
+fn backup(text: &str) -> Option<Record> {
+    let is_stamp = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_stamp.then(|| u128::from_str_radix(text, 16).ok().map(Record::Backup)).flatten()
 }
 
 /// Parses for example `from 13 first 5124 newest 16`.
@@ -351,6 +367,8 @@ mod tests {
             Record::Change(KeyspaceChange::Next(4)),
             Record::Change(KeyspaceChange::Rename { keyspace: 3, name: "old".into() }),
             Record::Change(KeyspaceChange::RenameMember { group: 2, number: 7, name: "x".into() }),
+            Record::Linked,
+            Record::Backup(0x0123 << 64),
         ] {
             assert_eq!(Record::decode(record.encode().as_bytes()), Ok(record));
         }
@@ -370,6 +388,8 @@ mod tests {
             b"compression 1",
             b"compression 1 none, lz4",
             b"spill 0 file 7 upto 3",
+            b"backup 77",
+            b"backup +123456789012345678901234567890a",
             b"logs from 13 first 7",
             b"edit 0 flushed 1\ntaken a..b\nedit",
             b"edit 0 flushed 1\ntaken 7 a\nedit",

@@ -196,7 +196,8 @@ pub(crate) fn remove_spill(context: &Context, spill: Option<Spill>) {
 }
 
 fn remove_file(context: &Context, path: &Path) {
-    let remove = || directory::remove(&*context.options.env, path, "an old copy of memory");
+    let env = &*context.options.env;
+    let remove = || context.removals.remove(env, path, "an old copy of memory");
     panics::logged("the environment", remove);
 }
 

@@ -46,6 +46,12 @@ impl HeldFile {
     fn is_obsolete(&self) -> bool {
         self.obsolete.load(Ordering::Acquire)
     }
+
+    /// Returns true if no other name leads to the file. Only a checkpoint of this store can give it
+    /// one, and that holds the version whose blocks it needs.
+    fn has_one_name(&self) -> bool {
+        self.env.link_count(&self.path).is_ok_and(|names| names == 1)
+    }
 }
 
 impl Drop for HeldFile {
@@ -182,12 +188,14 @@ impl TableHandle {
         new
     }
 
-    /// Frees `places`, byte ranges of the file, on its device. Does nothing for an obsolete table.
+    /// Frees `places`, byte ranges of the file, on its device. Does nothing for an obsolete table,
+    /// and for a file that has, or may have, a name in another store: a checkpoint shows blocks
+    /// that this store no longer needs.
     ///
     /// # Errors
     /// Fails as [`Env::punch`] does. Some of the places may then have been freed.
     pub(crate) fn punch(&self, places: &[Range<u64>]) -> io::Result<()> {
-        if !self.file.is_obsolete() {
+        if !self.file.is_obsolete() && self.file.has_one_name() {
             self.file.env.punch_all(&self.file.path, places)?;
             let bytes: u64 = places.iter().map(|place| place.end - place.start).sum();
             self.punched_bytes.fetch_add(bytes, Ordering::Relaxed);

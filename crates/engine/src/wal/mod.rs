@@ -75,6 +75,13 @@ impl WalWriter {
     pub(crate) fn logs_to_sync(&self) -> Vec<Arc<LogWriter>> {
         self.unsynced.iter().chain([&self.current]).map(Arc::clone).collect()
     }
+
+    /// Returns the logs from number `from` on, oldest first, and the bytes of the last one that are
+    /// written. The others are full, and do not change any more.
+    pub(crate) fn logs_from(&self, from: u64) -> (Vec<Log>, u64) {
+        let logs = self.logs.iter().filter(|log| log.number >= from).copied().collect();
+        (logs, self.current.bytes())
+    }
 }
 
 impl Wal {
@@ -249,7 +256,7 @@ impl Wal {
         let options = &self.context.options;
         let path = numbered(&options.dir, FileKind::Wal, number);
         // A log that cannot be removed does no harm: the manifest records that it is not needed.
-        directory::remove(&*options.env, &path, "an old log");
+        self.context.removals.remove(&*options.env, &path, "an old log");
     }
 
     /// Syncs the logs, removes those made ahead, and cuts the unused end off the current log.

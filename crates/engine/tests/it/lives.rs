@@ -17,7 +17,11 @@ const LIVES: usize = 6;
 const SNAPSHOTS_MAX: usize = 3;
 
 fn open(env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
-    let builder = Store::builder("/store").env(Arc::new(env)).lockstep(dice.chance(60));
+    open_at("/store", env, dice)
+}
+
+fn open_at(dir: &str, env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
+    let builder = Store::builder(dir).env(Arc::new(env)).lockstep(dice.chance(60));
     let builder = restless(builder, dice).compression(*dice.pick(&["none", "lz4", "none,zstd"]));
     // Memory that stays is copied, and tables of which little is needed are written anew.
     builder.log_bytes_max(*dice.pick(&[64 << 10, 1 << 20])).rewrite_below(0.5).open()
@@ -132,8 +136,43 @@ fn live(disk: &MemEnv, history: &mut History, dice: &mut Dice) -> (MemEnv, usize
     }
 }
 
+/// Checkpoints of lives before, each with the history of the store that it has become.
+#[derive(Default)]
+struct Checkpoints(Vec<(String, History)>);
+
+impl Checkpoints {
+    /// Makes a checkpoint of `store`, which holds `history`.
+    fn make(&mut self, store: &Store, history: &History) {
+        let dir = format!("/checkpoint/{}", self.0.len());
+        store.checkpoint(&dir).unwrap();
+        self.0.push((dir, history.clone()));
+    }
+
+    /// Opens each checkpoint, checks it, and writes to it, so that files which it shares with the
+    /// store get dead parts.
+    fn live(&mut self, disk: &MemEnv, dice: &mut Dice) {
+        for (dir, history) in &mut self.0 {
+            let store = open_at(dir, mapped_or_not(disk, dice), dice).unwrap();
+            assert_eq!(history.check(&store), history.acknowledged, "{dir}");
+            assert_eq!(store.verify().unwrap().len(), 0, "{dir}");
+            for _ in 0..dice.below(30) {
+                history.go_on(&store, PersistMode::Buffer, dice).unwrap();
+            }
+            if dice.chance(50) {
+                store.flush().unwrap();
+            }
+        }
+    }
+}
+
 /// Opens what an accident has left, checks it, and asserts that it can go on.
-fn examine(disk: &MemEnv, history: &mut History, floor: usize, dice: &mut Dice) {
+fn examine(
+    disk: &MemEnv,
+    history: &mut History,
+    floor: usize,
+    checkpoints: &mut Checkpoints,
+    dice: &mut Dice,
+) {
     let store = open(mapped_or_not(disk, dice), dice).unwrap();
     let found = history.check(&store);
     assert!(found >= floor, "step {floor} was promised, found {found}");
@@ -147,7 +186,11 @@ fn examine(disk: &MemEnv, history: &mut History, floor: usize, dice: &mut Dice) 
         let mode = *dice.pick(&[PersistMode::SyncData, PersistMode::Buffer]);
         history.go_on(&store, mode, dice).unwrap();
     }
+    if dice.chance(40) {
+        checkpoints.make(&store, history);
+    }
     drop(store);
+    checkpoints.live(disk, dice);
     let store = open(mapped_or_not(disk, dice), dice).unwrap();
     assert_eq!(history.check(&store), history.acknowledged);
     history.synced = history.acknowledged;
@@ -160,10 +203,11 @@ fn six_lives_each_find_what_the_ones_before_were_promised() {
         let mut disk = MemEnv::new();
         let mut history = History::default();
         history.in_group = dice.chance(40);
+        let mut checkpoints = Checkpoints::default();
         for _ in 0..LIVES {
             let (left, floor) = live(&disk, &mut history, &mut dice);
             disk = left;
-            examine(&disk, &mut history, floor, &mut dice);
+            examine(&disk, &mut history, floor, &mut checkpoints, &mut dice);
         }
     });
 }

@@ -10,10 +10,14 @@
 mod disk_env;
 
 mod arrivals;
+mod backup;
+mod backup_stops;
 mod basic;
 mod behind;
 mod budget;
 mod by_part;
+mod checkpoint;
+mod checkpoint_stops;
 mod close;
 mod cold;
 mod commit;

@@ -116,6 +116,10 @@ impl Env for Unsynced {
         self.real.rename(from, to)
     }
 
+    fn link_count(&self, path: &Path) -> io::Result<u64> {
+        self.real.link_count(path)
+    }
+
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.real.link(from, to)
     }

@@ -159,11 +159,14 @@ fn second_name(env: &dyn Env, first: &Path, second: &Path) {
         return env.remove_file(first).expect("removes");
     }
     assert_eq!(linked, None, "gives a second name");
+    assert_eq!(env.link_count(first).expect("counts"), 2);
     assert_eq!(kind(env.link(first, second)), Some(ErrorKind::AlreadyExists));
     let third = second.with_extension("third");
     assert_eq!(kind(env.link(&first.with_extension("none"), &third)), Some(ErrorKind::NotFound));
     env.remove_file(first).expect("removes");
     assert_eq!(contents(env, second), b"newer", "one name is left");
+    assert_eq!(env.link_count(second).expect("counts"), 1);
+    assert_eq!(kind(env.link_count(first)), Some(ErrorKind::NotFound));
     env.remove_file(second).expect("removes the last name");
 }
 

@@ -141,6 +141,10 @@ impl Env for FaultEnv {
         self.rules.run_whole(OpClass::Link, to, || self.inner.link(from, to))
     }
 
+    fn link_count(&self, path: &Path) -> io::Result<u64> {
+        self.rules.run_whole(OpClass::Measure, path, || self.inner.link_count(path))
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let partly = || self.disk.as_ref().map_or(Ok(()), |disk| disk.sync_half_dir(dir));
         self.rules.run(OpClass::SyncDir, dir, || self.inner.sync_dir(dir), partly)

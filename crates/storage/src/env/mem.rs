@@ -215,6 +215,11 @@ impl Env for MemEnv {
         self.disk.write().link(from, to)
     }
 
+    fn link_count(&self, path: &Path) -> io::Result<u64> {
+        let disk = self.disk.read();
+        Ok(disk.file(disk.find_file(path)?).links as u64)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.disk.write().sync_dir(dir)
     }

@@ -72,6 +72,13 @@ pub trait Env: Debug + Send + Sync + 'static {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Returns the number of names of the file at `path`, which [`link`](Env::link) adds to. Fails
+    /// with `Unsupported` if this cannot be found out; callers then take it for more than one.
+    fn link_count(&self, path: &Path) -> io::Result<u64> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Calls [`punch`](Env::punch) for each of `ranges` in order, up to the first that fails.
     fn punch_all(&self, path: &Path, ranges: &[Range<u64>]) -> io::Result<()> {
         ranges.iter().try_for_each(|range| self.punch(path, range.clone()))

@@ -123,6 +123,10 @@ impl Env for RealEnv {
         fs::hard_link(from, to)
     }
 
+    fn link_count(&self, path: &Path) -> io::Result<u64> {
+        Ok(open::metadata(path)?.nlink())
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         open::dir(dir)?.sync_all()
     }

@@ -42,7 +42,8 @@ pub enum OpClass {
     /// [`Env::list`](crate::env::Env::list).
     List,
     /// [`Env::file_bytes`](crate::env::Env::file_bytes),
-    /// [`Env::held_bytes`](crate::env::Env::held_bytes) and
+    /// [`Env::held_bytes`](crate::env::Env::held_bytes),
+    /// [`Env::link_count`](crate::env::Env::link_count) and
     /// [`ReadFile::bytes`](crate::env::ReadFile::bytes).
     Measure,
     /// [`Env::free_bytes`](crate::env::Env::free_bytes).

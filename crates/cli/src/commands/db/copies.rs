@@ -1,0 +1,127 @@
+//! Copies of a whole store: checkpoints, backups, restored stores.
+
+use super::dump::damage_fields;
+use super::wrong_argument;
+use crate::failure::bad_argument;
+use crate::output::{Output, print, print_json};
+use anyhow::bail;
+use lsmith::{Backup, BackupOptions, Backups, Store};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(super) fn checkpoint(store: &Store, to: &Path, json: bool) -> anyhow::Result<()> {
+    let made = store.checkpoint(to).map_err(wrong_argument)?;
+    if json {
+        return print_json(&json!({
+            "seq": made.seq.0,
+            "linked": made.linked,
+            "linked_bytes": made.linked_bytes,
+            "copied_bytes": made.copied_bytes,
+        }));
+    }
+    Ok(print(format_args!(
+        "checkpoint up to write {}: {} files linked, {} bytes; {} bytes copied",
+        made.seq, made.linked, made.linked_bytes, made.copied_bytes
+    ))?)
+}
+
+pub(super) fn backup(
+    store: &Store,
+    to: &Path,
+    options: &BackupOptions,
+    keep: Option<u64>,
+    json: bool,
+) -> anyhow::Result<()> {
+    if keep == Some(0) {
+        return Err(bad_argument("expected at least one backup to keep, found 0"));
+    }
+    let backups = Backups::new(to);
+    let made = store.backup_with(&backups, options).map_err(wrong_argument)?;
+    let removed = match keep {
+        Some(count) => backups.keep(usize::try_from(count).unwrap_or(usize::MAX))?,
+        None => Vec::new(),
+    };
+    if json {
+        let mut fields = backup_fields(&made);
+        fields["removed"] = json!(removed);
+        return print_json(&fields);
+    }
+    let mut output = Output::new();
+    output.line(backup_line(&made))?;
+    removed.iter().try_for_each(|number| output.line(format_args!("removed {number}")))?;
+    Ok(output.finish()?)
+}
+
+pub(super) fn list(dir: &Path, json: bool) -> anyhow::Result<()> {
+    let backups = Backups::new(dir).list()?;
+    if json {
+        let backups: Value = backups.iter().map(backup_fields).collect();
+        return print_json(&json!({ "backups": backups }));
+    }
+    let mut output = Output::new();
+    backups.iter().try_for_each(|backup| output.line(backup_line(backup)))?;
+    Ok(output.finish()?)
+}
+
+pub(super) fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
+    let damage = Backups::new(dir).verify()?;
+    if json {
+        let damage: Value = damage.iter().map(damage_fields).collect();
+        print_json(&json!({ "damage": damage }))?;
+    } else if damage.is_empty() {
+        print("no damage found")?;
+    } else {
+        let mut output = Output::new();
+        damage.iter().try_for_each(|error| output.line(error))?;
+        output.finish()?;
+    }
+    match damage.len() {
+        0 => Ok(()),
+        1 => bail!("1 file is damaged"),
+        count => bail!("{count} files are damaged"),
+    }
+}
+
+pub(super) fn remove(dir: &Path, number: u64, json: bool) -> anyhow::Result<()> {
+    Backups::new(dir).remove(number)?;
+    if json { print_json(&json!({ "removed": number })) } else { Ok(()) }
+}
+
+pub(super) fn restore(
+    from: &Path,
+    number: Option<u64>,
+    to: &Path,
+    json: bool,
+) -> anyhow::Result<()> {
+    let backups = Backups::new(from);
+    let number = match number {
+        Some(number) => number,
+        None => match backups.list()?.last() {
+            Some(newest) => newest.number,
+            None => bail!("there is no backup in {}", from.display()),
+        },
+    };
+    let restored = backups.restore(number, to).map_err(wrong_argument)?;
+    if json {
+        return print_json(&backup_fields(&restored));
+    }
+    let Backup { seq, bytes, .. } = restored;
+    Ok(print(format_args!("restored backup {number} up to write {seq}: {bytes} bytes"))?)
+}
+
+fn backup_line(backup: &Backup) -> String {
+    let Backup { number, seq, files, bytes, copied_bytes, .. } = backup;
+    format!(
+        "backup {number} up to write {seq}: {files} files, {bytes} bytes, {copied_bytes} copied"
+    )
+}
+
+fn backup_fields(backup: &Backup) -> Value {
+    json!({
+        "backup": backup.number,
+        "seq": backup.seq.0,
+        "files": backup.files,
+        "bytes": backup.bytes,
+        "copied_bytes": backup.copied_bytes,
+    })
+}

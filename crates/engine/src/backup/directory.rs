@@ -1,0 +1,258 @@
+//! The directory of backups.
+
+use super::{BackupFile, BackupList};
+use crate::opening::take_lock;
+use lsmith_storage::directory;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names;
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
+
+/// The file that says that a directory holds backups.
+const BACKUPS: &str = "BACKUPS";
+
+/// The content of [`BACKUPS`].
+const BACKUPS_TEXT: &str = "lsmith backups\n";
+
+/// The last part of the name of a list.
+const LIST: &str = ".backup";
+
+/// The last part of the name of a list that is being written.
+const NEW_LIST: &str = ".backup.new";
+
+/// The longest list that is read, in bytes.
+const LIST_BYTES_MAX: u64 = 1 << 30;
+
+/// The bytes that are read at once.
+const READ_BYTES: u64 = 256 * 1024;
+
+/// A directory of backups.
+#[derive(Clone, Debug)]
+pub(crate) struct BackupDir {
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) dir: PathBuf,
+}
+
+/// Keeps others from changing a directory of backups.
+pub(crate) type BackupLock = Box<dyn Debug + Send + Sync>;
+
+impl BackupDir {
+    /// Makes the directory if it does not exist, and locks it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it has other files; `Locked`; `Io`; `Full`.
+    pub(crate) fn make(&self) -> Result<BackupLock> {
+        directory::make(&*self.env, &self.dir)?;
+        let lock = take_lock(&*self.env, &self.dir)?;
+        let found = self.names()?;
+        if found.iter().any(|name| name == BACKUPS) {
+            return Ok(lock);
+        }
+        if let Some(other) = found.iter().find(|name| *name != names::LOCK) {
+            let message = format!("expected an empty directory or one of backups, found {other}");
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(&self.dir));
+        }
+        self.write(BACKUPS, BACKUPS_TEXT)?;
+        directory::sync(&*self.env, &self.dir)?;
+        Ok(lock)
+    }
+
+    /// Locks the directory, which must exist.
+    ///
+    /// # Errors
+    /// `NotFound` if it is no directory of backups; `Locked`; `Io`.
+    pub(crate) fn lock(&self) -> Result<BackupLock> {
+        self.numbers()?;
+        take_lock(&*self.env, &self.dir)
+    }
+
+    /// Returns the numbers of all backups, oldest first.
+    ///
+    /// # Errors
+    /// `NotFound` if it is no directory of backups; `Io`.
+    pub(crate) fn numbers(&self) -> Result<Vec<u64>> {
+        let missing = || Error::new(ErrorKind::NotFound, "there are no backups").at(&self.dir);
+        let found = self.env.list(&self.dir).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => missing(),
+            _ => Error::io("list", &self.dir, error),
+        })?;
+        if !found.iter().any(|name| name == BACKUPS) {
+            return Err(missing());
+        }
+        let mut numbers: Vec<u64> = found.iter().filter_map(|name| list_number(name)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Reads the list of backup `number`.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such backup; `Corruption`; `Unsupported`; `Io`.
+    pub(crate) fn list(&self, number: u64) -> Result<BackupList> {
+        let path = self.dir.join(list_name(number));
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                let message = format!("there is no backup {number}");
+                Error::new(ErrorKind::NotFound, message).at(&self.dir)
+            }
+            _ => Error::io("read", &path, error),
+        };
+        let bytes = self.env.file_bytes(&path).map_err(failed)?;
+        if bytes > LIST_BYTES_MAX {
+            return Err(Error::corruption(&path, LIST_BYTES_MAX, "the list is too long"));
+        }
+        let mut text = vec![0; bytes as usize];
+        let read = self.env.open(&path).and_then(|file| file.read_exact_at(&mut text, 0));
+        read.map_err(failed)?;
+        BackupList::decode(&text, &path, number)
+    }
+
+    /// Reads the lists of all backups but number `but`, oldest first.
+    ///
+    /// # Errors
+    /// As [`list`](BackupDir::list).
+    pub(crate) fn lists_but(&self, but: Option<u64>) -> Result<Vec<BackupList>> {
+        let numbers = self.numbers()?.into_iter().filter(|number| Some(*number) != but);
+        numbers.map(|number| self.list(number)).collect()
+    }
+
+    /// Returns a number for a new backup, which no file has.
+    pub(crate) fn new_number(&self) -> Result<u64> {
+        let used = |name: &String| list_number(name).or_else(|| owner_of(name));
+        Ok(self.names()?.iter().filter_map(used).max().unwrap_or(0) + 1)
+    }
+
+    /// Puts the backup in force whose files are all there: writes its list.
+    pub(crate) fn put_in_force(&self, list: &BackupList) -> Result<()> {
+        let new = format!("{:06}{NEW_LIST}", list.number);
+        // The names of all files, before one names them.
+        directory::sync(&*self.env, &self.dir)?;
+        self.write(&new, &list.encode())?;
+        let path = self.dir.join(&new);
+        let renamed = self.env.rename(&path, &self.dir.join(list_name(list.number)));
+        renamed.map_err(|error| Error::io("rename", &path, error))?;
+        directory::sync(&*self.env, &self.dir)
+    }
+
+    /// Removes the list of backup `number`. From then on the backup does not exist.
+    pub(crate) fn remove_list(&self, number: u64) -> Result<()> {
+        let path = self.dir.join(list_name(number));
+        self.env.remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+        directory::sync(&*self.env, &self.dir)
+    }
+
+    /// Removes all files of backups that none of `lists` names. `lists` are those of all backups.
+    pub(crate) fn remove_unlisted(&self, lists: &[BackupList]) -> Result<()> {
+        let files = lists.iter().flat_map(|list| &list.files);
+        let listed: BTreeSet<String> = files.map(BackupFile::name).collect();
+        for name in self.names()? {
+            let is_left = name.ends_with(NEW_LIST) || owner_of(&name).is_some();
+            if is_left && !listed.contains(&name) {
+                directory::remove(&*self.env, &self.dir.join(name), "an old file of a backup");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the path of `file`.
+    pub(crate) fn path_of(&self, file: &BackupFile) -> PathBuf {
+        self.dir.join(file.name())
+    }
+
+    /// Reads `file` as a whole.
+    ///
+    /// # Errors
+    /// `Corruption` if its length or its checksum is not that of the list, or if it is missing;
+    /// `Io`.
+    pub(crate) fn check(&self, file: &BackupFile) -> Result<()> {
+        let path = self.path_of(file);
+        self.check_length(file)?;
+        let checksum = checksum_of(&*self.env, &path, file.bytes)?;
+        check_checksum(&path, file, checksum)
+    }
+
+    /// Looks at the length of `file`.
+    ///
+    /// # Errors
+    /// As [`check`](BackupDir::check).
+    pub(crate) fn check_length(&self, file: &BackupFile) -> Result<()> {
+        let path = self.path_of(file);
+        let damaged = |found: String| {
+            let expected = file.bytes;
+            let message = format!("expected a file of {expected} bytes, found {found}");
+            Error::corruption(&path, 0, message)
+        };
+        match self.env.file_bytes(&path) {
+            Ok(bytes) if bytes == file.bytes => Ok(()),
+            Ok(bytes) => Err(damaged(bytes.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(damaged("none".into())),
+            Err(error) => Err(Error::io("measure", &path, error)),
+        }
+    }
+
+    fn names(&self) -> Result<Vec<String>> {
+        self.env.list(&self.dir).map_err(|error| Error::io("list", &self.dir, error))
+    }
+
+    /// Writes the file called `name` with `text`, and syncs it. Replaces a file that is there.
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.dir.join(name);
+        let write = || {
+            match self.env.remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut file = self.env.create(&path)?;
+            file.write_all(text.as_bytes())?;
+            file.sync()
+        };
+        write().map_err(|error| Error::io("write", &path, error))
+    }
+}
+
+/// Fails if `checksum`, that of the file at `path`, is not the one of `file`.
+pub(crate) fn check_checksum(path: &Path, file: &BackupFile, checksum: u128) -> Result<()> {
+    if checksum == file.checksum {
+        return Ok(());
+    }
+    let message = format!("expected the checksum {:032x}, found {checksum:032x}", file.checksum);
+    Err(Error::corruption(path, 0, message))
+}
+
+/// Returns the checksum of the first `bytes` bytes of the file at `path`.
+pub(crate) fn checksum_of(env: &dyn Env, path: &Path, bytes: u64) -> Result<u128> {
+    let failed = |error| Error::io("read", path, error);
+    let file = env.open(path).map_err(failed)?;
+    let mut hash = Xxh3::new();
+    let mut buffer = Vec::new();
+    let mut offset = 0;
+    while offset < bytes {
+        buffer.resize((bytes - offset).min(READ_BYTES) as usize, 0);
+        file.read_exact_at(&mut buffer, offset).map_err(failed)?;
+        hash.update(&buffer);
+        offset += buffer.len() as u64;
+    }
+    Ok(hash.digest128())
+}
+
+fn list_name(number: u64) -> String {
+    format!("{number:06}{LIST}")
+}
+
+/// Returns the number of the backup whose list is called `name`.
+fn list_number(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(LIST)?.parse().ok()?;
+    (list_name(number) == name).then_some(number)
+}
+
+/// Returns the number of the backup that copied the file called `name`.
+fn owner_of(name: &str) -> Option<u64> {
+    let (backup, in_store) = name.split_once('-')?;
+    names::parse(in_store)?;
+    backup.parse().ok()
+}

@@ -1,0 +1,26 @@
+//! Backups: copies of a store in a directory of their own, which share the files that did not
+//! change between them.
+//!
+//! ```text
+//! BACKUPS                    says that the directory holds backups
+//! LOCK                       locked while a backup is made or removed
+//! 000003.backup              the list of backup 3: which files it consists of
+//! 000003-000014.table        a file that backup 3 has copied: table 14 of the store
+//! 000003-000077.manifest     the manifest of backup 3
+//! ```
+//!
+//! A [list](BackupList) is written when all its files are there and synced, under another name
+//! first. So a backup is whole or does not exist. Files that no list names are what an interruption
+//! left.
+//!
+//! A later backup takes over files of an earlier one if the store has been in the state of that
+//! backup: its manifest has the [stamp](BackupList::stamp) of the list. Numbers of files are never
+//! used twice, and files do not change, or only grow. So a file of the store with the number and
+//! the length that the list says is the same file. This also holds for stores that were restored
+//! from that backup, and of which several live on.
+
+mod directory;
+mod list;
+
+pub(crate) use directory::{BackupDir, check_checksum, checksum_of};
+pub(crate) use list::{BackupFile, BackupList};

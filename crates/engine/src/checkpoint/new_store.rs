@@ -1,0 +1,143 @@
+//! The directory in which a copy of a store is made.
+//!
+//! It has the file [`CURRENT_COMING`] from before the first other file until the copy is whole.
+//! Then this file is renamed to [`CURRENT`], which it is already in content. So a directory has a
+//! whole store or none, and a directory with a copy that was interrupted is known as such: it is
+//! emptied before the next copy is made there.
+
+use crate::manifest::{Account, current_text, write_account};
+use crate::opening::take_lock;
+use lsmith_storage::directory;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names::{self, CURRENT, CURRENT_COMING, FileKind, LOCK, numbered};
+use lsmith_storage::panics;
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A directory that becomes a store. Dropping it before it is [finished](NewStore::finish) empties
+/// it.
+#[derive(Debug)]
+pub(crate) struct NewStore {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    /// The number of the manifest.
+    manifest: u64,
+    is_finished: bool,
+    _lock: Box<dyn Debug + Send + Sync>,
+}
+
+impl NewStore {
+    /// Begins a store in `dir`, which must not exist, or be empty, or have a store that was begun
+    /// and not finished. `manifest` is the number of its manifest, above those of all other files.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the directory has other files; `Locked` if another process makes a
+    /// store there; `Io`; `Full`.
+    pub(crate) fn begin(env: &Arc<dyn Env>, dir: &Path, manifest: u64) -> Result<NewStore> {
+        directory::make(&**env, dir)?;
+        let lock = take_lock(&**env, dir)?;
+        let found = list(&**env, dir)?;
+        let is_unfinished = found.iter().any(|name| name == CURRENT_COMING);
+        let may_be_there = |name: &&String| match name.as_str() {
+            LOCK | CURRENT_COMING => true,
+            name => is_unfinished && names::parse(name).is_some(),
+        };
+        if let Some(other) = found.iter().find(|name| !may_be_there(name)) {
+            let message = format!("expected an empty directory for a new store, found {other}");
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(dir));
+        }
+        empty(&**env, dir)?;
+        let new = NewStore {
+            env: Arc::clone(env),
+            dir: dir.to_path_buf(),
+            manifest,
+            is_finished: false,
+            _lock: lock,
+        };
+        let mark = dir.join(CURRENT_COMING);
+        let write = || {
+            let mut file = env.create(&mark)?;
+            file.write_all(current_text(manifest).as_bytes())?;
+            file.sync()
+        };
+        write().map_err(|error| Error::io("write", &mark, error))?;
+        directory::sync(&**env, dir)?;
+        Ok(new)
+    }
+
+    /// Returns the path of a file of the new store.
+    pub(crate) fn path_of(&self, kind: FileKind, number: u64) -> PathBuf {
+        numbered(&self.dir, kind, number)
+    }
+
+    /// Writes the manifest, which says `account`, and makes the directory a store. All other files
+    /// are there, and their contents survive power loss.
+    ///
+    /// # Errors
+    /// `Io` or `Full`.
+    pub(crate) fn finish(mut self, account: &Account) -> Result<()> {
+        let account = Account { next_file: self.manifest + 1, ..account.clone() };
+        let path = self.path_of(FileKind::Manifest, self.manifest);
+        write_account(&*self.env, &path, self.manifest, &account)?;
+        directory::sync(&*self.env, &self.dir)?;
+        let mark = self.dir.join(CURRENT_COMING);
+        let renamed = self.env.rename(&mark, &self.dir.join(CURRENT));
+        renamed.map_err(|error| Error::io("rename to CURRENT", &mark, error))?;
+        directory::sync(&*self.env, &self.dir)?;
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl NewStore {
+    /// Removes what was made. The last step may have failed after the directory became a store.
+    /// Then it is made none again first, for good.
+    fn take_back(&self) -> Result<()> {
+        let current = self.dir.join(CURRENT);
+        if list(&*self.env, &self.dir)?.iter().any(|name| name == CURRENT) {
+            let renamed = self.env.rename(&current, &self.dir.join(CURRENT_COMING));
+            renamed.map_err(|error| Error::io("rename", &current, error))?;
+            directory::sync(&*self.env, &self.dir)?;
+        }
+        empty(&*self.env, &self.dir)
+    }
+}
+
+impl Drop for NewStore {
+    fn drop(&mut self) {
+        if self.is_finished {
+            return;
+        }
+        panics::logged("the environment", || {
+            if let Err(error) = self.take_back() {
+                let dir = self.dir.display();
+                tracing::warn!(%dir, %error, "a copy of a store that is not whole stays there");
+            }
+        });
+    }
+}
+
+fn list(env: &dyn Env, dir: &Path) -> Result<Vec<String>> {
+    env.list(dir).map_err(|error| Error::io("list", dir, error))
+}
+
+/// Removes all files of an unfinished store. The mark goes last, so that what an interruption
+/// leaves is known as unfinished.
+fn empty(env: &dyn Env, dir: &Path) -> Result<()> {
+    let remove = |name: &str| {
+        let path = dir.join(name);
+        env.remove_file(&path).map_err(|error| Error::io("remove", &path, error))
+    };
+    let found = list(env, dir)?;
+    let files: Vec<_> = found.iter().filter(|name| names::parse(name).is_some()).collect();
+    files.iter().try_for_each(|name| remove(name))?;
+    if !files.is_empty() {
+        directory::sync(env, dir)?;
+    }
+    if found.iter().any(|name| name == CURRENT_COMING) {
+        remove(CURRENT_COMING)?;
+    }
+    Ok(())
+}
