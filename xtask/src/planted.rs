@@ -27,7 +27,10 @@ use std::time::{Duration, Instant};
 const LIST: &str = "crates/engine/tests/planted.txt";
 
 /// The parts of the workspace that are copied.
-const COPIED: [&str; 5] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "xtask"];
+const COPIED: [&str; 6] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "examples", "xtask"];
+
+/// The example that is a workspace of its own, with tests of its own.
+const EXAMPLE: &str = "examples/raft-kv/";
 
 /// The time after which tests count as hanging.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -169,17 +172,12 @@ fn command(copy: &Path, bug: &Bug) -> Command {
     }
     let mut command = cargo(copy);
     command.env("CARGO_TARGET_DIR", copy.join("target")).env("CARGO_PROFILE_TEST_DEBUG", "0");
-    command.args([
-        "test",
-        "--quiet",
-        "-p",
-        "lsmith",
-        "-p",
-        "lsmith-storage",
-        "--test",
-        "it",
-        "--lib",
-    ]);
+    command.args(["test", "--quiet", "--test", "it"]);
+    if bug.file.starts_with(EXAMPLE) {
+        command.arg("--manifest-path").arg(copy.join(EXAMPLE).join("Cargo.toml"));
+        return command;
+    }
+    command.args(["-p", "lsmith", "-p", "lsmith-storage", "--lib"]);
     command
 }
 

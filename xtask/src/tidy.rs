@@ -45,7 +45,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let metadata = layers::metadata(root)?;
     let mut findings = Vec::new();
     let mut paths = Vec::new();
-    for folder in ["crates", "xtask"] {
+    for folder in ["crates", "examples", "xtask"] {
         files_with("rs", &root.join(folder), &mut paths)?;
     }
     for path in &paths {
@@ -64,7 +64,11 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     findings.extend(layers::check_bans(root)?);
     findings.extend(modules::check(root)?);
     let mut roots = files::roots(&metadata);
-    roots.push(root.join("crates/rivals/src/main.rs")); // a workspace of its own
+    // Workspaces of their own.
+    roots.push(root.join("crates/rivals/src/main.rs"));
+    for file in ["src/lib.rs", "src/main.rs", "tests/it/main.rs"] {
+        roots.push(root.join("examples/raft-kv").join(file));
+    }
     findings.extend(files::check(root, &roots, &paths)?);
     let allowed = fs::read_to_string(root.join("xtask/allowed.txt"))?;
     Ok(excuse(findings, &allowed))
