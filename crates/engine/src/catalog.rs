@@ -4,7 +4,7 @@ mod changes;
 
 use crate::compression::Compression;
 use crate::context::Context;
-use crate::keyspace::{KeyspaceShared, Policy, open_keyspace};
+use crate::keyspace::{KeyspaceBase, KeyspaceShared, Policy, open_keyspace};
 use crate::keyspaces::{ByName, Keyspaces, Named, find};
 use crate::manifest::{KeyspaceRecord, Manifest, Record};
 use crate::options::{KeyspaceOptions, bad_policy, check_memtable, check_name};
@@ -145,7 +145,7 @@ impl Catalog {
             Record::CompressedKeyspace(new, compression.to_string())
         };
         let known = self.manifest.write(record, |account| account.keyspaces[&id].clone())?;
-        let keyspace = open_keyspace(&self.context, id, &known)?;
+        let keyspace = open_keyspace(&self.context, id, &known, KeyspaceBase::default())?;
         keyspaces.insert(name.to_string(), Arc::clone(&keyspace));
         Ok(keyspace)
     }

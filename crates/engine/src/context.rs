@@ -3,12 +3,13 @@
 //!
 //! The context knows no keyspace, log or manifest. Their owners hold it.
 
+use crate::leases::Leases;
 use crate::leftovers::Leftovers;
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::removals::Removals;
 use crate::snapshots::{SnapshotGuard, Snapshots};
 use crate::stats::{Counts, Recorders, Timer};
+use crate::version::TablePlace;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lsmith_storage::table::BlockCache;
@@ -30,8 +31,9 @@ pub(crate) struct Context {
     pub(crate) visible: AtomicU64,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) leftovers: Arc<Leftovers>,
+    /// What readers in other processes keep from being freed.
+    pub(crate) leases: Arc<Leases>,
     pub(crate) progress: Progress,
-    pub(crate) removals: Arc<Removals>,
     /// Set when a write to the log or the manifest fails, or a panic interrupts a step.
     poisoned: AtomicBool,
     /// Set when the store begins to close.
@@ -41,13 +43,8 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Returns the context of a store whose directory `lock` keeps locked. `next_file` is the first
-    /// free file number.
-    pub(crate) fn new(
-        options: Options,
-        lock: Box<dyn Debug + Send + Sync>,
-        next_file: u64,
-    ) -> Context {
+    /// Returns the context of a store whose directory `lock` keeps locked.
+    pub(crate) fn new(options: Options, lock: Box<dyn Debug + Send + Sync>) -> Context {
         let cache = match &options.cache {
             Some(cache) => BlockCache::within(cache),
             None => BlockCache::new(options.memory_bytes.unwrap_or(options.cache_bytes)),
@@ -56,16 +53,26 @@ impl Context {
             cache: Arc::new(cache),
             counts: Arc::default(),
             recorders: options.histograms.then(Recorders::default),
-            next_file: Arc::new(AtomicU64::new(next_file)),
+            next_file: Arc::new(AtomicU64::new(1)),
             visible: AtomicU64::new(0),
             snapshots: Arc::new(Snapshots::new()),
             leftovers: Arc::default(),
+            leases: Arc::new(Leases::new(&options.env, &options.dir)),
             progress: Progress::default(),
-            removals: Arc::default(),
             poisoned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             _lock: lock,
             options,
+        }
+    }
+
+    /// Returns where the tables of the store are.
+    pub(crate) fn tables(&self) -> TablePlace<'_> {
+        TablePlace {
+            env: &self.options.env,
+            dir: &self.options.dir,
+            cache: &self.cache,
+            leases: &self.leases,
         }
     }
 

@@ -4,6 +4,7 @@ use crate::catalog::Catalog;
 use crate::commit::Committer;
 use crate::context::Context;
 use crate::keyspaces::Keyspaces;
+use crate::leases::Position;
 use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
 use crate::merge::Merger;
@@ -11,7 +12,19 @@ use crate::scheduler::Scheduler;
 use crate::throttle::Throttle;
 use crate::wal::Wal;
 use crate::write::WritePath;
+use lsmith_storage::log::LogReader;
+use lsmith_storage::sync::Mutex;
 use std::sync::Arc;
+
+/// What a reader beside a writer has read.
+#[derive(Debug)]
+pub(crate) struct ReadView {
+    /// How far the manifest had come.
+    pub(crate) position: Position,
+    /// The newest log that was read to its end, with its number. `None` if there was none, or if
+    /// its end was left out.
+    pub(crate) newest_log: Option<(u64, LogReader)>,
+}
 
 /// The parts of an open store.
 #[derive(Debug)]
@@ -25,6 +38,9 @@ pub(crate) struct Engine {
     pub(crate) catalog: Catalog,
     /// The parts of the logs that opening left out.
     pub(crate) left_out: Vec<LeftOut>,
+    /// What was read last, in a store that was opened for reading only. Held by a thread that reads
+    /// anew.
+    pub(crate) view: Mutex<Option<ReadView>>,
 }
 
 impl Engine {
@@ -49,6 +65,7 @@ impl Engine {
             wal,
             scheduler,
             left_out,
+            view: Mutex::default(),
         }
     }
 }

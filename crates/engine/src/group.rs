@@ -117,6 +117,17 @@ impl Members {
         })
     }
 
+    /// Takes over names and new keyspaces from `found`, the same group as a reader finds it now.
+    pub(crate) fn take_over(&self, found: &Members) {
+        let known = self.all();
+        for (number, member) in found.all().iter().enumerate() {
+            match known.get(number) {
+                Some(known) => known.name.change_to(member.name.now()),
+                None => self.push(member.name.now()),
+            }
+        }
+    }
+
     /// Adds the keyspace `name`, with the next number.
     pub(crate) fn push(&self, name: &str) {
         self.0.write().push(Arc::new(Name::new(name)));

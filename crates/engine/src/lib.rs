@@ -131,6 +131,14 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/readers.md")]
+struct ReadersPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/transactions.md")]
+struct TransactionsPage;
+
 mod backup;
 mod catalog;
 mod checkpoint;
@@ -147,6 +155,7 @@ mod group;
 pub mod inspect;
 mod keyspace;
 mod keyspaces;
+mod leases;
 mod left_out;
 mod leftovers;
 mod manifest;
@@ -156,7 +165,6 @@ mod name;
 mod opening;
 mod options;
 mod progress;
-mod removals;
 mod repair;
 mod scheduler;
 mod snapshots;
@@ -169,9 +177,9 @@ mod write;
 
 pub use compression::check_compression;
 pub use db::{
-    Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Checkpoint, IngestOptions, Iter,
-    Keyspace, KeyspaceInfo, KeyspaceStats, Loaded, Snapshot, Store, TableWriter,
-    TableWriterOptions, prefix_bounds,
+    Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Checkpoint, IngestOptions, Isolation,
+    Iter, Keyspace, KeyspaceInfo, KeyspaceStats, Loaded, Snapshot, Store, TableWriter,
+    TableWriterOptions, Transaction, TransactionIter, prefix_bounds,
 };
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};

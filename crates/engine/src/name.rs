@@ -30,6 +30,13 @@ impl Name {
         taken.expect("one thread at a time changes a name");
     }
 
+    /// Changes the name to `text`, unless that is its name.
+    pub(crate) fn change_to(&self, text: &str) {
+        if self.now() != text {
+            self.change(text);
+        }
+    }
+
     fn last(&self) -> &Name {
         let mut last = self;
         while let Some(next) = last.next.get() {

@@ -7,14 +7,20 @@
 //! 3. Unless the store is opened for reading only, logs that are still needed are rewritten, parts
 //!    that were left out are set aside, a new manifest and a new log are begun ([`begin`]), and
 //!    files that nothing names are removed.
+//!
+//! A store that is opened for reading only may have a writer meanwhile ([`beside`]).
 
 mod begin;
+mod beside;
+mod follow;
 mod replay;
 mod row;
 
+pub(crate) use beside::refresh;
+
 use crate::context::Context;
 use crate::engine::Engine;
-use crate::keyspace::{KeyspaceShared, open_keyspace};
+use crate::keyspace::{KeyspaceBase, KeyspaceShared, open_keyspace};
 use crate::keyspaces::Keyspaces;
 use crate::manifest::{self, Account, KeyspaceFacts, Manifest};
 use crate::memory::{Spilled, read_spill};
@@ -24,9 +30,10 @@ use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::directory;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::log::LogReader;
 use lsmith_storage::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK};
 use lsmith_storage::sync::atomic::Ordering::SeqCst;
-use replay::{UnreadLogs, keep_newest};
+use replay::{LogLimit, UnreadLogs, keep_newest};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
@@ -66,12 +73,18 @@ pub(crate) fn open(options: Options) -> Result<Engine> {
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(dir));
         }
     }
+    if options.read_only {
+        return beside::open(options);
+    }
     let lock = take_lock(&**env, dir)?;
     let account = match manifest::read(&**env, dir)? {
         Some((_, account)) => account,
         None => Account { next_file: 1, ..Account::default() },
     };
-    Opening::new(options, account, lock)?.finish()
+    let context = Arc::new(Context::new(options, lock));
+    let mut opening = Opening::new(&context, account, |_| KeyspaceBase::default())?;
+    opening.read()?;
+    opening.finish()
 }
 
 fn no_store(dir: &Path) -> Error {
@@ -106,26 +119,33 @@ struct Opening {
     left_out: UnreadLogs,
     /// All numbered files of the directory.
     files: Vec<(FileKind, u64)>,
+    /// How far a reader that may have a writer beside it reads the logs.
+    beside: Option<LogLimit>,
+    /// The newest log that such a reader has read, with its number.
+    newest_log: Option<(u64, LogReader)>,
 }
 
 impl Opening {
-    /// Opens the keyspaces and tables that `account` names, the content of the manifest.
+    /// Opens the keyspaces and tables that `account` names, the content of the manifest. `base_of`
+    /// returns what an opening of a keyspace begins with.
     fn new(
-        options: Options,
+        context: &Arc<Context>,
         account: Account,
-        lock: Box<dyn Debug + Send + Sync>,
+        base_of: impl Fn(u32) -> KeyspaceBase,
     ) -> Result<Opening> {
+        let options = &context.options;
         let listed = options.env.list(&options.dir);
         let names = listed.map_err(|error| Error::io("list", &options.dir, error))?;
         let files = names::numbered_among(&options.dir, &names, account.next_file);
         let highest = files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
-        let context = Context::new(options, lock, account.next_file.max(highest));
-        let open =
-            |(id, known): (&u32, &KeyspaceFacts)| Ok((*id, open_keyspace(&context, *id, known)?));
+        context.next_file.fetch_max(account.next_file.max(highest), SeqCst);
+        let open = |(id, known): (&u32, &KeyspaceFacts)| {
+            Ok((*id, open_keyspace(context, *id, known, base_of(*id))?))
+        };
         let keyspaces = account.keyspaces.iter().map(open).collect::<Result<_>>()?;
         let durable = account.keyspaces.values().map(|known| known.durable_seq().0).max();
         Ok(Opening {
-            context: Arc::new(context),
+            context: Arc::clone(context),
             account,
             keyspaces,
             last_seq: durable.unwrap_or(0),
@@ -133,14 +153,20 @@ impl Opening {
             empty: Vec::new(),
             left_out: UnreadLogs::default(),
             files,
+            beside: None,
+            newest_log: None,
         })
     }
 
-    /// Reads the copies of memory and the logs, prepares the store for writing unless it is opened
-    /// for reading only, and puts its parts together.
-    fn finish(mut self) -> Result<Engine> {
+    /// Reads the copies of memory and the logs.
+    fn read(&mut self) -> Result<()> {
         self.read_spills()?;
-        self.replay()?;
+        self.replay()
+    }
+
+    /// Prepares the store for writing unless it is opened for reading only, and puts its parts
+    /// together.
+    fn finish(self) -> Result<Engine> {
         let context = &self.context;
         context.visible.store(self.last_seq, SeqCst);
         let options = &context.options;

@@ -112,6 +112,35 @@ impl Snapshots {
         published
     }
 
+    /// Shows what another process has written up to `seq` to the readers of this one. `publish`
+    /// publishes the versions that hold it, in place of the versions `before`, which all live
+    /// snapshots go on reading.
+    ///
+    /// Memtables of the new versions have only the newest entry of each key. So `visible` moves
+    /// first: a reader that finds a new version then looks for its newest entries.
+    pub(crate) fn show_view(
+        &self,
+        seq: SeqNo,
+        visible: &AtomicU64,
+        before: impl IntoIterator<Item = (u32, Arc<Version>)>,
+        publish: impl FnOnce(),
+    ) {
+        let mut live = self.live.lock();
+        let is_read = !live.guards.is_empty();
+        if is_read {
+            let pin = |(keyspace, version)| Pin { keyspace, arrival: seq, version };
+            live.pins.extend(before.into_iter().map(pin));
+            self.newest_pin.store(seq.0, SeqCst);
+        }
+        visible.store(seq.0, SeqCst);
+        publish();
+    }
+
+    /// Returns true if a snapshot at `seq` is live.
+    pub(crate) fn has(&self, seq: SeqNo) -> bool {
+        self.live.lock().guards.contains_key(&seq.0)
+    }
+
     /// Returns the version of `keyspace` that a snapshot at `seq` must read in place of the newest
     /// one, if there is any.
     pub(crate) fn pinned(&self, keyspace: u32, seq: SeqNo) -> Option<Arc<Version>> {

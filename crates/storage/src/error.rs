@@ -22,6 +22,9 @@ pub enum ErrorKind {
     InvalidArgument,
     /// Another process or another handle has the store open.
     Locked,
+    /// Others have changed what a transaction used. Nothing was written. A new transaction may
+    /// succeed.
+    Conflict,
     /// A write to a log or the manifest failed earlier, or was left half done by a panic. The store
     /// refuses writes until it is reopened.
     Poisoned,

@@ -8,6 +8,7 @@
 //! 000014.table     a table
 //! 000015.spill     a copy of sealed memtables, which replaces older logs
 //! CURRENT.coming        the mark of a copy of a store that is not whole yet
+//! readers/         one locked file for each reader beside the writer
 //! 000013.wal.new        a log that opening the store is rewriting
 //! 000013.wal.lost       a log that an opening of the store left out
 //! 000013.wal.4096.lost  the bytes of a log from offset 4096 on, left out in the same way
@@ -32,6 +33,9 @@ pub const CURRENT_NEW: &str = "CURRENT.new";
 pub const CURRENT_COMING: &str = "CURRENT.coming";
 /// The lock file.
 pub const LOCK: &str = "LOCK";
+
+/// The folder of the leases of readers.
+pub const READERS: &str = "readers";
 
 /// The last part of the name of a lost file, which holds what an opening left out.
 pub const LOST: &str = ".lost";

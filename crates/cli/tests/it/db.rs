@@ -31,6 +31,27 @@ fn put_values_can_be_read() {
 }
 
 #[test]
+fn a_store_in_use_can_be_read() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    let store = lsmith::Store::builder(db).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    for round in ["1", "2"] {
+        space.put("apple", round).unwrap();
+        assert_eq!(fine(&["db", db, "get", "apple"]), format!("{round}\n"));
+        assert_eq!(fine(&["db", db, "scan"]), format!("apple\t{round}\n"));
+        space.flush().unwrap();
+    }
+    for command in ["stats", "keyspaces", "tree", "why", "verify"] {
+        fine(&["db", db, command]);
+    }
+    let line = refused(1, &["db", db, "put", "apple", "3"]);
+    assert!(line.contains("open already"), "{line}");
+    drop((store, space));
+    fine(&["db", db, "put", "apple", "3"]);
+}
+
+#[test]
 fn scans_go_both_ways_within_bounds() {
     let (dir, db) = store_dir();
     let db = db.as_str();

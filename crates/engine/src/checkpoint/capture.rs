@@ -11,9 +11,9 @@
 use crate::context::read_only;
 use crate::engine::Engine;
 use crate::keyspace::KeyspaceShared;
+use crate::leases::Hold;
 use crate::manifest::{Account, LogRow};
 use crate::options::PersistMode;
-use crate::removals::Hold;
 use crate::version::{TableHandle, Version};
 use crate::wal::WalWriter;
 use lsmith_storage::env::Env;
@@ -59,7 +59,7 @@ impl Capture {
         let context = &*engine.context;
         let options = &context.options;
         context.check_writable()?;
-        let hold = context.removals.hold(&options.env);
+        let hold = context.leases.hold();
         let guard = engine.wal.lock();
         let writer = guard.as_ref().ok_or_else(read_only)?;
         let keyspaces = engine.keyspaces.all();

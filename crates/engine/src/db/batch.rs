@@ -100,7 +100,16 @@ impl Store {
     pub fn write(&self, batch: Batch, mode: PersistMode) -> Result<()> {
         let engine = self.engine();
         let ops = Ops::Many(&batch.ops);
-        let keyspaces = engine.keyspaces.read();
+        self.check_ours(ops)?;
+        let timer = engine.context.timer();
+        engine.write_path.write(ops, mode)?;
+        timer.end(|recorders| &recorders.write_nanos);
+        Ok(())
+    }
+
+    /// Fails with `InvalidArgument` if `ops` write to a keyspace of another store.
+    pub(super) fn check_ours(&self, ops: Ops<'_>) -> Result<()> {
+        let keyspaces = self.engine().keyspaces.read();
         let is_ours = |keyspace: &Arc<KeyspaceShared>| {
             keyspaces.get(keyspace.name.now()).is_some_and(|known| Arc::ptr_eq(known, keyspace))
         };
@@ -110,10 +119,6 @@ impl Store {
             let message = format!("the batch writes to the keyspace `{name}` of another store");
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        drop(keyspaces);
-        let timer = engine.context.timer();
-        engine.write_path.write(ops, mode)?;
-        timer.end(|recorders| &recorders.write_nanos);
         Ok(())
     }
 }

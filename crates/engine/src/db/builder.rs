@@ -264,8 +264,13 @@ impl Builder {
         self
     }
 
-    /// Whether the store is opened for reading only. Nothing in the directory is then changed but
-    /// the lock, and the write-ahead log is read back into memory. Default: false.
+    /// Whether the store is opened for reading only. Default: false.
+    ///
+    /// Any number of processes may read a store, also while another one writes it. They see what
+    /// was written when they opened it, synced or not; [`Store::refresh`] shows what came later.
+    /// The write-ahead log is read back into memory. Nothing in the directory is changed but the
+    /// folder `readers`, where each reader holds a lease: what it reads is not freed until it is
+    /// closed, refreshed, or dead. So the directory must be writable.
     pub fn read_only(mut self, read_only: bool) -> Builder {
         self.options.read_only = read_only;
         self
@@ -310,7 +315,8 @@ impl Builder {
     /// * `NotFound` if there is no store and none may be created.
     /// * `InvalidArgument` if the directory holds other files but no store, or if an option is out
     ///   of range.
-    /// * `Locked` if the store is open already, in this process or another.
+    /// * `Locked` if the store is open for writing already, in this process or another. Opening for
+    ///   reading does not fail with it.
     /// * `Corruption` if a file is damaged; the error names path and offset.
     /// * `Unsupported` if the files have a newer format or name a policy that is not registered.
     /// * `Full` if the device has no room.

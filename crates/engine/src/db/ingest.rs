@@ -169,10 +169,9 @@ impl Arrivals<'_> {
 
     /// Opens table `number` and reads all of it.
     fn checked(&self, number: u64) -> Result<Arc<TableHandle>> {
-        let Context { options, cache, .. } = &**self.context;
-        let handle = TableHandle::open(&options.env, &options.dir, TableId(number), cache)?;
+        let handle = TableHandle::open(&self.context.tables(), TableId(number))?;
         let table = handle.table();
-        let path = numbered(&options.dir, FileKind::Table, number);
+        let path = numbered(&self.context.options.dir, FileKind::Table, number);
         if !table.is_from_outside() {
             let message = "expected a table written outside of a store, found a store's own";
             return Err(Error::corruption(&path, 0, message));

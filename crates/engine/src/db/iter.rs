@@ -4,6 +4,7 @@ use crate::db::Store;
 use crate::snapshots::SnapshotGuard;
 use crate::version::{Source, Version};
 use bytes::Bytes;
+use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::read::{MergingCursor, VisibleIter};
 use lsmith_storage::table::ReadTally;
@@ -67,17 +68,19 @@ impl Drop for ScanNote {
 }
 
 impl Iter {
-    /// Iterates over the keys of `version` within bounds that `snapshot` sees, and takes the first
-    /// `key_from` bytes from each.
-    pub(crate) fn new(
+    /// Iterates over the keys of `version` within bounds that `snapshot` sees, with the entries of
+    /// `own` on top, and takes the first `key_from` bytes from each.
+    pub(super) fn new(
         store: Store,
         version: Arc<Version>,
         snapshot: Arc<SnapshotGuard>,
+        own: Option<Box<dyn Cursor>>,
         (lower, upper): (Bound<Bytes>, Bound<Bytes>),
         key_from: usize,
     ) -> Iter {
         let tally = Arc::new(ReadTally::default());
-        let entries = VisibleIter::new(version.cursor(&tally), snapshot.seq(), lower, upper);
+        let cursor = version.cursor_beneath(own, &tally);
+        let entries = VisibleIter::new(cursor, snapshot.seq(), lower, upper);
         let entries = entries.without_first(key_from);
         let (moved, error) = (false, None);
         let note = ScanNote { tally, runs: None, store };

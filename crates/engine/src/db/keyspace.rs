@@ -12,6 +12,7 @@ use crate::version::{Moment, Value, Version, dropped};
 use crate::write::{Op, Ops};
 use bytes::Bytes;
 use lsmith_policy::Explanation;
+use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::table::ReadCount;
 use lsmith_tree::{EntryKind, Tree, TreeView};
@@ -294,13 +295,31 @@ impl Keyspace {
         bounds: (Bound<Bytes>, Bound<Bytes>),
         at: Arc<SnapshotGuard>,
     ) -> Iter {
-        let bounds = match &self.member {
+        self.iterate_over(None, self.stored_bounds(bounds), at)
+    }
+
+    /// Returns the bounds of keys within `bounds` as the tree has them.
+    pub(super) fn stored_bounds(
+        &self,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+    ) -> (Bound<Bytes>, Bound<Bytes>) {
+        match &self.member {
             Some(member) => member.stored_bounds(bounds),
             None => bounds,
-        };
+        }
+    }
+
+    /// Returns an iterator as [`iterate`](Keyspace::iterate) does, within `bounds` of the tree. The
+    /// entries of `own` are newer than all others of their keys.
+    pub(super) fn iterate_over(
+        &self,
+        own: Option<Box<dyn Cursor>>,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+        at: Arc<SnapshotGuard>,
+    ) -> Iter {
         let version = self.version_at(&at);
         let is_dropped = version.is_dropped;
-        let entries = Iter::new(self.store.clone(), version, at, bounds, self.number_bytes());
+        let entries = Iter::new(self.store.clone(), version, at, own, bounds, self.number_bytes());
         if is_dropped { entries.replaced_by(dropped()) } else { entries }
     }
 

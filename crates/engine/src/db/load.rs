@@ -170,9 +170,7 @@ impl BulkLoad {
         let context = Arc::clone(self.context());
         let options = &context.options;
         directory::sync(&*options.env, &options.dir)?;
-        let open = |facts: &TableFacts| {
-            TableHandle::open(&options.env, &options.dir, TableId(facts.table), &context.cache)
-        };
+        let open = |facts: &TableFacts| TableHandle::open(&context.tables(), TableId(facts.table));
         let tables: Vec<Arc<TableHandle>> = self.facts.iter().map(open).collect::<Result<_>>()?;
         let hull = KeyRange::inclusive(&self.first_key, &self.last_key);
         // From here on the table handles decide whether their files are removed.

@@ -1,4 +1,5 @@
-//! The public handles: stores, keyspaces, batches, snapshots, iterators, bulk loads.
+//! The public handles: stores, keyspaces, batches, snapshots, iterators, bulk loads,
+//! transactions.
 
 mod backup;
 mod batch;
@@ -15,6 +16,7 @@ mod snapshot;
 mod stats;
 mod store;
 mod table_writer;
+mod transaction;
 
 pub use backup::{Backup, BackupOptions, Backups};
 pub use batch::Batch;
@@ -30,3 +32,4 @@ pub use snapshot::Snapshot;
 pub use stats::KeyspaceStats;
 pub use store::Store;
 pub use table_writer::{TableWriter, TableWriterOptions};
+pub use transaction::{Isolation, Transaction, TransactionIter};

@@ -12,6 +12,8 @@ use crate::stats::{Histograms, MemoryUse, StoreStats};
 use crate::threads::{Threads, Worker};
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
+use lsmith_storage::sync::atomic::Ordering;
+use lsmith_tree::SeqNo;
 use std::fmt;
 use std::sync::Arc;
 
@@ -151,6 +153,38 @@ impl Store {
         self.context().check_writable()?;
         let wal = &self.engine().wal;
         wal.sync_for(mode, &wal.logs_to_sync())
+    }
+
+    /// Shows a store that was opened for reading only all that has been written meanwhile, by any
+    /// process. Returns the sequence number of the last write that readers see.
+    ///
+    /// Everything that a write returned for before this call is seen, whether it was synced or not.
+    /// Snapshots and iterators stay as they are. Keyspaces that were made meanwhile are there. A
+    /// store that was opened for writing has nothing to do. See
+    /// [`Builder::read_only`](crate::Builder::read_only).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use lsmith::Store;
+    ///
+    /// let writer = Store::builder(dir.path()).open()?;
+    /// let written = writer.keyspace("default")?;
+    /// let reader = Store::builder(dir.path()).read_only(true).open()?;
+    /// let read = reader.existing_keyspace("default")?;
+    /// written.put("key", "value")?;
+    /// assert_eq!(read.get("key")?, None);
+    /// reader.refresh()?;
+    /// assert_eq!(read.get("key")?.as_deref(), Some(&b"value"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::open`](crate::Builder::open). Readers then see what they saw before.
+    pub fn refresh(&self) -> Result<SeqNo> {
+        if self.context().options.read_only {
+            opening::refresh(self.engine())?;
+        }
+        Ok(SeqNo(self.context().visible.load(Ordering::SeqCst)))
     }
 
     /// Seals the memtables of all keyspaces, and waits until they are flushed and all merges have

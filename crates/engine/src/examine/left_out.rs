@@ -5,7 +5,7 @@ use crate::left_out::{LeftOut, LeftOutReason};
 use crate::manifest::{self, Account};
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::log::{LogEnd, LogId, LogKind, LogRemains};
-use lsmith_storage::names::{self, CURRENT, FileKind, LOCK, LOST, numbered};
+use lsmith_storage::names::{self, CURRENT, FileKind, LOCK, LOST, READERS, numbered};
 use lsmith_tree::TableId;
 use std::path::PathBuf;
 
@@ -20,7 +20,8 @@ pub(crate) fn left_out(engine: &Engine) -> Result<Vec<LeftOut>> {
     let options = &engine.context.options;
     let env = &*options.env;
     let dir = &*options.dir;
-    let Some((manifest, account)) = manifest::read(env, dir)? else { return Ok(Vec::new()) };
+    let Some((position, account)) = manifest::read(env, dir)? else { return Ok(Vec::new()) };
+    let manifest = position.manifest;
     let mut names = env.list(dir).map_err(|error| Error::io("list", dir, error))?;
     names.sort_by_key(|name| names::parse(name).map_or(u64::MAX, |(_, number)| number));
     let mut search = LeftOutSearch { engine, account: &account, found: Vec::new() };
@@ -50,7 +51,7 @@ impl LeftOutSearch<'_> {
             if name.ends_with(LOST) {
                 return Some(LeftOutReason::SetAside);
             }
-            let is_ours = [CURRENT, LOCK].contains(&name);
+            let is_ours = [CURRENT, LOCK, READERS].contains(&name);
             return (!is_ours).then_some(LeftOutReason::Stranger);
         };
         // A store that was opened for writing has files that nothing names yet.

@@ -17,7 +17,7 @@ mod state;
 
 pub(crate) use active::Active;
 pub(crate) use gate::Gate;
-pub(crate) use open::open_keyspace;
+pub(crate) use open::{KeyspaceBase, open_keyspace};
 pub(crate) use policy::Policy;
 pub(crate) use requests::{Request, Requests};
 pub(crate) use shared::KeyspaceShared;

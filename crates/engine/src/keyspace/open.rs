@@ -3,6 +3,7 @@
 use super::{Active, KeyspaceShared, KeyspaceState, Policy, Requests};
 use crate::compression::Compression;
 use crate::context::Context;
+use crate::leases::Lease;
 use crate::manifest::KeyspaceFacts;
 use crate::version::{Reclaim, TableHandle};
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -11,6 +12,15 @@ use lsmith_tree::{Table, TableId, Tree, TreeView};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map;
 use std::sync::Arc;
+
+/// What the opening of a keyspace begins with.
+#[derive(Debug, Default)]
+pub(crate) struct KeyspaceBase {
+    /// Tables that are open already.
+    pub(crate) tables: FxHashMap<TableId, Arc<TableHandle>>,
+    /// The lease of a reader on what it opens.
+    pub(crate) lease: Option<Arc<Lease>>,
+}
 
 /// Opens keyspace `id`, which the manifest describes as `known`, with an empty memtable.
 ///
@@ -21,6 +31,7 @@ pub(crate) fn open_keyspace(
     context: &Context,
     id: u32,
     known: &KeyspaceFacts,
+    base: KeyspaceBase,
 ) -> Result<Arc<KeyspaceShared>> {
     let options = &context.options;
     let unsupported = |message| Error::new(ErrorKind::Unsupported, message).at(&options.dir);
@@ -30,7 +41,7 @@ pub(crate) fn open_keyspace(
     })?;
     let compression = Compression::parse(&known.compression)
         .map_err(|error| unsupported(format!("keyspace {}: {error}", known.name)))?;
-    let tables = open_tables(context, &known.tree)?;
+    let tables = open_tables(context, &known.tree, &base)?;
     let with_profiles = |named: &Arc<Table>| {
         let found = tables[&named.id].table().tree_table();
         // The file does not say when it was begun.
@@ -52,7 +63,7 @@ pub(crate) fn open_keyspace(
         vanished: None,
         spill: known.spill,
         tables,
-        reclaim: Reclaim::new(&context.leftovers),
+        reclaim: Reclaim::new(&context.leftovers, &context.leases, base.lease),
         failures: Vec::new(),
         failed_in_row: 0,
         leaving: 0,
@@ -68,19 +79,22 @@ pub(crate) fn open_keyspace(
 
 /// Opens all tables of `tree`, the manifest's, and checks that each is as the manifest describes
 /// it.
-fn open_tables(context: &Context, tree: &Tree) -> Result<FxHashMap<TableId, Arc<TableHandle>>> {
+fn open_tables(
+    context: &Context,
+    tree: &Tree,
+    base: &KeyspaceBase,
+) -> Result<FxHashMap<TableId, Arc<TableHandle>>> {
     let options = &context.options;
     let mut tables: FxHashMap<_, _> = FxHashMap::default();
     for slice in tree.disk_runs().flat_map(|run| run.slices()) {
         let named = slice.table();
         let hash_map::Entry::Vacant(place) = tables.entry(named.id) else { continue };
-        let mut handle = TableHandle::open_root(
-            &options.env,
-            &options.dir,
-            named.id,
-            named.root,
-            &context.cache,
-        )?;
+        let is_named = |open: &&Arc<TableHandle>| open.table().tree_table().root == named.root;
+        if let Some(open) = base.tables.get(&named.id).filter(is_named) {
+            place.insert(Arc::clone(open));
+            continue;
+        }
+        let mut handle = TableHandle::open_root(&context.tables(), named.id, named.root)?;
         if handle.is_undated() && named.seq_min == named.seq_max {
             let handle = Arc::get_mut(&mut handle).expect("this is the only reference so far");
             handle.date(named.seq_max);

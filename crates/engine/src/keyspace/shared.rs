@@ -121,6 +121,18 @@ impl KeyspaceShared {
         self.version.store(Arc::new(state.version(Some(&before))));
     }
 
+    /// Takes over what `fresh` holds: the same keyspace, as a reader has just opened it.
+    pub(crate) fn take_over(&self, fresh: &KeyspaceShared) {
+        let mut state = self.state.lock();
+        std::mem::swap(&mut *state, &mut *fresh.state.lock());
+        self.active.store(Arc::clone(&state.active));
+        self.version.store(fresh.version.load_full());
+        self.name.change_to(fresh.name.now());
+        if let (Some(members), Some(found)) = (&self.members, &fresh.members) {
+            members.take_over(found);
+        }
+    }
+
     /// Checks that the keyspace, or the group, has what `options` ask for. Their policy has its
     /// shortest spelling.
     ///

@@ -4,6 +4,7 @@ use super::account::{Account, check_facts};
 use super::bare;
 use super::current::{read_current, write_current};
 use super::record::Record;
+use crate::leases::Position;
 use crate::stats::{Counts, add};
 use lsmith_storage::directory;
 use lsmith_storage::env::{Env, SyncReach};
@@ -31,17 +32,32 @@ pub(crate) struct ManifestFile {
     account: Account,
     /// Set if a write has failed and its effect on the file is uncertain.
     failed: bool,
+    /// The file that this one has replaced, until it is removed.
+    replaced: Option<PathBuf>,
 }
 
-/// Reads the manifest in force in `dir`. Returns its number and account, or `None` if `dir` holds
-/// no store.
+/// Returns how far the manifest in force in `dir` has come, or `None` if `dir` holds no store.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn position(env: &dyn Env, dir: &Path) -> Result<Option<Position>> {
+    let Some(number) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
+    let path = numbered(dir, FileKind::Manifest, number);
+    let mut reader = LogReader::open(env, &path, LogId { kind: LogKind::Manifest, number })?;
+    while reader.next_record()?.is_some() {}
+    Ok(Some(Position { manifest: number, bytes: reader.read_bytes() }))
+}
+
+/// Reads the manifest in force in `dir`. Returns how far it has come and its account, or `None` if
+/// `dir` holds no store.
 ///
 /// # Errors
 /// Fails with `Corruption`, `Unsupported` or `Io`.
-pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> {
+pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(Position, Account)>> {
     let Some(number) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
     let path = numbered(dir, FileKind::Manifest, number);
-    Ok(Some((number, read_account(env, &path, number)?)))
+    let (bytes, account) = read_all(env, &path, number)?;
+    Ok(Some((Position { manifest: number, bytes }, account)))
 }
 
 /// Reads manifest `number`, which is at `path`.
@@ -49,6 +65,11 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
 /// # Errors
 /// Fails with `Corruption`, `Unsupported` or `Io`.
 pub(crate) fn read_account(env: &dyn Env, path: &Path, number: u64) -> Result<Account> {
+    Ok(read_all(env, path, number)?.1)
+}
+
+/// Reads manifest `number`, which is at `path`. Returns where its last record ends and its account.
+fn read_all(env: &dyn Env, path: &Path, number: u64) -> Result<(u64, Account)> {
     let mut reader = LogReader::open(env, path, LogId { kind: LogKind::Manifest, number })?;
     // The length of a manifest is synced before it is put in force, and closing a store never cuts
     // a manifest, as it cuts a log. So a short manifest is damaged.
@@ -90,7 +111,7 @@ pub(crate) fn read_account(env: &dyn Env, path: &Path, number: u64) -> Result<Ac
         );
     }
     account.next_file = account.next_file.max(number + 1);
-    Ok(account)
+    Ok((reader.read_bytes(), account))
 }
 
 impl ManifestFile {
@@ -144,6 +165,7 @@ impl ManifestFile {
             log,
             account,
             failed: false,
+            replaced: None,
         })
     }
 
@@ -196,15 +218,24 @@ impl ManifestFile {
         self.failed
     }
 
-    /// Begins a new file with `account`, and removes the present one.
+    /// Begins a new file with `account`, which replaces the present one.
     fn roll(&mut self, account: Account) -> Result<()> {
         let new = ManifestFile::prepare(&self.env, &self.dir, &self.counts, &self.files, account)?;
         self.failed = true;
         new.put_in_force()?;
         let old = std::mem::replace(self, new);
-        let path = numbered(&self.dir, FileKind::Manifest, old.number);
-        directory::remove(&*self.env, &path, "an old manifest");
+        self.replaced = Some(numbered(&self.dir, FileKind::Manifest, old.number));
         Ok(())
+    }
+
+    /// Returns the path of the file that this one has replaced, once. The caller removes it.
+    pub(crate) fn take_replaced(&mut self) -> Option<PathBuf> {
+        self.replaced.take()
+    }
+
+    /// Returns how far the manifest has come.
+    pub(crate) fn position(&self) -> Position {
+        Position { manifest: self.number, bytes: self.log.bytes() }
     }
 
     /// Returns the account as of the last record.

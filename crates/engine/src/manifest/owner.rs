@@ -28,6 +28,7 @@ impl Manifest {
     pub(crate) fn begin(&self, account: Account) -> Result<()> {
         let Context { options, counts, next_file, .. } = &*self.context;
         let file = ManifestFile::create(&options.env, &options.dir, counts, next_file, account)?;
+        self.context.leases.note(file.position());
         *self.file.lock() = Some(file);
         Ok(())
     }
@@ -42,6 +43,10 @@ impl Manifest {
         let file = guard.as_mut().ok_or_else(read_only)?;
         let step = self.context.one_step();
         let written = file.write(record);
+        self.context.leases.note(file.position());
+        if let Some(old) = file.take_replaced() {
+            self.context.leases.remove(old, "an old manifest");
+        }
         step.over();
         if file.failed() {
             self.context.poison();

@@ -41,9 +41,9 @@ fn long_manifest_cut_behind_a_record_is_damage() {
         borders.push(manifest.log.bytes());
     }
     assert!(borders[0] > ROOM_BYTES as u64, "{borders:?}");
-    let (number, found) = read(&env, dir).unwrap().unwrap();
+    let (at, found) = read(&env, dir).unwrap().unwrap();
     assert_eq!(found.keyspaces, manifest.account().keyspaces);
-    let path = numbered(dir, FileKind::Manifest, number);
+    let path = numbered(dir, FileKind::Manifest, at.manifest);
     let length = env.file_bytes(&path).unwrap();
     for border in borders.into_iter().chain([length - 8]) {
         let cut = env.process_crash_clone();

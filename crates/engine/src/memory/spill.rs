@@ -30,7 +30,7 @@ use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
 use lsmith_storage::sync::MutexGuard;
 use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A record ends when its entries have this number of bytes.
@@ -157,7 +157,7 @@ impl Spilling<'_> {
         drop(committing);
         // If the store is poisoned, the manifest may name the file.
         if committed.is_err() && context.check_writable().is_ok() {
-            remove_file(context, &path);
+            remove_file(context, path);
         }
         committed
     }
@@ -191,13 +191,12 @@ impl Spilling<'_> {
 /// Removes the file of the copy `spill`, if there is one. The manifest must no longer name it.
 pub(crate) fn remove_spill(context: &Context, spill: Option<Spill>) {
     if let Some(spill) = spill {
-        remove_file(context, &numbered(&context.options.dir, FileKind::Spill, spill.file));
+        remove_file(context, numbered(&context.options.dir, FileKind::Spill, spill.file));
     }
 }
 
-fn remove_file(context: &Context, path: &Path) {
-    let env = &*context.options.env;
-    let remove = || context.removals.remove(env, path, "an old copy of memory");
+fn remove_file(context: &Context, path: PathBuf) {
+    let remove = || context.leases.remove(path, "an old copy of memory");
     panics::logged("the environment", remove);
 }
 

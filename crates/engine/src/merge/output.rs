@@ -194,7 +194,7 @@ impl<'a> Output<'a> {
         directory::sync(&**env, dir)?;
         for facts in &self.facts {
             let id = TableId(facts.table);
-            self.handles.push(TableHandle::open(env, dir, id, &self.context.cache)?);
+            self.handles.push(TableHandle::open(&self.context.tables(), id)?);
         }
         Ok(())
     }

@@ -3,9 +3,7 @@
 use super::Opening;
 use crate::manifest::{Account, LogRow, Manifest, Record, check_room};
 use crate::memory::seal;
-use crate::options::Options;
 use crate::wal::{Log, Wal};
-use lsmith_storage::directory;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::names::{FileKind, lost, numbered};
@@ -112,7 +110,7 @@ impl Opening {
 
     /// Removes numbered files that nothing names.
     fn remove_unnamed(&self) {
-        let Options { env, dir, .. } = &self.context.options;
+        let dir = &self.context.options.dir;
         let named = |kind, number| match kind {
             FileKind::Wal => !self.left_out.unneeded.contains(&number),
             FileKind::Manifest | FileKind::NewWal => false,
@@ -129,7 +127,7 @@ impl Opening {
             if named(kind, number) {
                 continue;
             }
-            directory::remove(&**env, &numbered(dir, kind, number), "an old file");
+            self.context.leases.remove(numbered(dir, kind, number), "an old file");
         }
     }
 }

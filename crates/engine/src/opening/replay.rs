@@ -23,12 +23,13 @@
 use super::Opening;
 use super::row::{LogRowFiles, RowLog, open_log};
 use crate::left_out::{LeftOut, LeftOutReason};
+use crate::manifest::Account;
 use crate::memory::seal_while_opening;
 use crate::wal::Log;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::format::decode_batch;
+use lsmith_storage::format::{LoggedBatch, decode_batch};
 use lsmith_storage::log::{LogEnd, LogStart};
 use lsmith_storage::memtable::KeepFrom;
 use lsmith_storage::names::{FileKind, numbered};
@@ -84,6 +85,36 @@ struct InTables {
     complete: u64,
 }
 
+/// How far a reader reads the logs if it may have a writer beside it.
+///
+/// The manifest was read before the logs. Most of what the manifest lacks is in the logs. Two
+/// things are not: tables that came from outside, for which the log has an empty batch, and new
+/// keyspaces. The reader stops before these, so that it sees a prefix of what was written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LogLimit {
+    /// The manifest that was read has everything that belongs to writes up to this number.
+    pub(super) settled: u64,
+    /// The last write that is read, if it is not the last in the logs.
+    pub(super) stop: Option<u64>,
+    /// A number up to which any manifest that is read from now on has everything.
+    pub(super) newest: u64,
+}
+
+impl LogLimit {
+    /// Returns true if `batch` is read. `account` is what the manifest says.
+    fn admits(&mut self, batch: &LoggedBatch<'_>, account: &Account) -> bool {
+        let is_whole = !batch.ops.is_empty();
+        // The manifest is written between an empty batch and the next one.
+        self.newest = if is_whole { batch.last().0 } else { batch.first.0 - 1 };
+        let knows = |id: u32| account.keyspaces.contains_key(&id) || account.was_dropped(id);
+        let is_known = batch.ops.iter().all(|op| knows(op.keyspace));
+        if !(is_whole && is_known) && batch.last().0 > self.settled {
+            self.stop.get_or_insert(batch.first.0 - 1);
+        }
+        self.stop.is_none()
+    }
+}
+
 impl Opening {
     /// Reads the logs back into memtables.
     ///
@@ -98,6 +129,9 @@ impl Opening {
             LogRowFiles::find(env, &self.context.options.dir, &numbers, known)?;
         self.left_out = UnreadLogs { logs: strays, tails: Vec::new(), unneeded };
         let in_tables = self.in_tables();
+        if let Some(limit) = &mut self.beside {
+            limit.settled = limit.settled.max(in_tables.durable);
+        }
         let first = logs.first().map_or(u64::MAX, |log| log.start.first.0);
         let seq = match known {
             Some(row) => row.first.0.saturating_sub(1),
@@ -118,7 +152,8 @@ impl Opening {
             self.check_complete(&reached, &in_tables)?;
         }
         self.trim();
-        self.last_seq = in_tables.durable.max(reached.seq);
+        let stop = self.beside.and_then(|limit| limit.stop);
+        self.last_seq = in_tables.durable.max(stop.unwrap_or(reached.seq));
         Ok(())
     }
 
@@ -255,6 +290,10 @@ impl Opening {
             }
             reached.seq = batch.last().0;
             has_batches = true;
+            let limit = self.beside.as_mut();
+            if limit.is_some_and(|limit| !limit.admits(&batch, &self.account)) {
+                continue;
+            }
             self.insert(log, batch.first, &batch.ops).map_err(damaged)?;
             // Seals between batches only: no batch straddles two memtables.
             for ops in batch.ops.chunk_by(|left, right| left.keyspace == right.keyspace) {
@@ -275,6 +314,7 @@ impl Opening {
             }
         }
         reached.log = Some((number, end));
+        self.newest_log = self.beside.map(|_| (number, reader));
         self.keep_if_needed(Log { bytes: end, ..log }, has_batches);
         Ok(())
     }

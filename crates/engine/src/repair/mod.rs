@@ -72,7 +72,7 @@ impl Default for RepairOptions {
 ///
 /// # Errors
 /// * `NotFound` if `from` has no file of a store.
-/// * `Locked` if the store in `from` is open.
+/// * `Locked` if the store in `from` is open for writing.
 /// * `InvalidArgument` if `to` is not empty or lies in `from`.
 /// * `Unsupported` if the manifest has another format.
 /// * `Full` or `Io` if the new store cannot be written, or a directory cannot be listed.

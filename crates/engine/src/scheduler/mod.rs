@@ -70,6 +70,7 @@ impl Worker for Scheduler {
         if let Err(error) = panics::as_error("closing the logs", || self.wal.close()) {
             tracing::warn!(%error, "cannot sync and truncate the log while closing");
         }
+        panics::logged("the environment", || self.context.leases.close());
     }
 }
 
@@ -98,6 +99,7 @@ impl Scheduler {
     fn work_for_all(&self, duty: Duty) -> bool {
         panics::logged("making a log ahead", || self.wal.make_log_ahead());
         self.context.leftovers.drop_unless_busy();
+        panics::logged("the environment", || self.context.leases.free_waiting());
         let mut worked = false;
         for keyspace in self.keyspaces.all() {
             worked |= self.work_for(&keyspace, duty);
@@ -280,6 +282,7 @@ impl Scheduler {
             if !busy {
                 self.wal.retire_logs();
                 self.context.leftovers.drop_all();
+                self.context.leases.free_waiting();
                 return Ok(());
             }
             self.context.progress.wait_beyond(turn, LOOK_AGAIN);

@@ -6,6 +6,7 @@
 
 mod memory;
 mod moment;
+mod newer;
 mod open_run;
 mod reclaim;
 mod shown;
@@ -18,5 +19,5 @@ pub(crate) use open_run::{OpenRun, OpenSlice};
 pub(crate) use reclaim::Reclaim;
 use reclaim::Ticket;
 pub(crate) use shown::ShownRanges;
-pub(crate) use table_handle::TableHandle;
+pub(crate) use table_handle::{TableHandle, TablePlace};
 pub(crate) use view::{Source, Value, Version, dropped};

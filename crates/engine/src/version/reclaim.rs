@@ -3,9 +3,10 @@
 //! Reads in a slice go only to the blocks of its table that may hold keys of the slice. So a block
 //! that no slice needs can be punched out of its file, once no older version has a slice that needs
 //! it. Versions are numbered. Blocks that a version no longer needs wait until all versions before
-//! it are dropped.
+//! it are dropped. If readers in other processes may need them, they wait for those too.
 
 use super::TableHandle;
+use crate::leases::{Lease, Leases};
 use crate::leftovers::Leftovers;
 use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
@@ -20,8 +21,11 @@ use std::sync::Arc;
 pub(crate) struct Reclaim {
     state: Mutex<ReclaimQueue>,
     leftovers: Arc<Leftovers>,
+    leases: Arc<Leases>,
     /// Set when the environment reports that it cannot punch holes.
-    unable: AtomicBool,
+    unable: Arc<AtomicBool>,
+    /// What keeps the writer from freeing what these versions show, in a reader beside a writer.
+    _lease: Option<Arc<Lease>>,
 }
 
 #[derive(Debug, Default)]
@@ -66,12 +70,20 @@ impl Ticket {
 }
 
 impl Reclaim {
-    /// Returns an empty queue. Versions that no reader uses go to `leftovers`.
-    pub(crate) fn new(leftovers: &Arc<Leftovers>) -> Arc<Reclaim> {
+    /// Returns an empty queue. Versions that no reader uses go to `leftovers`. What readers in
+    /// other processes use waits for their `leases`. A reader's own `lease` lives as long as its
+    /// versions.
+    pub(crate) fn new(
+        leftovers: &Arc<Leftovers>,
+        leases: &Arc<Leases>,
+        lease: Option<Arc<Lease>>,
+    ) -> Arc<Reclaim> {
         Arc::new(Reclaim {
             state: Mutex::default(),
             leftovers: Arc::clone(leftovers),
-            unable: AtomicBool::new(false),
+            leases: Arc::clone(leases),
+            unable: Arc::default(),
+            _lease: lease,
         })
     }
 
@@ -110,17 +122,25 @@ impl Reclaim {
             }
             let dead = state.dead.pop_front();
             drop(state);
+            let unable = Arc::clone(&self.unable);
             // A panic may be dropping the version. A second panic would end the process.
-            let punch = || dead.map_or(Ok(()), |dead| dead.table.punch(&dead.places));
-            let panicked = |panic: panics::Panic| Err(io::Error::other(panic.to_string()));
-            match panics::catch(punch).unwrap_or_else(panicked) {
-                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-                    self.unable.store(true, Ordering::Relaxed);
-                }
-                // The next opening of the store tries again to free this space.
-                Err(error) => tracing::warn!(%error, "cannot punch a hole into a table"),
-                Ok(()) => {}
+            panics::logged("the environment", || {
+                self.leases.free(move || dead.into_iter().for_each(|dead| dead.punch(&unable)));
+            });
+        }
+    }
+}
+
+impl DeadRanges {
+    /// Punches holes into the table. Sets `unable` if the environment cannot do that.
+    fn punch(self, unable: &AtomicBool) {
+        match self.table.punch(&self.places) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                unable.store(true, Ordering::Relaxed);
             }
+            // The next opening of the store tries again to free this space.
+            Err(error) => tracing::warn!(%error, "cannot punch a hole into a table"),
+            Ok(()) => {}
         }
     }
 }

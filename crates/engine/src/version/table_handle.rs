@@ -1,6 +1,6 @@
 //! An open table, which removes its file when it is obsolete and no longer read.
 
-use lsmith_storage::directory;
+use crate::leases::Leases;
 use lsmith_storage::env::{Env, PAGE_BYTES};
 use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
@@ -17,6 +17,15 @@ use std::sync::Arc;
 
 /// Unused pages are not freed while they make up less than this part (1 of 16) of the data blocks.
 const UNUSED_PARTS: u64 = 16;
+
+/// Where the tables of a store are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TablePlace<'a> {
+    pub(crate) env: &'a Arc<dyn Env>,
+    pub(crate) dir: &'a Path,
+    pub(crate) cache: &'a Arc<BlockCache>,
+    pub(crate) leases: &'a Arc<Leases>,
+}
 
 /// An open table: a sorted one, or one root of an append table. Dropping the last handle of an
 /// obsolete file removes it.
@@ -39,6 +48,7 @@ struct HeldFile {
     id: TableId,
     path: PathBuf,
     env: Arc<dyn Env>,
+    leases: Arc<Leases>,
     obsolete: AtomicBool,
 }
 
@@ -61,7 +71,7 @@ impl Drop for HeldFile {
         }
         // A panic may be dropping this handle and others. A second panic would end the process.
         panics::logged("the environment", || {
-            directory::remove(&*self.env, &self.path, "an obsolete table");
+            self.leases.remove(std::mem::take(&mut self.path), "an obsolete table");
         });
     }
 }
@@ -76,28 +86,21 @@ struct FileSpace {
 }
 
 impl TableHandle {
-    /// Opens the sorted table `id` in `dir`.
-    pub(crate) fn open(
-        env: &Arc<dyn Env>,
-        dir: &Path,
-        id: TableId,
-        cache: &Arc<BlockCache>,
-    ) -> Result<Arc<TableHandle>> {
-        TableHandle::open_root(env, dir, id, 0, cache)
+    /// Opens the sorted table `id` in `place`.
+    pub(crate) fn open(place: &TablePlace<'_>, id: TableId) -> Result<Arc<TableHandle>> {
+        TableHandle::open_root(place, id, 0)
     }
 
-    /// Opens table `id` in `dir`: the root with this name, or a sorted table if `root` is 0.
+    /// Opens table `id` in `place`: the root with this name, or a sorted table if `root` is 0.
     pub(crate) fn open_root(
-        env: &Arc<dyn Env>,
-        dir: &Path,
+        place: &TablePlace<'_>,
         id: TableId,
         root: u64,
-        cache: &Arc<BlockCache>,
     ) -> Result<Arc<TableHandle>> {
-        let path = numbered(dir, FileKind::Table, id.0);
-        let table = OpenTable::open(env, &path, id.0, root, Arc::clone(cache))?;
-        let env = Arc::clone(env);
-        let file = HeldFile { id, path, env, obsolete: AtomicBool::new(false) };
+        let path = numbered(place.dir, FileKind::Table, id.0);
+        let table = OpenTable::open(place.env, &path, id.0, root, Arc::clone(place.cache))?;
+        let (env, leases) = (Arc::clone(place.env), Arc::clone(place.leases));
+        let file = HeldFile { id, path, env, leases, obsolete: AtomicBool::new(false) };
         Ok(TableHandle::new(table, Arc::new(file), false))
     }
 

@@ -283,6 +283,18 @@ pub(crate) fn dropped() -> Error {
 }
 
 impl Version {
+    /// Returns the version of a keyspace without entries.
+    pub(crate) fn empty() -> Version {
+        Version {
+            active: Arc::default(),
+            memory: Vec::new(),
+            runs: Vec::new(),
+            tree: Tree::new(),
+            ticket: None,
+            is_dropped: false,
+        }
+    }
+
     /// Returns the value of `key` at `moment`, or `None` if the key is absent. Counts reads of
     /// tables in `reads`.
     #[inline]
@@ -338,6 +350,17 @@ impl Version {
     /// Returns a cursor over all entries, merged from all sources, newest source first. Adds all
     /// reads to `tally`.
     pub(crate) fn cursor(&self, tally: &Arc<ReadTally>) -> MergingCursor<Source> {
+        self.cursor_beneath(None, tally)
+    }
+
+    /// Returns the same cursor with the entries of `own`, which have no numbers and are newer than
+    /// all others of their keys.
+    pub(crate) fn cursor_beneath(
+        &self,
+        own: Option<Box<dyn Cursor>>,
+        tally: &Arc<ReadTally>,
+    ) -> MergingCursor<Source> {
+        let own = own.map(|cursor| Source::Other { cursor, is_on_storage: false });
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
         let in_memory = |run: &Arc<MemoryRun>| {
             let cursor = run.cursor(&KeyRange::ALL);
@@ -346,7 +369,7 @@ impl Version {
         let memory = self.memory.iter().map(in_memory);
         let source = |run: &Arc<OpenRun>| run.source(&KeyRange::ALL, CacheFill::Yes, Some(tally));
         let runs = self.runs.iter().map(source);
-        MergingCursor::new(active.into_iter().chain(memory).chain(runs).collect())
+        MergingCursor::new(own.into_iter().chain(active).chain(memory).chain(runs).collect())
     }
 
     /// Returns the run in memory with number `run`, if there is one.

@@ -256,7 +256,7 @@ impl Wal {
         let options = &self.context.options;
         let path = numbered(&options.dir, FileKind::Wal, number);
         // A log that cannot be removed does no harm: the manifest records that it is not needed.
-        self.context.removals.remove(&*options.env, &path, "an old log");
+        self.context.leases.remove(path, "an old log");
     }
 
     /// Syncs the logs, removes those made ahead, and cuts the unused end off the current log.

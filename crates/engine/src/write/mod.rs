@@ -11,11 +11,13 @@
 mod arrival;
 mod back_pressure;
 mod clear;
+mod conflict;
 mod load;
 mod ops;
 mod placement;
 
 pub(crate) use arrival::ARRIVING_SEQ_MAX;
+pub(crate) use conflict::Footprint;
 pub use ops::BATCH_BYTES_MAX;
 pub(crate) use ops::{EMPTY_KEY, Op, OpBuffer, Ops};
 pub(crate) use placement::Arriving;
@@ -65,11 +67,26 @@ impl WritePath {
     /// # Errors
     /// As [`Store::write`](crate::Store::write).
     pub(crate) fn write(&self, ops: Ops<'_>, mode: PersistMode) -> Result<()> {
+        self.write_if(ops, mode, || Ok(())).map(drop)
+    }
+
+    /// Writes `ops` if `check` allows it, with other writers kept out. Returns the number of the
+    /// last write, or 0 if there is none, when they are as durable as `mode` says.
+    ///
+    /// # Errors
+    /// The error of `check`; nothing is written then. Otherwise as [`write`](WritePath::write).
+    #[inline]
+    fn write_if(
+        &self,
+        ops: Ops<'_>,
+        mode: PersistMode,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<SeqNo> {
         let context = &*self.context;
         context.check_writable()?;
         ops.check()?;
         if ops.len() == 0 {
-            return Ok(());
+            return Ok(SeqNo(0));
         }
         for keyspace in ops.keyspaces() {
             self.hold_back(keyspace, ops.bytes() as u64)?;
@@ -77,6 +94,7 @@ impl WritePath {
         let mut guard = self.wal.lock();
         let writer = guard.as_mut().ok_or_else(read_only)?;
         context.check_writable()?;
+        check()?;
         let first = SeqNo(writer.next_seq);
         self.append(writer, first, ops)?;
         let step = context.one_step();
@@ -84,10 +102,12 @@ impl WritePath {
         writer.next_seq += ops.len() as u64;
         context.visible.store(writer.next_seq - 1, Ordering::SeqCst);
         step.over();
+        let last = SeqNo(writer.next_seq - 1);
         self.scheduler.seal_full(writer, ops.keyspaces(), WhenLocked::Leave);
         let logs = if mode == PersistMode::Buffer { Vec::new() } else { writer.logs_to_sync() };
         drop(guard);
-        self.wal.sync_for(mode, &logs)
+        self.wal.sync_for(mode, &logs)?;
+        Ok(last)
     }
 
     /// Appends the record of `ops` to the log.

@@ -37,6 +37,13 @@ macro_rules! left_to_the_disk {
             self.disk.lock(dir)
         }
 
+        fn lock_file(
+            &self,
+            path: &std::path::Path,
+        ) -> std::io::Result<Box<dyn std::fmt::Debug + Send + Sync>> {
+            self.disk.lock_file(path)
+        }
+
         fn free_bytes(&self, dir: &std::path::Path) -> std::io::Result<u64> {
             self.disk.free_bytes(dir)
         }

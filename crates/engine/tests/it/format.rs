@@ -147,10 +147,12 @@ pub(crate) fn copies() -> BTreeMap<String, tempfile::TempDir> {
     checked_in().iter().map(|fixture| (fixture.name.clone(), fixture.copy())).collect()
 }
 
-/// Returns names and contents of the files in `dir` except the lock, which opening makes.
+/// Returns names and contents of the files in `dir` except the lock and the folder of readers,
+/// which opening makes.
 fn files_in(dir: &Path) -> Files {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let files = entries
+        .filter(|entry| entry.file_name() != "readers")
         .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
     files.filter(|(name, _)| name != "LOCK").collect()
 }

@@ -141,7 +141,9 @@ fn what_is_no_regular_file_is_told_with_its_path() {
             }
             let before = fs::read(&outside).unwrap();
             put_in_the_way(what, &path, &outside);
-            for read_only in [true, false] {
+            // Readers take no lock of the store.
+            let reads = if victim == "LOCK" { &[false][..] } else { &[true, false] };
+            for &read_only in reads {
                 let builder = builder(&store).read_only(read_only);
                 let opened = in_time(&format!("{what} as {victim}"), move || builder.open());
                 let told = opened.expect_err(what).to_string();
@@ -177,6 +179,22 @@ fn a_link_is_never_followed_but_to_the_directory() {
     symlink(&elsewhere, real.join("LOCK")).unwrap();
     builder(&store).open().unwrap_err();
     assert!(!elsewhere.exists());
+}
+
+#[test]
+fn leases_are_made_in_the_store_and_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    make_store(&store);
+    let outside = dir.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("000001.32.0"), "a stranger's").unwrap();
+    symlink(&outside, store.join("readers")).unwrap();
+    let error = builder(&store).read_only(true).open().unwrap_err();
+    assert!(error.to_string().contains("symbolic link"), "{error}");
+    check_store(&builder(&store).open().unwrap());
+    let names = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["000001.32.0"]);
 }
 
 #[test]

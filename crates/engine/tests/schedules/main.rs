@@ -18,5 +18,6 @@ mod loads;
 mod runner;
 mod spaces;
 mod synced;
+mod transactions;
 
 use lsmith_fuzz::dice;

@@ -307,6 +307,33 @@ fn locks(env: &dyn Env, dir: &Path) {
     drop(held);
     drop(env.lock(dir).expect("a lock that was given back is free"));
     assert_eq!(kind(env.lock(&dir.join("none"))), Some(ErrorKind::NotFound));
+    locked_files(env, dir);
+}
+
+/// An environment may lack locks of files, but must then make none.
+fn locked_files(env: &dyn Env, dir: &Path) {
+    let path = dir.join("locked");
+    let held = match env.lock_file(&path) {
+        Ok(held) => held,
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            return assert_eq!(kind(env.file_bytes(&path)), Some(ErrorKind::NotFound));
+        }
+    };
+    assert_eq!(env.file_bytes(&path).expect("makes the file"), 0);
+    assert_eq!(kind(env.lock_file(&path)), Some(ErrorKind::WouldBlock));
+    drop(env.lock_file(&dir.join("other")).expect("another file has a lock of its own"));
+    drop(env.lock(dir).expect("the directory has a lock of its own"));
+    env.remove_file(&path).expect("removes a locked file");
+    let again = env.lock_file(&path).expect("a new file of the same name has a lock of its own");
+    drop(held);
+    assert_eq!(kind(env.lock_file(&path)), Some(ErrorKind::WouldBlock));
+    drop(again);
+    drop(env.lock_file(&path).expect("a lock that was given back is free"));
+    assert_eq!(env.file_bytes(&path).expect("the file stays"), 0);
+    assert_eq!(kind(env.lock_file(&dir.join("none/file"))), Some(ErrorKind::NotFound));
+    env.remove_file(&path).expect("removes");
+    env.remove_file(&dir.join("other")).expect("removes");
 }
 
 fn surroundings(env: &dyn Env, dir: &Path) {

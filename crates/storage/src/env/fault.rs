@@ -182,6 +182,10 @@ impl Env for FaultEnv {
         self.rules.run_whole(OpClass::Lock, dir, || self.inner.lock(dir))
     }
 
+    fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        self.rules.run_whole(OpClass::Lock, path, || self.inner.lock_file(path))
+    }
+
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         self.rules.run_whole(OpClass::FreeBytes, dir, || self.inner.free_bytes(dir))
     }

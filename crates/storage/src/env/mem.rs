@@ -266,6 +266,11 @@ impl Env for MemEnv {
         Ok(Box::new(MemLock(self.handle(id))))
     }
 
+    fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        let id = self.disk.write().lock_file(path)?;
+        Ok(Box::new(MemLock(self.handle(id))))
+    }
+
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         let disk = self.disk.read();
         disk.find_dir(dir)?;

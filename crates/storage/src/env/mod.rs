@@ -114,6 +114,17 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// ends. Fails with `WouldBlock` if this process or another one holds the lock.
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>>;
 
+    /// Takes the one lock of the file at `path`, which is made empty if it is missing. The lock is
+    /// released when the value is dropped or the process ends; the file stays. Fails with
+    /// `WouldBlock` if this process or another one holds the lock, and with `Unsupported`, and
+    /// changes nothing, if this cannot be done. Fails if the folder of the file is a symbolic link.
+    /// While the lock is held, `path` leads to the locked
+    /// file unless somebody removes it.
+    fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Returns the number of free bytes on the device that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 

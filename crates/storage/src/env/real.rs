@@ -57,11 +57,33 @@ impl Default for RealEnv {
     }
 }
 
-/// The lock on a directory, released when it is dropped.
+/// The lock on a file, released when it is dropped.
 #[derive(Debug)]
-struct DirLock(fs::File);
+struct FileLock(fs::File);
 
-impl Drop for DirLock {
+impl FileLock {
+    /// Takes the lock of the file at `path`, which is made if it is missing.
+    fn take(path: &Path) -> io::Result<FileLock> {
+        let mut options = OpenOptions::new();
+        let file = open::open(options.read(true).write(true).create(true).truncate(false), path)?;
+        // This lock belongs to one opening of the file. It excludes other handles of this process
+        // too, and the system releases it however the process ends.
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(FileLock(file))
+    }
+
+    /// Returns true if `path` leads to the locked file.
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let ours = self.0.metadata()?;
+        match open::metadata(path) {
+            Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for FileLock {
     fn drop(&mut self) {
         // The explicit unlock is needed if this process is just starting another one. Until that
         // child runs its own program, it has the file open too, and a close here would not release
@@ -176,13 +198,21 @@ impl Env for RealEnv {
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = open::open(&mut options, &dir.join(LOCK_FILE))?;
-        // This lock belongs to one opening of the file. It excludes other handles of this process
-        // too, and the system releases it however the process ends.
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Box::new(DirLock(file)))
+        Ok(Box::new(FileLock::take(&dir.join(LOCK_FILE))?))
+    }
+
+    fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        // The folder of the file is no path that the user chose.
+        if let Some(folder) = path.parent() {
+            open::check_folder(folder)?;
+        }
+        loop {
+            let lock = FileLock::take(path)?;
+            // Another process may have removed the file before it was locked here.
+            if lock.is_at(path)? {
+                return Ok(Box::new(lock));
+            }
+        }
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {

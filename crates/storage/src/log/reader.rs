@@ -4,9 +4,12 @@ use super::frame::{
     Effort, FILE_HEADER_BYTES, HEAD_BYTES, LogId, RECORD_HEADER_BYTES, RecordHead,
     check_file_header, record_bytes,
 };
-use crate::env::Env;
+use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
+use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The sector size: a device stores a sector as a whole or not at all.
 const SECTOR_BYTES: usize = 512;
@@ -28,8 +31,12 @@ pub enum LogEnd {
 /// Returns the records of a log, oldest first.
 ///
 /// Holds the whole file in memory. Logs are about as long as their memtables.
+///
+/// Another process may append to the file meanwhile. A reader then returns every record that was
+/// appended before it was opened, and maybe some later ones.
 pub struct LogReader {
     path: PathBuf,
+    file: Arc<dyn ReadFile>,
     number: u64,
     bytes: Vec<u8>,
     next: usize,
@@ -45,20 +52,16 @@ impl LogReader {
     /// Fails with `Io` if it cannot be read, with `Corruption` if its header is damaged or it is
     /// another file, and with `Unsupported` if its version is unknown.
     pub fn open(env: &dyn Env, path: &Path, id: LogId) -> Result<LogReader> {
-        let read = || {
+        let open = || {
             let file = env.open(path)?;
-            let length = usize::try_from(file.bytes()?).map_err(std::io::Error::other)?;
-            let mut bytes = Vec::new();
-            // A sparse file may have any length, so a lack of memory must be an error.
-            bytes.try_reserve_exact(length)?;
-            bytes.resize(length, 0);
-            file.read_exact_at(&mut bytes, 0)?;
-            Ok(bytes)
+            let bytes = read_from(&*file, 0)?;
+            Ok((file, bytes))
         };
-        let bytes = read().map_err(|error| Error::io("read the log", path, error))?;
+        let (file, bytes) = open().map_err(|error| Error::io("read the log", path, error))?;
         let whole = check_file_header(path, &bytes, id)?;
         let mut reader = LogReader {
             path: path.to_path_buf(),
+            file,
             number: id.number,
             bytes,
             next: FILE_HEADER_BYTES,
@@ -101,6 +104,52 @@ impl LogReader {
         }
     }
 
+    /// Reads the file again from the offset `next` on.
+    ///
+    /// A writer fills a log from its start. So what was read behind a record that was not whole may
+    /// have been appended after it, while the file was being read. Whatever is not whole now was
+    /// left so.
+    fn read_again(&mut self) -> Result<()> {
+        let read = read_from(&*self.file, self.next as u64);
+        let rest = read.map_err(|error| Error::io("read the log", &self.path, error))?;
+        self.bytes.truncate(self.next);
+        self.bytes.extend_from_slice(&rest);
+        Ok(())
+    }
+
+    /// Returns true if the log at `path` has a first record. Reads that record's head only.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Io` if the file cannot be read.
+    pub fn is_begun(env: &dyn Env, path: &Path) -> Result<bool> {
+        let mut head = [0; HEAD_BYTES];
+        let mut read = || env.open(path)?.read_exact_at(&mut head, FILE_HEADER_BYTES as u64);
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(Error::io("read the log", path, error)),
+            Ok(()) => Ok(!is_zero(&head)),
+        }
+    }
+
+    /// Looks whether anything was appended since [`next_record`](LogReader::next_record) returned
+    /// `None`. Returns true if it may return more records now.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Io` if the file cannot be read.
+    pub fn look_again(&mut self) -> Result<bool> {
+        let mut head = [0; HEAD_BYTES];
+        match self.file.read_exact_at(&mut head, self.next as u64) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(Error::io("read the log", &self.path, error)),
+            Ok(()) if is_zero(&head) => return Ok(false),
+            Ok(()) => self.read_again()?,
+        }
+        self.end = None;
+        Ok(true)
+    }
+
     /// Returns the length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes.len() as u64
@@ -122,7 +171,11 @@ impl LogReader {
     }
 
     /// Decides what is at the offset `next`.
-    fn decide(&self) -> Result<NextInLog> {
+    fn decide(&mut self) -> Result<NextInLog> {
+        if let Inspected::Found(found) = self.inspect() {
+            return Ok(found);
+        }
+        self.read_again()?;
         let (message, torn) = match self.inspect() {
             Inspected::Found(found) => return Ok(found),
             Inspected::Torn(message) => (message, !self.has_mark_behind(self.next)), // rule 1
@@ -192,6 +245,35 @@ impl LogReader {
                         && (!effort.spend(record) || head.matches(bytes, start))
                 })
         })
+    }
+}
+
+impl fmt::Debug for LogReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogReader").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Returns the bytes of `file` from `offset` on. The file may be cut meanwhile.
+fn read_from(file: &dyn ReadFile, offset: u64) -> io::Result<Vec<u8>> {
+    let mut length = file.bytes()?;
+    loop {
+        let count = length.saturating_sub(offset);
+        let count = usize::try_from(count).map_err(io::Error::other)?;
+        let mut bytes = Vec::new();
+        // A sparse file may have any length, so a lack of memory must be an error.
+        bytes.try_reserve_exact(count)?;
+        bytes.resize(count, 0);
+        match file.read_exact_at(&mut bytes, offset) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                let now = file.bytes()?;
+                if now >= length {
+                    return Err(error);
+                }
+                length = now;
+            }
+            read => return read.map(|()| bytes),
+        }
     }
 }
 

@@ -9,6 +9,21 @@ use lsmith_storage::memtable::Memtable;
 use lsmith_tree::Tree;
 use std::sync::Arc;
 
+impl KeyspaceShared {
+    /// Ends the keyspace in a reader beside the writer that has dropped it. Handles of it fail from
+    /// now on. Versions that are held go on.
+    pub(crate) fn end(&self) {
+        let mut state = self.state.lock();
+        state.is_dropped = true;
+        state.view.tree = Tree::new();
+        state.sealed.clear();
+        state.tables.clear();
+        let mut version = Version::empty();
+        version.is_dropped = true;
+        self.version.store(Arc::new(version));
+    }
+}
+
 impl KeyspaceState {
     /// Fails with `NotFound` if the keyspace, which is `keyspace`, was dropped.
     pub(crate) fn check_kept(&self, keyspace: &KeyspaceShared) -> Result<()> {

@@ -237,8 +237,8 @@ impl Merger {
         }
         for made in &mut trees.made {
             if let Made::New(number, root) = *made {
-                let (env, dir, cache) = (&options.env, &options.dir, &self.context.cache);
-                let handle = TableHandle::open_root(env, dir, TableId(number), root, cache)?;
+                let place = self.context.tables();
+                let handle = TableHandle::open_root(&place, TableId(number), root)?;
                 *made = Made::Root(handle);
             }
         }

@@ -48,7 +48,7 @@ pub enum OpClass {
     Measure,
     /// [`Env::free_bytes`](crate::env::Env::free_bytes).
     FreeBytes,
-    /// [`Env::lock`](crate::env::Env::lock).
+    /// [`Env::lock`](crate::env::Env::lock) and [`Env::lock_file`](crate::env::Env::lock_file).
     Lock,
 }
 

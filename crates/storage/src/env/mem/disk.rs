@@ -15,7 +15,7 @@ pub(super) struct Disk {
     next: NodeId,
     used: u64,
     pub(super) capacity: u64,
-    /// The directories that are locked.
+    /// The directories and files that are locked.
     locks: BTreeSet<NodeId>,
     /// The number of changes so far.
     pub(super) clock: u64,
@@ -326,8 +326,24 @@ impl Disk {
         Ok(id)
     }
 
-    pub(super) fn unlock(&mut self, dir: NodeId) {
-        self.locks.remove(&dir);
+    /// Takes the lock of the file at `path`, and creates it if it is missing.
+    pub(super) fn lock_file(&mut self, path: &Path) -> io::Result<NodeId> {
+        let id = match self.find_file(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let id = self.create(path, FileNode::new_file())?;
+                self.close(id);
+                id
+            }
+            found => found?,
+        };
+        if !self.locks.insert(id) {
+            return Err(error(ErrorKind::WouldBlock, path));
+        }
+        Ok(id)
+    }
+
+    pub(super) fn unlock(&mut self, node: NodeId) {
+        self.locks.remove(&node);
     }
 
     /// Returns the disk without locks and open files, whose process has ended.

@@ -42,6 +42,15 @@ pub(super) fn dir(dir: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(here(dir))
 }
 
+/// Fails if `folder` is a symbolic link.
+pub(super) fn check_folder(folder: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(here(folder))?.file_type().is_symlink() {
+        let message = "expected a directory, found a symbolic link";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(())
+}
+
 /// Returns `dir`, or the current directory if the path is empty.
 pub(super) fn here(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }

@@ -1,0 +1,89 @@
+//! Iterators of transactions.
+
+use super::changes::Changes;
+use super::reads::{Reads, Went, range_of};
+use crate::db::{Iter, Keyspace};
+use crate::snapshots::SnapshotGuard;
+use bytes::Bytes;
+use lsmith_storage::error::Result;
+use lsmith_storage::sync::Mutex;
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// An iterator over a key range as a [`Transaction`](crate::Transaction) sees it: as the store was
+/// when the transaction began, with the writes that it had made when the iterator was made. It
+/// yields ascending keys from the front and descending keys from the back, and ends after an error.
+pub struct TransactionIter {
+    entries: Iter,
+    /// Where it tells what it has read, and the number of its range there.
+    reads: Option<(Arc<Mutex<Reads>>, usize)>,
+    keyspace: Keyspace,
+}
+
+impl TransactionIter {
+    pub(super) fn new(
+        keyspace: &Keyspace,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+        began: Arc<SnapshotGuard>,
+        changes: &Changes,
+        reads: Option<Arc<Mutex<Reads>>>,
+    ) -> TransactionIter {
+        let bounds = keyspace.stored_bounds(bounds);
+        let reads = reads.map(|reads| {
+            let number = reads.lock().begin_range(range_of(&bounds));
+            (reads, number)
+        });
+        let own = (changes.len() > 0).then(|| Box::new(changes.cursor()) as _);
+        let entries = keyspace.iterate_over(own, bounds, began);
+        TransactionIter { entries, reads, keyspace: keyspace.clone() }
+    }
+
+    /// Notes that `key` was returned from the front or, if `is_back`, from the back, or that there
+    /// is none.
+    fn note(&self, key: Option<&[u8]>, is_back: bool) {
+        let Some((reads, number)) = &self.reads else { return };
+        let stored: Option<Cow<'_, [u8]>> = key.map(|key| self.keyspace.stored_key(key));
+        let went = match &stored {
+            Some(key) if is_back => Went::Back(key),
+            Some(key) => Went::Front(key),
+            None => Went::End,
+        };
+        reads.lock().note(*number, went);
+    }
+}
+
+impl Iterator for TransactionIter {
+    type Item = Result<(Bytes, Bytes)>;
+
+    fn next(&mut self) -> Option<Result<(Bytes, Bytes)>> {
+        let next = self.entries.next();
+        if !matches!(next, Some(Err(_))) {
+            self.note(
+                next.as_ref().and_then(|next| next.as_ref().ok()).map(|(key, _)| &**key),
+                false,
+            );
+        }
+        next
+    }
+}
+
+impl DoubleEndedIterator for TransactionIter {
+    fn next_back(&mut self) -> Option<Result<(Bytes, Bytes)>> {
+        let next = self.entries.next_back();
+        if !matches!(next, Some(Err(_))) {
+            self.note(
+                next.as_ref().and_then(|next| next.as_ref().ok()).map(|(key, _)| &**key),
+                true,
+            );
+        }
+        next
+    }
+}
+
+impl fmt::Debug for TransactionIter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TransactionIter").field(&self.entries).finish()
+    }
+}

@@ -1,0 +1,359 @@
+//! Transactions: reads and writes that take effect as if nobody else had done anything meanwhile.
+
+mod changes;
+mod iter;
+mod reads;
+
+pub use iter::TransactionIter;
+
+use super::{Keyspace, Store};
+use crate::keyspace::KeyspaceShared;
+use crate::options::PersistMode;
+use crate::snapshots::SnapshotGuard;
+use crate::version::Moment;
+use crate::write::{Footprint, Op, OpBuffer, Ops};
+use bytes::Bytes;
+use changes::Changes;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::sync::Mutex;
+use lsmith_tree::{EntryKind, Key, SeqNo};
+use reads::Reads;
+use std::collections::BTreeSet;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// What a transaction must find unchanged when it commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// The keys that it writes, and those that it has read with
+    /// [`get_for_update`](Transaction::get_for_update). Two transactions that read the same keys
+    /// and write different ones may both commit.
+    #[default]
+    Snapshot,
+    /// All keys and key ranges that it has read or writes. The transactions that commit have the
+    /// same effect as one after the other.
+    Serializable,
+}
+
+/// Reads and writes that take effect together, as if nobody else had written meanwhile.
+///
+/// A transaction reads the store as it was when the transaction began, with its own writes on top.
+/// Its writes are kept in memory until [`commit`](Transaction::commit). If what it used has changed
+/// meanwhile, the commit fails with [`Conflict`](ErrorKind::Conflict), and nothing is written:
+/// begin a new transaction. No other writer ever waits for a transaction. Dropping it takes its
+/// writes back.
+///
+/// A transaction keeps the older entries that it sees, as a [`Snapshot`](crate::Snapshot) does, and
+/// keeps its store open.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// use lsmith::{ErrorKind, Isolation, PersistMode, Store};
+///
+/// let store = Store::builder(dir.path()).open()?;
+/// let accounts = store.keyspace("accounts")?;
+/// accounts.put("ada", "10")?;
+///
+/// let mut transfer = store.transaction(Isolation::Serializable);
+/// assert_eq!(transfer.get(&accounts, "ada")?.as_deref(), Some(&b"10"[..]));
+/// transfer.put(&accounts, "ada", "3")?;
+/// transfer.put(&accounts, "bob", "7")?;
+/// assert_eq!(accounts.get("bob")?, None);
+/// transfer.commit(PersistMode::SyncData)?;
+/// assert_eq!(accounts.get("bob")?.as_deref(), Some(&b"7"[..]));
+///
+/// let mut late = store.transaction(Isolation::Snapshot);
+/// late.put(&accounts, "ada", "0")?;
+/// accounts.put("ada", "5")?;
+/// let refused = late.commit(PersistMode::Buffer).unwrap_err();
+/// assert_eq!(refused.kind(), ErrorKind::Conflict);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a transaction that is dropped writes nothing"]
+pub struct Transaction {
+    store: Store,
+    isolation: Isolation,
+    began: Arc<SnapshotGuard>,
+    /// What was done in each keyspace or group, in the order of their first use.
+    spaces: Vec<Space>,
+    /// How to undo the writes since the oldest savepoint, oldest first.
+    undo: Vec<Undo>,
+    /// For each savepoint, the length of `undo` when it was set.
+    savepoints: Vec<usize>,
+}
+
+/// What a transaction did in a keyspace, or in its group.
+#[derive(Debug)]
+struct Space {
+    keyspace: Arc<KeyspaceShared>,
+    changes: Changes,
+    /// Keys that must not have changed, whatever the isolation.
+    locked: BTreeSet<Key>,
+    reads: Arc<Mutex<Reads>>,
+}
+
+/// A write that may be taken back.
+#[derive(Debug)]
+struct Undo {
+    /// The index of its space.
+    space: usize,
+    key: Key,
+    /// What the transaction had written to the key before.
+    before: Option<Option<Bytes>>,
+}
+
+impl Store {
+    /// Begins a transaction that sees the store as it is now.
+    pub fn transaction(&self, isolation: Isolation) -> Transaction {
+        Transaction {
+            store: self.clone(),
+            isolation,
+            began: Arc::new(self.context().take_snapshot()),
+            spaces: Vec::new(),
+            undo: Vec::new(),
+            savepoints: Vec::new(),
+        }
+    }
+}
+
+impl Transaction {
+    /// Returns the sequence number of the last write of others that the transaction sees.
+    pub fn seq(&self) -> SeqNo {
+        self.began.seq()
+    }
+
+    /// Returns the number of keys that the transaction writes.
+    pub fn len(&self) -> usize {
+        self.spaces.iter().map(|space| space.changes.len()).sum()
+    }
+
+    /// Returns true if the transaction writes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Sets the value of `key` in `keyspace`, and replaces an older one.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if key or value break a rule of [`Batch`](crate::Batch), or if the
+    /// keyspace belongs to another store.
+    pub fn put(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let value = Bytes::copy_from_slice(value.as_ref());
+        self.change(keyspace, key.as_ref(), Some(value))
+    }
+
+    /// Deletes `key` in `keyspace`, whether it is present or not.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put).
+    pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.change(keyspace, key.as_ref(), None)
+    }
+
+    fn change(&mut self, keyspace: &Keyspace, key: &[u8], value: Option<Bytes>) -> Result<()> {
+        let key = keyspace.stored_key(key);
+        let kind = kind_of(value.as_ref());
+        let bytes = value.as_deref().unwrap_or_default();
+        Ops::One(Op { keyspace: keyspace.shared(), kind, key: &key, value: bytes }).check()?;
+        let space = self.space(keyspace)?;
+        let key = Key::copy_from_slice(&key);
+        let before = self.spaces[space].changes.set(key.clone(), value);
+        if !self.savepoints.is_empty() {
+            self.undo.push(Undo { space, key, before });
+        }
+        Ok(())
+    }
+
+    /// Returns the value that `key` has in `keyspace` for this transaction: what it has written
+    /// itself, or what was there when it began. `None` if the key is absent.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace belongs to another store. Otherwise as [`Keyspace::get`].
+    pub fn get(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+        self.read(keyspace, key.as_ref(), false)
+    }
+
+    /// Does the same as [`get`](Transaction::get). The commit then fails if others have written
+    /// `key` meanwhile, under each [`Isolation`], also if the transaction does not write it.
+    ///
+    /// # Errors
+    /// As [`get`](Transaction::get).
+    pub fn get_for_update(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<Bytes>> {
+        self.read(keyspace, key.as_ref(), true)
+    }
+
+    fn read(&mut self, keyspace: &Keyspace, key: &[u8], locks: bool) -> Result<Option<Bytes>> {
+        let space = self.space(keyspace)?;
+        let Space { changes, locked, reads, .. } = &mut self.spaces[space];
+        let stored = keyspace.stored_key(key);
+        if locks {
+            locked.insert(Key::copy_from_slice(&stored));
+        }
+        if let Some(own) = changes.get(&stored) {
+            return Ok(own.clone());
+        }
+        if self.isolation == Isolation::Serializable {
+            reads.lock().add_key(&stored);
+        }
+        keyspace.read(key, Moment::Snapshot(self.seq()), |value| value.into_shared())
+    }
+
+    /// Returns an iterator over the entries that `keyspace` has in `range` for this transaction, in
+    /// key order. It can be read from both ends. Writes that the transaction makes later do not
+    /// change it.
+    ///
+    /// Under [`Isolation::Serializable`] the keys from either end of the range up to the last one
+    /// that was returned from there count as read, and the whole range once the iterator has ended.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace belongs to another store.
+    pub fn range<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<TransactionIter> {
+        let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
+        self.iterate(keyspace, (bound(range.start_bound()), bound(range.end_bound())))
+    }
+
+    /// Returns an iterator over the entries of `keyspace` whose keys begin with `prefix`, as
+    /// [`range`](Transaction::range) does.
+    ///
+    /// # Errors
+    /// As [`range`](Transaction::range).
+    pub fn prefix(
+        &mut self,
+        keyspace: &Keyspace,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<TransactionIter> {
+        self.iterate(keyspace, super::prefix_bounds(prefix.as_ref()))
+    }
+
+    fn iterate(
+        &mut self,
+        keyspace: &Keyspace,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+    ) -> Result<TransactionIter> {
+        let space = self.space(keyspace)?;
+        let Space { changes, reads, .. } = &self.spaces[space];
+        let reads = (self.isolation == Isolation::Serializable).then(|| Arc::clone(reads));
+        let began = Arc::clone(&self.began);
+        Ok(TransactionIter::new(keyspace, bounds, began, changes, reads))
+    }
+
+    /// Sets a savepoint: [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) takes back
+    /// the writes from here on. Savepoints nest.
+    pub fn set_savepoint(&mut self) {
+        self.savepoints.push(self.undo.len());
+    }
+
+    /// Takes back all writes since the last savepoint, and removes that savepoint. What was read
+    /// since then still counts as read.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no savepoint.
+    pub fn rollback_to_savepoint(&mut self) -> Result<()> {
+        let from = self.savepoints.pop().ok_or_else(no_savepoint)?;
+        for Undo { space, key, before } in self.undo.drain(from..).rev() {
+            self.spaces[space].changes.restore(&key, before);
+        }
+        Ok(())
+    }
+
+    /// Removes the last savepoint, and keeps the writes since then.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no savepoint.
+    pub fn release_savepoint(&mut self) -> Result<()> {
+        self.savepoints.pop().ok_or_else(no_savepoint)?;
+        if self.savepoints.is_empty() {
+            self.undo.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes all that the transaction has written, atomically, if what it used is unchanged.
+    /// Returns the sequence number of its last write when all is as durable as `mode` says, or that
+    /// of its beginning if it has written nothing. Such a transaction always commits: it has read
+    /// one moment.
+    ///
+    /// # Errors
+    /// `Conflict` if others have written a key that the transaction used since it began: the
+    /// message names the key. Nothing is written then. Otherwise as [`Store::write`].
+    pub fn commit(self, mode: PersistMode) -> Result<SeqNo> {
+        if self.is_empty() {
+            return Ok(self.seq());
+        }
+        let mut buffer = OpBuffer::default();
+        for Space { keyspace, changes, .. } in &self.spaces {
+            for (key, value) in changes.iter() {
+                let value_bytes = value.as_deref().unwrap_or_default();
+                buffer.push(keyspace, kind_of(value.as_ref()), key, value_bytes);
+            }
+        }
+        let used: Vec<Footprint> =
+            self.spaces.iter().map(|space| space.footprint(self.isolation)).collect();
+        let ops = Ops::Many(&buffer);
+        self.store.check_ours(ops)?;
+        let engine = self.store.engine();
+        let timer = engine.context.timer();
+        let seq = engine.write_path.write_unchanged(ops, mode, &used, &self.began)?;
+        timer.end(|recorders| &recorders.write_nanos);
+        Ok(seq)
+    }
+
+    /// Takes all writes back. So does dropping the transaction.
+    pub fn rollback(self) {}
+
+    /// Returns the index of the space of `keyspace`, which is added if it is new.
+    fn space(&mut self, keyspace: &Keyspace) -> Result<usize> {
+        if !Arc::ptr_eq(self.store.context(), keyspace.store().context()) {
+            let name = keyspace.name();
+            let message =
+                format!("the keyspace `{name}` belongs to another store than the transaction");
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        let shared = keyspace.shared();
+        let known = self.spaces.iter().position(|space| Arc::ptr_eq(&space.keyspace, shared));
+        Ok(known.unwrap_or_else(|| {
+            self.spaces.push(Space {
+                keyspace: Arc::clone(shared),
+                changes: Changes::default(),
+                locked: BTreeSet::new(),
+                reads: Arc::default(),
+            });
+            self.spaces.len() - 1
+        }))
+    }
+}
+
+impl Space {
+    /// Returns what must be unchanged when the transaction commits.
+    fn footprint(&self, isolation: Isolation) -> Footprint {
+        let written = self.changes.iter().map(|(key, _)| key.clone());
+        let mut keys: BTreeSet<Key> = written.chain(self.locked.iter().cloned()).collect();
+        let mut ranges = Vec::new();
+        if isolation == Isolation::Serializable {
+            self.reads.lock().add_to(&mut keys, &mut ranges);
+        }
+        Footprint { keyspace: Arc::clone(&self.keyspace), keys, ranges }
+    }
+}
+
+fn kind_of(value: Option<&Bytes>) -> EntryKind {
+    if value.is_some() { EntryKind::Put } else { EntryKind::Delete }
+}
+
+fn no_savepoint() -> Error {
+    Error::new(ErrorKind::InvalidArgument, "the transaction has no savepoint")
+}

@@ -1,0 +1,84 @@
+//! Commits of transactions: a write that is made only if nothing that the transaction has used has
+//! changed since it began.
+
+use super::{Ops, WritePath};
+use crate::context::Context;
+use crate::group::NUMBER_BYTES;
+use crate::keyspace::KeyspaceShared;
+use crate::options::PersistMode;
+use crate::snapshots::SnapshotGuard;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::sync::atomic::Ordering;
+use lsmith_tree::{Key, KeyRange, SeqNo};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a transaction has used of a keyspace, or of its group.
+#[derive(Debug)]
+pub(crate) struct Footprint {
+    pub(crate) keyspace: Arc<KeyspaceShared>,
+    pub(crate) keys: BTreeSet<Key>,
+    pub(crate) ranges: Vec<KeyRange>,
+}
+
+impl WritePath {
+    /// Writes `ops`, at least one, if nothing in `used` has changed since `began`. Returns the
+    /// number of the last of them when they are as durable as `mode` says.
+    ///
+    /// # Errors
+    /// `Conflict` if something has changed. Otherwise as [`write`](WritePath::write).
+    pub(crate) fn write_unchanged(
+        &self,
+        ops: Ops<'_>,
+        mode: PersistMode,
+        used: &[Footprint],
+        began: &SnapshotGuard,
+    ) -> Result<SeqNo> {
+        let context = &*self.context;
+        context.check_writable()?;
+        // Most of the work is done before other writers are kept out.
+        let looked = SeqNo(context.visible.load(Ordering::SeqCst));
+        check(context, used, began.seq(), began.seq())?;
+        self.write_if(ops, mode, || check(context, used, began.seq(), looked))
+    }
+}
+
+/// Fails with `Conflict` if something in `used` has changed since `since`, which is `began` or
+/// later.
+fn check(context: &Context, used: &[Footprint], began: SeqNo, since: SeqNo) -> Result<()> {
+    for Footprint { keyspace, keys, ranges } in used {
+        // The version first: whoever finds no pinned one has loaded one without an arrival, or is
+        // no older than the arrival.
+        let version = keyspace.version.load_full();
+        if context.snapshots.pinned(keyspace.id, began).is_some() {
+            let name = &keyspace.name;
+            let message = format!(
+                "`{name}` was cleared, or tables with sequence numbers of their own came into it, \
+                 since the transaction began"
+            );
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        for key in keys {
+            if let Some(seq) = version.newer_entry(key, since)? {
+                return Err(conflict(keyspace, key, seq, began));
+            }
+        }
+        for range in ranges {
+            if let Some((key, seq)) = version.newer_within(range, since)? {
+                return Err(conflict(keyspace, &key, seq, began));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn conflict(keyspace: &KeyspaceShared, key: &Key, seq: SeqNo, began: SeqNo) -> Error {
+    let number_bytes = if keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
+    let shown = key[number_bytes..].escape_ascii();
+    let name = keyspace.name_of(key);
+    let message = format!(
+        "key `{shown}` of keyspace `{name}` was written as number {seq}, after the transaction \
+         began at number {began}"
+    );
+    Error::new(ErrorKind::Conflict, message)
+}
