@@ -31,7 +31,7 @@ use crate::stats::add;
 use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::MutexGuard;
-use lsmith_tree::{Key, KeyRange, MergePlan, SeqNo, Tree, TreeEdit, apply};
+use lsmith_tree::{Key, KeyRange, MergePlan, PlanCauses, SeqNo, Tree, TreeEdit, apply};
 use std::sync::Arc;
 
 /// A plan, or a part of it, whose edit is in the manifest and not yet applied.
@@ -231,7 +231,13 @@ impl Committer {
         if state.spill.is_none() {
             remove_spill(&self.context, spill);
         }
+        if let Some(causes) = &mut state.causes
+            && let Ok(found) = PlanCauses::of(&before, &plan, &edit)
+        {
+            causes.add(&found.causes);
+        }
         self.count_bytes(reserved, bytes_read, bytes_written);
+        tracing::debug!(bytes_read, bytes_written, "a merge has taken effect");
         self.reserve_rest(state, reserved, end);
         if reserved.rewrites.is_none() {
             state.policy.note_tree(&state.view.tree);

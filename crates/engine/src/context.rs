@@ -3,6 +3,7 @@
 //!
 //! The context knows no keyspace, log or manifest. Their owners hold it.
 
+use crate::followers::Followers;
 use crate::leases::Leases;
 use crate::leftovers::Leftovers;
 use crate::options::Options;
@@ -34,6 +35,7 @@ pub(crate) struct Context {
     /// What readers in other processes keep from being freed.
     pub(crate) leases: Arc<Leases>,
     pub(crate) progress: Progress,
+    pub(crate) followers: Followers,
     /// Set when a write to the log or the manifest fails, or a panic interrupts a step.
     poisoned: AtomicBool,
     /// Set when the store begins to close.
@@ -59,6 +61,7 @@ impl Context {
             leftovers: Arc::default(),
             leases: Arc::new(Leases::new(&options.env, &options.dir)),
             progress: Progress::default(),
+            followers: Followers::default(),
             poisoned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             _lock: lock,

@@ -110,6 +110,7 @@
 //! | [`threads`](Builder::threads) | 2 | merges keep up with more writers; CPU | 1: a long merge delays flushes |
 //! | [`merge_bytes_per_s`](Builder::merge_bytes_per_s) | no limit | | merges leave the device to others, and may fall behind |
 //! | [`log_bytes_max`](Builder::log_bytes_max) | 4 memtables | longer recovery | memory is copied more often |
+//! | [`changes_bytes`](Builder::changes_bytes) | 0 | change feeds go further back; disk space | |
 //! | [`histograms`](Builder::histograms) | off | two looks at the clock per call | |
 //!
 //! When merges fall behind, writers are slowed and then stopped, so that memory stays bounded;
@@ -149,6 +150,7 @@ mod db;
 mod engine;
 mod event;
 mod examine;
+mod followers;
 #[cfg(test)]
 mod fuzz;
 mod group;
@@ -177,9 +179,9 @@ mod write;
 
 pub use compression::check_compression;
 pub use db::{
-    Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Checkpoint, IngestOptions, Isolation,
-    Iter, Keyspace, KeyspaceInfo, KeyspaceStats, Loaded, Snapshot, Store, TableWriter,
-    TableWriterOptions, Transaction, TransactionIter, prefix_bounds,
+    Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Change, ChangeBatch, Changes,
+    Checkpoint, IngestOptions, Isolation, Iter, Keyspace, KeyspaceInfo, KeyspaceStats, Loaded,
+    Snapshot, Store, TableWriter, TableWriterOptions, Transaction, TransactionIter, prefix_bounds,
 };
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};

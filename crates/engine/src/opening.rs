@@ -13,6 +13,7 @@
 mod begin;
 mod beside;
 mod follow;
+mod kept;
 mod replay;
 mod row;
 
@@ -46,6 +47,8 @@ use std::sync::Arc;
 pub(crate) fn open(options: Options) -> Result<Engine> {
     let env = &options.env;
     let dir = &options.dir;
+    let read_only = options.read_only;
+    let _span = tracing::info_span!("open", dir = %dir.display(), read_only).entered();
     let list = || env.list(dir);
     let has_store = |found: &Vec<String>| found.iter().any(|name| name == CURRENT);
     let mut listed = list();
@@ -114,6 +117,8 @@ struct Opening {
     last_seq: u64,
     /// The logs from the oldest on that a memtable needs.
     logs: Vec<Log>,
+    /// Older logs that are kept for change feeds.
+    kept: Vec<Log>,
     /// The numbers of logs that hold no batch.
     empty: Vec<u64>,
     left_out: UnreadLogs,
@@ -150,6 +155,7 @@ impl Opening {
             keyspaces,
             last_seq: durable.unwrap_or(0),
             logs: Vec::new(),
+            kept: Vec::new(),
             empty: Vec::new(),
             left_out: UnreadLogs::default(),
             files,

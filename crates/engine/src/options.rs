@@ -87,6 +87,8 @@ pub(crate) struct Options {
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) log_bytes_max: Option<u64>,
+    /// The bytes of logs that are kept for change feeds.
+    pub(crate) changes_bytes: u64,
     pub(crate) threads: usize,
     pub(crate) shared_threads: Option<Threads>,
     pub(crate) split_bytes: u64,

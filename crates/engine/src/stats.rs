@@ -1,9 +1,11 @@
 //! Counters of a store since it was opened.
 
 mod histogram;
+mod prometheus;
 
 pub use histogram::{Histogram, Histograms};
 pub(crate) use histogram::{Recorders, Timer};
+pub(crate) use prometheus::MetricsText;
 
 use lsmith_storage::sync::atomic::Ordering::Relaxed;
 use lsmith_storage::sync::unscheduled::AtomicU64;
@@ -11,19 +13,24 @@ use lsmith_storage::table::ReadCount;
 use rustix::time::{ClockId, clock_gettime};
 
 macro_rules! stats {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+    ($($(#[doc = $doc:literal])* $name:ident),* $(,)?) => {
         /// Counts since the store was opened. Bytes are physical unless a field says otherwise:
         /// bytes written to or read from files.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct StoreStats {
-            $($(#[$doc])* pub $name: u64,)*
+            $($(#[doc = $doc])* pub $name: u64,)*
         }
 
         impl StoreStats {
             /// Returns the names and values of all fields, in a fixed order.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
+            }
+
+            /// Returns what each field is, in the order of [`fields`](StoreStats::fields).
+            pub(crate) fn helps() -> impl Iterator<Item = &'static str> {
+                [$(concat!($($doc),*)),*].into_iter().map(str::trim)
             }
         }
 
@@ -106,8 +113,16 @@ stats! {
     scan_blocks_cached,
     /// Tables that a filter ruled out for a lookup.
     filter_negatives,
-    /// Microseconds for which writers were held back.
+    /// Microseconds for which writers were held back: the sum of the next four.
     held_back_micros,
+    /// Microseconds for which writers were slowed because memtables wait to be merged.
+    slowed_by_memory_micros,
+    /// Microseconds for which writers were slowed because the merge policy is behind.
+    slowed_by_merges_micros,
+    /// Microseconds for which writers were stopped because memory is full.
+    stopped_by_memory_micros,
+    /// Microseconds for which writers were stopped because the merge policy is far behind.
+    stopped_by_merges_micros,
     /// Microseconds for which merges waited because of a limit on what they write.
     paced_micros,
 }

@@ -30,6 +30,8 @@ pub enum ErrorKind {
     Poisoned,
     /// The directory holds no store, or the named keyspace does not exist.
     NotFound,
+    /// The log does not hold the changes that were asked for any more.
+    Gone,
     /// A newer version wrote the files, or they need a policy that is not registered.
     Unsupported,
     /// The store was opened for reading only.

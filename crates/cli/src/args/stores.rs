@@ -93,6 +93,8 @@ table does.")]
     Compact,
     /// Print the statistics of the keyspace
     Stats(TableArgs),
+    /// Print all figures of the store as text for Prometheus
+    Metrics,
     /// Print the statistics of all keyspaces, one keyspace per line
     Keyspaces(TableArgs),
     /// Print the settings of all keyspaces as the manifest has them, without opening the store.
@@ -152,6 +154,16 @@ table does.")]
         /// Read the files that are shared with an earlier backup, and copy damaged ones anew
         #[arg(long)]
         check: bool,
+    },
+    /// Print the writes of all keyspaces that the logs hold, in their order: number, keyspace,
+    /// `put` or `delete`, key and value, with tabs between
+    Changes {
+        /// The sequence number to begin with [default: the oldest that the logs hold]
+        #[arg(long, value_name = "N")]
+        from: Option<u64>,
+        /// Print at most N writes
+        #[arg(long, value_name = "N", value_parser = lsmith_spec::parse_count)]
+        limit: Option<u64>,
     },
     /// Print the backups in the directory DIR, oldest first
     Backups {

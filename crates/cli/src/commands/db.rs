@@ -1,5 +1,6 @@
 //! `db`: reads, changes, checks and repairs a store.
 
+mod changes;
 mod copies;
 mod dump;
 mod exchange;
@@ -28,6 +29,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Drop { name } => work::drop_keyspace(&open_to_change(args)?, name, json),
         DbCommand::Clear => work::clear(&to_change(args)?, json),
         DbCommand::Rename { from, to } => work::rename(&open_to_change(args)?, from, to, json),
+        DbCommand::Metrics => look::metrics(&open_to_read(args)?, json),
         DbCommand::Tree(TreeArgs { svg: Some(svg), .. }) => {
             graph::picture(&to_read(args)?, svg, json)
         }
@@ -45,9 +47,8 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             let options = BackupOptions::default().check(*check);
             copies::backup(&open_to_change(args)?, to, &options, *keep, json)
         }
-        DbCommand::Backups { verify: true, .. } => copies::verify(&args.dir, json),
-        DbCommand::Backups { remove: Some(number), .. } => copies::remove(&args.dir, *number, json),
-        DbCommand::Backups { .. } => copies::list(&args.dir, json),
+        DbCommand::Changes { from, limit } => changes::changes(&args.dir, *from, *limit, json),
+        DbCommand::Backups { verify, remove } => copies::backups(&args.dir, *verify, *remove, json),
         DbCommand::Restore { from, backup } => copies::restore(from, *backup, &args.dir, json),
         DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),
         DbCommand::Policy { spec: Some(spec) } => {

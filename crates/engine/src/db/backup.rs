@@ -121,6 +121,7 @@ impl Store {
         let context = self.context();
         context.check_writable()?;
         let to = &backups.dir;
+        let _span = tracing::info_span!("backup", to = %to.dir.display()).entered();
         let _lock = to.make()?;
         let lists = to.lists_but(None)?;
         // Looks at what an interruption left before a new number is chosen.
@@ -142,7 +143,10 @@ impl Store {
         })?;
         // The backup is whole. Without its stamp, the next one copies more than it must.
         self.engine().manifest.write(Record::Backup(list.stamp()), |_| ())?;
-        Ok(Backup::of(&list))
+        let made = Backup::of(&list);
+        let Backup { number, seq, bytes, copied_bytes, .. } = made;
+        tracing::info!(number, %seq, bytes, copied_bytes, "a backup was made");
+        Ok(made)
     }
 }
 
@@ -289,6 +293,8 @@ impl Backups {
     /// `NotFound` if there is no such backup; `Corruption` if a file is damaged, with its path;
     /// `InvalidArgument` if `dir` holds anything else; `Io`; `Full`.
     pub fn restore(&self, number: u64, dir: impl AsRef<Path>) -> Result<Backup> {
+        let to = dir.as_ref().display();
+        let _span = tracing::info_span!("restore", number, %to).entered();
         let list = self.dir.list(number)?;
         let env = &self.dir.env;
         let path = |file: &BackupFile| self.dir.path_of(file);

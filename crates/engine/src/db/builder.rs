@@ -45,6 +45,7 @@ impl Builder {
                 memory_bytes: None,
                 log_bytes: None,
                 log_bytes_max: None,
+                changes_bytes: 0,
                 threads: 2,
                 shared_threads: None,
                 split_bytes: 32 << 20,
@@ -165,6 +166,16 @@ impl Builder {
         self
     }
 
+    /// The bytes of write-ahead log that are kept for [change feeds](crate::Store::changes) after
+    /// memory no longer needs them. Default: 0.
+    ///
+    /// The newest logs are kept, whether a feed reads them or not. They are kept while the store is
+    /// closed. An opening removes what is beyond its own bound.
+    pub fn changes_bytes(mut self, bytes: u64) -> Builder {
+        self.options.changes_bytes = bytes;
+        self
+    }
+
     /// The number of threads that merge, at least 1. Default: 2.
     ///
     /// With two or more, one thread carries out only plans that take a memtable, so that memtables
@@ -246,7 +257,8 @@ impl Builder {
         self
     }
 
-    /// Whether [`Store::histograms`] records latencies and sizes. Default: false.
+    /// Whether [`Store::histograms`] records latencies and sizes, and [`Store::metrics`] says why
+    /// merges wrote what they wrote. Default: false.
     ///
     /// It costs two readings of the clock per lookup and per write.
     pub fn histograms(mut self, histograms: bool) -> Builder {

@@ -66,6 +66,7 @@ impl Store {
         context.check_writable()?;
         let options = &context.options;
         let dir = dir.as_ref();
+        let _span = tracing::info_span!("checkpoint", to = %dir.display()).entered();
         let mut capture = Capture::take(self.engine())?;
         // The manifest gets a number above those of all files of the capture.
         let new = NewStore::begin(&options.env, dir, context.new_number())?;
@@ -86,6 +87,8 @@ impl Store {
             capture.account.linked = true;
         }
         new.finish(&capture.account)?;
+        let Checkpoint { seq, linked_bytes, copied_bytes, .. } = done;
+        tracing::info!(%seq, linked_bytes, copied_bytes, "a checkpoint was made");
         Ok(done)
     }
 }

@@ -83,6 +83,8 @@ impl Store {
         options: &IngestOptions,
     ) -> Result<Loaded> {
         let context = self.context();
+        let (name, count) = (keyspace.name(), files.len());
+        let _span = tracing::info_span!("ingest", keyspace = name, files = count).entered();
         context.check_writable()?;
         self.check_may_ingest(keyspace)?;
         let mut arrivals = Arrivals { context, tables: Vec::new(), created: Vec::new() };

@@ -27,6 +27,25 @@ const DELAY_MAX: Duration = Duration::from_millis(12);
 /// The highest pressure that slows writers. At pressure 1 they stop.
 const PRESSURE_MAX: f64 = 0.999;
 
+/// Why a writer is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldBackBy {
+    /// Memtables wait to be merged, and memory fills up.
+    Memory,
+    /// The merge policy reports pressure.
+    Merges,
+}
+
+impl HeldBackBy {
+    /// Returns the cause as a word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            HeldBackBy::Memory => "memory",
+            HeldBackBy::Merges => "merges",
+        }
+    }
+}
+
 /// How far behind merges are. Writers read it without a lock that a merge could hold.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
@@ -72,15 +91,15 @@ impl Gate {
             && !self.failing.load(Ordering::Relaxed)
     }
 
-    /// Returns how long the writer of `bytes` must sleep now, if at all. One of many small writes
-    /// sleeps for all, because a short sleep costs more than it gives. `active_bytes` returns the
-    /// logical bytes in the active memtable.
+    /// Returns how long the writer of `bytes` must sleep now, and why, if at all. One of many small
+    /// writes sleeps for all, because a short sleep costs more than it gives. `active_bytes`
+    /// returns the logical bytes in the active memtable.
     pub(crate) fn delay(
         &self,
         bytes: u64,
         memtable_bytes: u64,
         active_bytes: impl FnOnce() -> u64,
-    ) -> Option<Duration> {
+    ) -> Option<(Duration, HeldBackBy)> {
         let waiting = self.waiting_bytes.load(Ordering::Relaxed);
         if waiting == 0 && self.pressure() <= 0.0 {
             return None;
@@ -91,6 +110,7 @@ impl Gate {
         }
         self.unmeasured_bytes.store(0, Ordering::Relaxed);
         let memory = memory_pressure(waiting + active_bytes(), memtable_bytes);
+        let by = if memory > self.pressure() { HeldBackBy::Memory } else { HeldBackBy::Merges };
         let pressure = self.pressure().max(memory).min(PRESSURE_MAX);
         let nanos = bytes as f64 * NANOS_PER_BYTE * pressure * pressure / (1.0 - pressure);
         let owed = self.owed_nanos.fetch_add(nanos as u64, Ordering::Relaxed) + nanos as u64;
@@ -98,7 +118,7 @@ impl Gate {
             return None;
         }
         self.owed_nanos.store(0, Ordering::Relaxed);
-        Some(Duration::from_nanos(owed).min(DELAY_MAX))
+        Some((Duration::from_nanos(owed).min(DELAY_MAX), by))
     }
 }
 

@@ -16,7 +16,7 @@ mod shared;
 mod state;
 
 pub(crate) use active::Active;
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, HeldBackBy};
 pub(crate) use open::{KeyspaceBase, open_keyspace};
 pub(crate) use policy::Policy;
 pub(crate) use requests::{Request, Requests};

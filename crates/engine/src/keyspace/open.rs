@@ -8,7 +8,7 @@ use crate::manifest::KeyspaceFacts;
 use crate::version::{Reclaim, TableHandle};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{Table, TableId, Tree, TreeView};
+use lsmith_tree::{Causes, Table, TableId, Tree, TreeView};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map;
 use std::sync::Arc;
@@ -68,6 +68,7 @@ pub(crate) fn open_keyspace(
         failed_in_row: 0,
         leaving: 0,
         arrivals: 0,
+        causes: context.options.histograms.then(Causes::default),
         kept_for_ingest: None,
         requests: Requests::default(),
         at_rest: false,

@@ -13,8 +13,8 @@ use crate::compression::Compression;
 use crate::manifest::Spill;
 use crate::version::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use lsmith_tree::{
-    KeyRange, MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree, TreeView,
-    check_plan,
+    Causes, KeyRange, MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree,
+    TreeView, check_plan,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) leaving: usize,
     /// The number of ingests of tables with numbers of their own.
     pub(crate) arrivals: u64,
+    /// Why merges have written what they wrote, if that is counted.
+    pub(crate) causes: Option<Causes>,
     /// A key range in which no new plan takes runs on storage, because an ingest waits to merge
     /// there.
     pub(crate) kept_for_ingest: Option<KeyRange>,

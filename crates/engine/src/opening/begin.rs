@@ -38,7 +38,7 @@ impl Opening {
         };
         manifest.begin(Account { logs: Some(row), ..self.account.clone() })?;
         self.remove_unnamed();
-        let writer = wal.begin(&self.logs, first)?;
+        let writer = wal.begin(&self.kept, &self.logs, first)?;
         manifest.write(Record::Logs(LogRow { newest: writer.number, ..row }), |_| ())?;
         for keyspace in self.keyspaces.values() {
             let mut state = keyspace.state.lock();

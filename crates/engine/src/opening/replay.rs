@@ -152,6 +152,7 @@ impl Opening {
             self.check_complete(&reached, &in_tables)?;
         }
         self.trim();
+        self.keep_for_changes(&logs);
         let stop = self.beside.and_then(|limit| limit.stop);
         self.last_seq = in_tables.durable.max(stop.unwrap_or(reached.seq));
         Ok(())

@@ -34,7 +34,7 @@ pub(super) struct LogRowFiles {
 }
 
 /// The beginning of a log file.
-enum LogBeginning {
+pub(super) enum LogBeginning {
     /// A start record that can be read, or the equivalent of a log of an earlier version.
     Start(LogStart),
     /// Something else, as power loss can leave it.
@@ -128,7 +128,12 @@ fn missing_log(dir: &Path, number: u64, reason: &str) -> Error {
 }
 
 /// Reads the beginning of log `number`. `older` is the log with the next smaller number.
-fn read_beginning(env: &dyn Env, dir: &Path, number: u64, older: u64) -> Result<LogBeginning> {
+pub(super) fn read_beginning(
+    env: &dyn Env,
+    dir: &Path,
+    number: u64,
+    older: u64,
+) -> Result<LogBeginning> {
     let (path, mut reader) = open_log(env, dir, number)?;
     let Some((offset, payload)) = reader.next_record()? else {
         return Ok(match reader.end() {

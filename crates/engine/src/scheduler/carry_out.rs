@@ -36,6 +36,9 @@ impl Scheduler {
         sync: impl FnOnce() -> Result<()>,
     ) {
         let options = &self.context.options;
+        let keyspace = &reserved.keyspace.name;
+        let plan = &reserved.plan;
+        let _span = tracing::info_span!("merge", %keyspace, %plan, reason = %plan.reason).entered();
         let mut free_bytes = 0;
         let result = panics::catch(|| {
             let timer = self.context.timer();
@@ -60,9 +63,7 @@ impl Scheduler {
 
     /// Carries `reserved` out and commits it, as a whole or part by part.
     fn merge_and_commit(&self, reserved: &mut ReservedPlan, version: Arc<Version>) -> Result<()> {
-        let keyspace = &reserved.keyspace.name;
-        let plan = &reserved.plan;
-        tracing::debug!(%keyspace, %plan, reason = %plan.reason, "a merge begins");
+        tracing::debug!("a merge begins");
         if let Some(parts) = self.merger.parts_to_commit(reserved, &version) {
             let commit =
                 &mut |reserved: &mut _, part, output| self.committer.commit(reserved, part, output);

@@ -50,14 +50,29 @@ pub(crate) struct WalWriter {
     spares: VecDeque<Spare>,
     /// Earlier logs, oldest first, whose ends may not be synced.
     unsynced: Vec<Arc<LogWriter>>,
-    /// All logs that are not removed yet, oldest first. The current log is the last.
+    /// All logs that memory may need, oldest first. The current log is the last.
     logs: Vec<Log>,
+    /// Older logs that are kept for change feeds, oldest first.
+    kept: Vec<Log>,
     /// The sequence number of the next write.
     pub(crate) next_seq: u64,
     /// A buffer for the parts of a record.
     pub(crate) buffer: Vec<u8>,
     /// True if a log has begun since a writer last did the work that lets older logs be removed.
     pub(crate) log_began: bool,
+}
+
+/// The logs that can be read at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct LogsNow {
+    /// All logs, oldest first.
+    pub(crate) logs: Vec<Log>,
+    /// The number of the newest, which is written on.
+    pub(crate) newest: u64,
+    /// The bytes of the newest that are written.
+    pub(crate) written: u64,
+    /// The number of the next write.
+    pub(crate) next: u64,
 }
 
 /// A log file.
@@ -74,6 +89,16 @@ impl WalWriter {
     /// Returns the logs that must be synced so that everything written so far survives power loss.
     pub(crate) fn logs_to_sync(&self) -> Vec<Arc<LogWriter>> {
         self.unsynced.iter().chain([&self.current]).map(Arc::clone).collect()
+    }
+
+    /// Returns the logs as they are now, for those who follow changes.
+    pub(crate) fn logs_now(&self) -> LogsNow {
+        LogsNow {
+            logs: self.kept.iter().chain(&self.logs).copied().collect(),
+            newest: self.number,
+            written: self.current.bytes(),
+            next: self.next_seq,
+        }
     }
 
     /// Returns the logs from number `from` on, oldest first, and the bytes of the last one that are
@@ -103,15 +128,16 @@ impl Wal {
         }
     }
 
-    /// Begins a new log file behind `older` logs, which are still needed, for writes from number
-    /// `first` on. The caller gives what comes out to [`open`](Wal::open).
+    /// Begins a new log file behind `older` logs, which are still needed, and `kept` ones before
+    /// them, which are not, for writes from number `first` on. The caller gives what comes out to
+    /// [`open`](Wal::open).
     ///
     /// # Errors
     /// `Full`, `Io`.
-    pub(crate) fn begin(&self, older: &[Log], first: SeqNo) -> Result<WalWriter> {
+    pub(crate) fn begin(&self, kept: &[Log], older: &[Log], first: SeqNo) -> Result<WalWriter> {
         // The new log names the log before it. So a log that opening left out is never read again,
         // even if it could not be set aside.
-        let before = older.last().map_or(0, |log| log.number);
+        let before = older.last().or(kept.last()).map_or(0, |log| log.number);
         let (number, log) = self.create_log(0)?;
         log.append(&[&LogStart { before, first, synced: 0 }.encode()])?;
         let current = Log { number, first, bytes: log.capacity() };
@@ -121,6 +147,7 @@ impl Wal {
             spares: VecDeque::new(),
             unsynced: Vec::new(),
             logs: older.iter().copied().chain([current]).collect(),
+            kept: kept.to_vec(),
             next_seq: first.0,
             buffer: Vec::new(),
             log_began: false,
@@ -231,6 +258,7 @@ impl Wal {
         writer.number = number;
         writer.logs.push(Log { number, first, bytes: writer.current.capacity() });
         writer.log_began = true;
+        tracing::debug!(number, "a log begins");
         self.ask_for_log(writer);
         self.bound_logs(writer);
         self.context.progress.notify();

@@ -93,7 +93,10 @@ impl Wal {
         if row.is_none_or(|row| self.manifest.write(Record::Logs(row), |_| ()).is_err()) {
             return;
         }
-        let gone = self.writer.lock().as_mut().map(|writer| take_logs_below(writer, needed));
+        let bytes = self.context.options.changes_bytes;
+        let mut guard = self.writer.lock();
+        let gone = guard.as_mut().map(|writer| take_logs_below(writer, needed, bytes));
+        drop(guard);
         gone.into_iter().for_each(|gone| self.remove_logs(gone));
     }
 
@@ -102,7 +105,8 @@ impl Wal {
         let needed = self.oldest_needed_log(writer.number);
         let Some(row) = row_from(writer, needed) else { return };
         if self.manifest.write(Record::Logs(row), |_| ()).is_ok() {
-            let gone = take_logs_below(writer, needed);
+            let bytes = self.context.options.changes_bytes;
+            let gone = take_logs_below(writer, needed, bytes);
             self.remove_logs(gone);
         }
     }
@@ -128,11 +132,20 @@ fn row_from(writer: &WalWriter, needed: u64) -> Option<LogRow> {
     kept.map(|kept| LogRow { from: needed, first: kept.first, newest: writer.number })
 }
 
-/// Removes the logs below `needed` from `writer`, and returns them.
-fn take_logs_below(writer: &mut WalWriter, needed: u64) -> UnneededLogs {
-    let (gone, kept) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.number < needed);
-    writer.logs = kept;
+/// Removes the logs below `needed` from `writer`, except the newest of them with `kept_bytes` bytes
+/// together, which are kept for change feeds. Returns those that are removed.
+fn take_logs_below(writer: &mut WalWriter, needed: u64, kept_bytes: u64) -> UnneededLogs {
+    let (gone, logs) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.number < needed);
+    writer.logs = logs;
+    writer.kept.extend(gone);
+    let mut bytes = 0_u64;
+    let fits = |log: &&Log| {
+        bytes = bytes.saturating_add(log.bytes);
+        bytes <= kept_bytes
+    };
+    let kept = writer.kept.iter().rev().take_while(fits).count();
+    let files = writer.kept.drain(..writer.kept.len() - kept).collect();
     // All their writes are in synced tables or in a synced copy of memory.
     let writers = writer.unsynced.extract_if(.., |log| log.number() < needed).collect();
-    UnneededLogs { files: gone, _writers: writers }
+    UnneededLogs { files, _writers: writers }
 }

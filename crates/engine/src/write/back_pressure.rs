@@ -1,7 +1,7 @@
 //! Back-pressure: slows writers as merges fall behind, and stops them before memory runs out.
 
 use super::WritePath;
-use crate::keyspace::{KeyspaceShared, SEALED_MAX};
+use crate::keyspace::{HeldBackBy, KeyspaceShared, SEALED_MAX};
 use crate::stats::add;
 use lsmith_storage::error::Result;
 use std::time::Duration;
@@ -13,9 +13,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 enum Verdict {
     Go,
     /// Sleep once, for so long.
-    Slow(Duration),
+    Slow(Duration, HeldBackBy),
     /// Wait for progress beyond this turn, then ask again.
-    Stop(u64),
+    Stop(u64, HeldBackBy),
 }
 
 impl WritePath {
@@ -28,27 +28,42 @@ impl WritePath {
         if self.context.options.lockstep {
             self.retry_in_lockstep(keyspace);
         }
-        let mut start = None;
+        let mut waited = false;
         loop {
             let turn = || self.context.progress.turn();
-            let (turn, wait, stopped) = match self.judge(keyspace, bytes, turn)? {
+            let (turn, wait, by, stopped) = match self.judge(keyspace, bytes, turn)? {
                 Verdict::Go => break,
-                Verdict::Slow(_) if start.is_some() => break,
-                Verdict::Slow(delay) => (turn(), delay, false),
-                Verdict::Stop(turn) => (turn, LOOK_AGAIN, true),
+                Verdict::Slow(..) if waited => break,
+                Verdict::Slow(delay, by) => (turn(), delay, by, false),
+                Verdict::Stop(turn, by) => (turn, LOOK_AGAIN, by, true),
             };
-            start.get_or_insert_with(|| self.context.options.env.now());
+            waited = true;
+            let start = self.context.options.env.now();
             self.context.progress.wait_beyond(turn, wait);
+            let delay = self.context.options.env.now().saturating_sub(start);
+            self.note_wait(keyspace, delay, by, stopped);
             self.context.check_writable()?;
             if !stopped {
                 break;
             }
         }
-        if let Some(start) = start {
-            let delay = self.context.options.env.now().saturating_sub(start);
-            add(&self.context.counts.held_back_micros, delay.as_micros() as u64);
-        }
         Ok(())
+    }
+
+    /// Counts that a writer waited for `delay`, and tells it.
+    fn note_wait(&self, keyspace: &KeyspaceShared, delay: Duration, by: HeldBackBy, stopped: bool) {
+        let micros = delay.as_micros() as u64;
+        let counts = &self.context.counts;
+        add(&counts.held_back_micros, micros);
+        let counter = match (by, stopped) {
+            (HeldBackBy::Memory, false) => &counts.slowed_by_memory_micros,
+            (HeldBackBy::Merges, false) => &counts.slowed_by_merges_micros,
+            (HeldBackBy::Memory, true) => &counts.stopped_by_memory_micros,
+            (HeldBackBy::Merges, true) => &counts.stopped_by_merges_micros,
+        };
+        add(counter, micros);
+        let (keyspace, by) = (&keyspace.name, by.name());
+        tracing::debug!(%keyspace, by, stopped, micros, "a writer was held back");
     }
 
     /// Returns what a writer of `bytes` must do. `turn` returns the present turn of the progress,
@@ -61,20 +76,20 @@ impl WritePath {
     ) -> Result<Verdict> {
         if !keyspace.gate.is_open() {
             let turn = turn();
-            if self.must_stop(keyspace)? {
-                return Ok(Verdict::Stop(turn));
+            if let Some(by) = self.must_stop(keyspace)? {
+                return Ok(Verdict::Stop(turn, by));
             }
         }
         let active_bytes = || keyspace.active.load().memtable.live_bytes();
         match keyspace.gate.delay(bytes, keyspace.memtable_bytes, active_bytes) {
             // In lockstep this writer does the merging itself, so nothing can fall behind.
-            Some(delay) if !self.context.options.lockstep => Ok(Verdict::Slow(delay)),
+            Some((delay, by)) if !self.context.options.lockstep => Ok(Verdict::Slow(delay, by)),
             _ => Ok(Verdict::Go),
         }
     }
 
-    /// Returns true if a writer must wait for progress.
-    fn must_stop(&self, keyspace: &KeyspaceShared) -> Result<bool> {
+    /// Returns why a writer must wait for progress, if it must.
+    fn must_stop(&self, keyspace: &KeyspaceShared) -> Result<Option<HeldBackBy>> {
         let mut state = keyspace.state.lock();
         state.check_kept(keyspace)?;
         if !self.context.options.lockstep {
@@ -89,24 +104,25 @@ impl WritePath {
         if self.context.options.lockstep {
             return match state.failures.first().filter(|_| crowded) {
                 Some(failure) => Err(failure.to_error()),
-                None => Ok(false),
+                None => Ok(None),
             };
         }
         if !crowded && keyspace.gate.pressure() < 1.0 {
-            return Ok(false);
+            return Ok(None);
         }
+        let by = if crowded { HeldBackBy::Memory } else { HeldBackBy::Merges };
         if waiting > 0 && state.trouble().is_none() {
-            return Ok(true);
+            return Ok(Some(by));
         }
         // Other work is under way or to come, and may free memory.
         if state.is_busy() || !state.at_rest {
-            return Ok(true);
+            return Ok(Some(by));
         }
         match state.trouble() {
             Some(error) => Err(error),
             // The tree is at rest, so the policy's pressure will not change: a writer is delayed,
             // and not stopped for ever.
-            None => Ok(waiting > 0),
+            None => Ok((waiting > 0).then_some(by)),
         }
     }
 

@@ -240,6 +240,7 @@ impl WritePath {
         drop(committing);
         // Tables and memtables that only the old version holds go here, outside the locks.
         drop(old);
+        self.context.followers.wake();
         Ok(true)
     }
 }

@@ -106,6 +106,7 @@ impl WritePath {
         self.scheduler.seal_full(writer, ops.keyspaces(), WhenLocked::Leave);
         let logs = if mode == PersistMode::Buffer { Vec::new() } else { writer.logs_to_sync() };
         drop(guard);
+        context.followers.wake();
         self.wal.sync_for(mode, &logs)?;
         Ok(last)
     }

@@ -63,16 +63,18 @@ fn a_later_backup_copies_what_is_new() {
         let again = store.backup(&backups(&env)).unwrap();
         assert!(again.copied_bytes < 300_000, "{policy}: only a manifest is new: {again:?}");
         assert_eq!((again.number, again.seq, again.files), (2, first.seq, first.files));
-        write(&store, &batches, &mut progress, 30);
         // The stamp of the last backup is in the manifest.
         drop(store);
         let store = builder(&env, DIR).policy(policy).open().unwrap();
         let third = store.backup(&backups(&env)).unwrap();
-        assert!(third.seq > first.seq);
-        assert!(third.copied_bytes < third.bytes || !policy.starts_with("tiered"), "{third:?}");
-        assert_eq!(backups(&env).list().unwrap(), [first, again, third]);
+        // An opening cuts the unused ends off full logs, so these are copied again.
+        assert!(third.copied_bytes < third.bytes, "{policy}: {third:?}");
+        write(&store, &batches, &mut progress, 30);
+        let fourth = store.backup(&backups(&env)).unwrap();
+        assert!(fourth.seq > third.seq);
+        assert_eq!(backups(&env).list().unwrap(), [first, again, third, fourth]);
         assert!(backups(&env).verify().unwrap().is_empty());
-        for (number, last) in [(1, 200), (2, 200), (3, 230)] {
+        for (number, last) in [(1, 200), (2, 200), (3, 200), (4, 230)] {
             check(&env, number, &batches, last);
         }
     }

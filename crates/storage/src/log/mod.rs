@@ -64,6 +64,7 @@
 //! file ends within the header. Any other wrong header is damage, and a newer version is
 //! unsupported.
 
+mod follow;
 mod frame;
 #[cfg(test)]
 mod fuzz;
@@ -75,6 +76,7 @@ mod tests;
 mod turns;
 mod writer;
 
+pub use follow::LogFollower;
 pub use frame::{LogId, LogKind};
 pub use reader::{LogEnd, LogReader};
 pub use remains::{FoundRecord, LogRemains};

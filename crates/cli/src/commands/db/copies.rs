@@ -52,7 +52,21 @@ pub(super) fn backup(
     Ok(output.finish()?)
 }
 
-pub(super) fn list(dir: &Path, json: bool) -> anyhow::Result<()> {
+/// Lists the backups in `dir`, checks them, or removes one.
+pub(super) fn backups(
+    dir: &Path,
+    check: bool,
+    removed: Option<u64>,
+    json: bool,
+) -> anyhow::Result<()> {
+    match removed {
+        Some(number) => remove(dir, number, json),
+        None if check => verify(dir, json),
+        None => list(dir, json),
+    }
+}
+
+fn list(dir: &Path, json: bool) -> anyhow::Result<()> {
     let backups = Backups::new(dir).list()?;
     if json {
         let backups: Value = backups.iter().map(backup_fields).collect();
@@ -63,7 +77,7 @@ pub(super) fn list(dir: &Path, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-pub(super) fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
+fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
     let damage = Backups::new(dir).verify()?;
     if json {
         let damage: Value = damage.iter().map(damage_fields).collect();
@@ -82,7 +96,7 @@ pub(super) fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
     }
 }
 
-pub(super) fn remove(dir: &Path, number: u64, json: bool) -> anyhow::Result<()> {
+fn remove(dir: &Path, number: u64, json: bool) -> anyhow::Result<()> {
     Backups::new(dir).remove(number)?;
     if json { print_json(&json!({ "removed": number })) } else { Ok(()) }
 }

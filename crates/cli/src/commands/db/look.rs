@@ -110,6 +110,14 @@ pub(super) fn stat_fields(keyspace: &Keyspace) -> Map<String, Value> {
     fields
 }
 
+pub(super) fn metrics(store: &Store, json: bool) -> anyhow::Result<()> {
+    let text = store.metrics();
+    if json {
+        return print_json(&json!({ "metrics": text }));
+    }
+    Ok(print(text.trim_end())?)
+}
+
 pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     let fields = stat_fields(keyspace);
     if json {

@@ -1,0 +1,188 @@
+//! Reads a log while it is written, record by record.
+
+use super::frame::{
+    FILE_HEADER_BYTES, LogId, RECORD_HEADER_BYTES, RecordHead, check_file_header, record_bytes,
+};
+use crate::env::{Env, ReadFile};
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The bytes that are read at once, at least.
+const WINDOW_BYTES: u64 = 64 * 1024;
+
+/// Returns the records of a log, oldest first, also of one that is being written. Holds the file
+/// open, so it can be removed meanwhile. Keeps a part of it in memory.
+#[derive(Debug)]
+pub struct LogFollower {
+    path: PathBuf,
+    number: u64,
+    file: Arc<dyn ReadFile>,
+    /// The offset of the next record.
+    next: u64,
+    /// Bytes of the file, and the offset of the first of them.
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+impl LogFollower {
+    /// Opens the file at `path`, which must be the log `id`.
+    ///
+    /// # Errors
+    /// `Io`; `Corruption` if the header is damaged or of another file; `Unsupported`.
+    pub fn open(env: &dyn Env, path: &Path, id: LogId) -> Result<LogFollower> {
+        let failed = |error| Error::io("read the log", path, error);
+        let file = env.open(path).map_err(failed)?;
+        let mut header = [0; FILE_HEADER_BYTES];
+        file.read_exact_at(&mut header, 0).map_err(failed)?;
+        if !check_file_header(path, &header, id)? {
+            return Err(Error::corruption(path, 0, "the header is missing"));
+        }
+        Ok(LogFollower {
+            path: path.to_path_buf(),
+            number: id.number,
+            file,
+            next: FILE_HEADER_BYTES as u64,
+            window: Vec::new(),
+            window_start: 0,
+        })
+    }
+
+    /// Returns the offset behind the last record that was returned.
+    pub fn next_offset(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns the path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the offset and the payload of the next record. `end` is the end of the last record,
+    /// if it is known: then there must be records up to there, and none is returned from behind it.
+    /// Without it, `None` is returned where no valid record starts. A later call looks again.
+    ///
+    /// # Errors
+    /// `Io`; `Corruption` if there is no valid record in front of `end`.
+    pub fn next_record(&mut self, end: Option<u64>) -> Result<Option<(u64, &[u8])>> {
+        let offset = self.next;
+        let limit = match end {
+            Some(end) => end,
+            None => self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))?,
+        };
+        if offset == limit {
+            return Ok(None);
+        }
+        match self.record_at(offset, limit)? {
+            Some(payload_bytes) => {
+                self.next = offset + record_bytes(payload_bytes) as u64;
+                let start = (offset - self.window_start) as usize + RECORD_HEADER_BYTES;
+                Ok(Some((offset, &self.window[start..start + payload_bytes])))
+            }
+            None if end.is_none() => Ok(None),
+            None => Err(Error::corruption(&self.path, offset, "a record is damaged or missing")),
+        }
+    }
+
+    /// Brings the record at `offset`, which ends at `limit` or before, into the window. Returns the
+    /// length of its payload, or `None` if no valid record is there.
+    fn record_at(&mut self, offset: u64, limit: u64) -> Result<Option<usize>> {
+        if !self.fill(offset, RECORD_HEADER_BYTES as u64, limit)? {
+            return Ok(None);
+        }
+        let word = |bytes: &[u8], at: usize| {
+            u32::from_le_bytes(*bytes[at..].first_chunk().expect("the window has the header"))
+        };
+        let header = &self.window[(offset - self.window_start) as usize..];
+        let (coded, tag) = (word(header, 0), word(header, 4));
+        let head = RecordHead::new(self.number, offset, coded);
+        let bytes = record_bytes(head.payload_bytes) as u64;
+        if head.tag != tag || !self.fill(offset, bytes, limit)? {
+            return Ok(None);
+        }
+        let start = (offset - self.window_start) as usize;
+        Ok(head.matches(&self.window, start).then_some(head.payload_bytes))
+    }
+
+    /// Brings the `bytes` bytes from `offset` on into the window, and more. Returns false if they
+    /// reach beyond `limit`.
+    fn fill(&mut self, offset: u64, bytes: u64, limit: u64) -> Result<bool> {
+        if offset.checked_add(bytes).is_none_or(|end| end > limit) {
+            return Ok(false);
+        }
+        let window_end = self.window_start + self.window.len() as u64;
+        if offset >= self.window_start && offset + bytes <= window_end {
+            return Ok(true);
+        }
+        let wanted = bytes.max(WINDOW_BYTES).min(limit - offset);
+        // Until it is filled again, the window holds nothing.
+        self.window_start = offset;
+        self.window.clear();
+        self.window.resize(wanted as usize, 0);
+        let read = self.file.read_exact_at(&mut self.window, offset);
+        read.map_err(|error| {
+            self.window.clear();
+            Error::io("read the log", &self.path, error)
+        })?;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::MemEnv;
+    use crate::error::ErrorKind;
+    use crate::log::{LogKind, LogWriter};
+
+    const ID: LogId = LogId { kind: LogKind::Wal, number: 9 };
+
+    fn payload(number: usize) -> Vec<u8> {
+        vec![number as u8 | 1; number * 7919 % 100_000]
+    }
+
+    #[test]
+    fn a_follower_returns_each_record_once_it_is_there() {
+        let env = MemEnv::new();
+        let path = Path::new("/000009.wal");
+        let log = LogWriter::create(&env, path, ID, 8 << 20).unwrap();
+        let mut follower = LogFollower::open(&env, path, ID).unwrap();
+        for number in 0..60 {
+            let end = log.bytes();
+            assert_eq!(follower.next_record(Some(end)).unwrap(), None);
+            assert_eq!(follower.next_record(None).unwrap(), None);
+            let place = log.append(&[&payload(number)]).unwrap();
+            log.append(&[b"behind"]).unwrap();
+            let (offset, found) = follower.next_record(Some(place.end)).unwrap().unwrap();
+            assert_eq!((offset, found), (place.start, &payload(number)[..]));
+            assert_eq!(
+                follower.next_record(Some(place.end)).unwrap(),
+                None,
+                "no further than asked"
+            );
+            assert_eq!(follower.next_record(None).unwrap().unwrap().1, b"behind");
+        }
+        env.remove_file(path).unwrap();
+        assert_eq!(follower.next_record(None).unwrap(), None, "the file is still open");
+    }
+
+    #[test]
+    fn a_damaged_record_in_front_of_a_known_end_is_an_error() {
+        let env = MemEnv::new();
+        let path = Path::new("/000009.wal");
+        let log = LogWriter::create(&env, path, ID, 1 << 16).unwrap();
+        log.append(&[b"first"]).unwrap();
+        let second = log.append(&[b"second"]).unwrap();
+        for at in [second.start, second.start + 4, second.start + 8, second.end - 3] {
+            let bad = env.process_crash_clone();
+            bad.flip(path, at, 4).unwrap();
+            let mut follower = LogFollower::open(&bad, path, ID).unwrap();
+            assert_eq!(follower.next_record(Some(second.end)).unwrap().unwrap().1, b"first");
+            let error = follower.next_record(Some(second.end)).unwrap_err();
+            assert_eq!((error.kind(), error.offset()), (ErrorKind::Corruption, Some(second.start)));
+            assert_eq!(follower.next_record(None).unwrap(), None);
+        }
+        let other = LogId { number: 8, ..ID };
+        assert_eq!(LogFollower::open(&env, path, other).unwrap_err().kind(), ErrorKind::Corruption);
+    }
+}
