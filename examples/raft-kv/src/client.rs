@@ -70,7 +70,7 @@ impl Client {
     /// Asks one node, whatever it is.
     ///
     /// # Errors
-    /// `Unknown` if it cannot be reached or does not answer; `NotDone` if it refuses.
+    /// `NotDone` if it cannot be reached or refuses; `Unknown` if it does not answer.
     pub async fn ask<T: DeserializeOwned>(
         &mut self,
         id: u64,
@@ -79,7 +79,8 @@ impl Client {
         match self.exchange(id, request, Instant::now() + self.patience).await {
             Ok(Ok(reply)) => Ok(reply),
             Ok(Err(refusal)) => Err(ClientError::NotDone(refusal.to_string())),
-            Err((_, error)) => Err(ClientError::Unknown(error.to_string())),
+            Err((false, error)) => Err(ClientError::NotDone(error.to_string())),
+            Err((true, error)) => Err(ClientError::Unknown(error.to_string())),
         }
     }
 
