@@ -29,7 +29,8 @@ impl SnapshotDir {
         self.0.path().join("store")
     }
 
-    /// Returns the names of the files and their lengths in bytes.
+    /// Returns the names of the files of the store and their lengths in bytes. What is in folders
+    /// belongs to those who read the store here.
     ///
     /// # Errors
     /// As reading a directory.
@@ -37,9 +38,12 @@ impl SnapshotDir {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.path())? {
             let entry = entry?;
+            let about = entry.metadata()?;
             let name = entry.file_name().into_string();
             let name = name.map_err(|name| io::Error::other(format!("strange name {name:?}")))?;
-            files.push((name, entry.metadata()?.len()));
+            if about.is_file() {
+                files.push((name, about.len()));
+            }
         }
         Ok(files)
     }
