@@ -180,8 +180,9 @@ mod write;
 pub use compression::check_compression;
 pub use db::{
     Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Change, ChangeBatch, Changes,
-    Checkpoint, IngestOptions, Isolation, Iter, Keyspace, KeyspaceInfo, KeyspaceStats, Loaded,
-    Snapshot, Store, TableWriter, TableWriterOptions, Transaction, TransactionIter, prefix_bounds,
+    Checkpoint, Cursor, DetachedBatch, IngestOptions, Isolation, Iter, Keyspace, KeyspaceInfo,
+    KeyspaceStats, Loaded, Snapshot, Store, TableWriter, TableWriterOptions, Transaction,
+    TransactionIter, prefix_bounds,
 };
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};

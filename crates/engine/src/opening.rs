@@ -101,7 +101,13 @@ fn no_store(dir: &Path) -> Error {
 pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
     env.lock(dir).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => {
-            let message = "the store is open already, in this process or another";
+            let message = match error.get_ref() {
+                Some(holder) => format!(
+                    "the store is open already: {holder}, holds it with a handle of the store, a \
+                     keyspace, a snapshot, an iterator or a bulk load"
+                ),
+                None => "the store is open already, in this process or another".into(),
+            };
             Error::new(ErrorKind::Locked, message).at(dir)
         }
         _ => Error::io("lock", &dir.join(LOCK), error),

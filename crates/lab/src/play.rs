@@ -82,9 +82,9 @@ impl<'a> Player<'a> {
         match op.kind {
             OpKind::Read => keyspace.get(key).map(drop),
             OpKind::Put => keyspace.put(key, value),
-            OpKind::Insert => keyspace.insert(key, value),
+            OpKind::Insert => keyspace.insert_new(key, value),
             OpKind::Delete => keyspace.delete(key),
-            OpKind::Remove => keyspace.remove(key),
+            OpKind::Remove => keyspace.remove_single(key),
             OpKind::Scan => {
                 let mut entries = keyspace.range(key..).take(op.scan_items as usize);
                 entries.try_for_each(|entry| entry.map(drop))

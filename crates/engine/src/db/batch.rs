@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// assert_eq!(names.get("ada")?.as_deref(), Some(&b"7"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
     ops: OpBuffer,
 }
@@ -56,21 +56,38 @@ impl Batch {
 
     /// Adds an insert: sets the value of `key`, which the caller promises to be absent.
     ///
-    /// A merge that meets an insert and the later [`remove`](Batch::remove) of its key drops both
+    /// This is not the insert of a map: nothing checks that the key is absent. Use
+    /// [`put`](Batch::put) unless you know. A merge that meets an insert and the later
+    /// [`remove_single`](Batch::remove_single) of its key drops both
     /// on any level, unless a snapshot needs the insert. The tombstone of a delete must reach the
     /// bottom of the tree first. If the promise is broken, older values of the key can reappear.
-    pub fn insert(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+    pub fn insert_new(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) {
         self.add(keyspace, EntryKind::Insert, key.as_ref(), value.as_ref());
     }
 
     /// Adds a remove: deletes `key`, which the caller promises to be present and to have been
-    /// inserted once. See [`insert`](Batch::insert).
-    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
+    /// inserted once. See [`insert_new`](Batch::insert_new).
+    pub fn remove_single(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
     }
 
-    fn add(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
+    pub(super) fn add(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
         self.ops.push(keyspace.shared(), kind, &keyspace.stored_key(key), value);
+    }
+
+    /// Removes all writes, so that the batch can be used again.
+    pub fn clear(&mut self) {
+        self.ops = OpBuffer::default();
+    }
+
+    /// Returns the writes.
+    pub(super) fn ops(&self) -> Ops<'_> {
+        Ops::Many(&self.ops)
     }
 
     /// Returns the number of writes that were added.

@@ -96,6 +96,11 @@ impl Iter {
         self
     }
 
+    /// Begins anew, with the keys between `lower` and `upper`, as the tree has them.
+    pub(super) fn restart(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
+        self.entries.restart(lower, upper);
+    }
+
     /// Calls `step`, and records how long the first call takes.
     #[inline]
     fn step<'a, T>(

@@ -9,13 +9,12 @@ use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
 use crate::snapshots::SnapshotGuard;
 use crate::version::{Moment, Value, Version, dropped};
-use crate::write::{Op, Ops};
 use bytes::Bytes;
 use lsmith_policy::Explanation;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::table::ReadCount;
-use lsmith_tree::{EntryKind, Tree, TreeView};
+use lsmith_tree::{Tree, TreeView};
 use std::borrow::Cow;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -214,54 +213,6 @@ impl Keyspace {
         }
         timer.end(|recorders| &recorders.get_nanos);
         Ok(found?.map(take))
-    }
-
-    /// Sets the value of `key`, and replaces an older one.
-    ///
-    /// [`Builder::persist`](crate::Builder::persist) chooses how durable the write is when the call
-    /// returns. A [`Batch`](crate::Batch) chooses per call.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the key is empty, or key or value are too long. Otherwise as
-    /// [`Store::write`].
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(EntryKind::Put, key.as_ref(), value.as_ref())
-    }
-
-    /// Deletes `key`, whether it is present or not.
-    ///
-    /// # Errors
-    /// As [`Store::write`].
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(EntryKind::Delete, key.as_ref(), &[])
-    }
-
-    /// Sets the value of `key`, which the caller promises to be absent. See
-    /// [`Batch::insert`](crate::Batch::insert).
-    ///
-    /// # Errors
-    /// As [`Store::write`].
-    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(EntryKind::Insert, key.as_ref(), value.as_ref())
-    }
-
-    /// Deletes `key`, which the caller promises to be present and to have been inserted once. See
-    /// [`Batch::insert`](crate::Batch::insert).
-    ///
-    /// # Errors
-    /// As [`Store::write`].
-    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(EntryKind::Remove, key.as_ref(), &[])
-    }
-
-    fn write_one(&self, kind: EntryKind, key: &[u8], value: &[u8]) -> Result<()> {
-        let key = self.stored_key(key);
-        let op = Op { keyspace: &self.shared, kind, key: &key, value };
-        let context = self.store.context();
-        let timer = context.timer();
-        self.store.engine().write_path.write(Ops::One(op), context.options.persist)?;
-        timer.end(|recorders| &recorders.write_nanos);
-        Ok(())
     }
 
     /// Returns an iterator over all entries as they are now, in key order. It can be read from both

@@ -37,7 +37,7 @@ impl Snapshot {
     }
 
     /// Fails with `InvalidArgument` if `keyspace` belongs to another store than the snapshot.
-    fn check_store(&self, keyspace: &Keyspace) -> Result<()> {
+    pub(super) fn check_store(&self, keyspace: &Keyspace) -> Result<()> {
         if Arc::ptr_eq(self.store.context(), keyspace.store().context()) {
             return Ok(());
         }

@@ -319,7 +319,7 @@ fn version_with(
 
 /// Returns the logical bytes of the largest table of `run`, if it has several: the size at which
 /// tables that join it are cut.
-fn table_bytes(run: &Arc<Run>) -> Option<u64> {
+pub(super) fn table_bytes(run: &Arc<Run>) -> Option<u64> {
     let bytes = run.slices().iter().map(|slice| slice.table().size.bytes).max()?;
     (run.slices().len() > 1).then_some(bytes.max(1))
 }

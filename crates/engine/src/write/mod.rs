@@ -13,6 +13,7 @@ mod back_pressure;
 mod clear;
 mod conflict;
 mod load;
+mod merge_range;
 mod ops;
 mod placement;
 

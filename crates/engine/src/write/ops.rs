@@ -17,7 +17,7 @@ pub(crate) const EMPTY_KEY: &str = "expected a key of at least 1 byte, found an 
 const OP_OVERHEAD_BYTES: usize = 24;
 
 /// The operations of a batch.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OpBuffer {
     /// The keyspaces written to, each once.
     keyspaces: Vec<Arc<KeyspaceShared>>,

@@ -351,8 +351,8 @@ fn batch_of(store: &Store, step: &Step) -> lsmith::Result<Batch> {
         match change {
             Change::Put(value) => batch.put(space, key, value),
             Change::Delete => batch.delete(space, key),
-            Change::Insert(value) => batch.insert(space, key, value),
-            Change::Remove => batch.remove(space, key),
+            Change::Insert(value) => batch.insert_new(space, key, value),
+            Change::Remove => batch.remove_single(space, key),
         }
     }
     for space in spaces {

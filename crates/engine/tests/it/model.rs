@@ -168,10 +168,10 @@ impl Run {
         let present = self.maps[which].contains_key(&key);
         let removable = self.inserted[which].remove(&key).is_some();
         match self.dice.below(10) {
-            0..=2 if present && removable => batch.remove(&space, &key),
+            0..=2 if present && removable => batch.remove_single(&space, &key),
             0..=3 => batch.delete(&space, &key),
             4..=6 if !present => {
-                batch.insert(&space, &key, &value);
+                batch.insert_new(&space, &key, &value);
                 self.inserted[which].insert(key.clone(), ());
                 self.maps[which].insert(key, value);
                 return;

@@ -184,10 +184,10 @@ fn parts_of_memory_are_taken_for_good() {
             for _ in 0..1000 {
                 let key = format!("{:08}", dice.below(60)).into_bytes();
                 if map.remove(&key).is_some() {
-                    space.remove(&key).unwrap();
+                    space.remove_single(&key).unwrap();
                 } else {
                     let value = dice.bytes(dice.clone().below(60));
-                    space.insert(&key, &value).unwrap();
+                    space.insert_new(&key, &value).unwrap();
                     map.insert(key, value);
                 }
             }

@@ -82,9 +82,11 @@ impl StoreStage {
         let mut words = rest.split(' ').filter(|word| !word.is_empty());
         match verb {
             "put" => words.map(pair).try_for_each(|(key, value)| keyspace.put(key, value)),
-            "insert" => words.map(pair).try_for_each(|(key, value)| keyspace.insert(key, value)),
+            "insert" => {
+                words.map(pair).try_for_each(|(key, value)| keyspace.insert_new(key, value))
+            }
             "delete" => words.try_for_each(|key| keyspace.delete(key)),
-            "remove" => words.try_for_each(|key| keyspace.remove(key)),
+            "remove" => words.try_for_each(|key| keyspace.remove_single(key)),
             "batch" => {
                 let mut batch = Batch::new();
                 for op in rest.split(", ") {

@@ -108,12 +108,12 @@ fn fill_third(
         note(store);
     }
     for number in 500..560 {
-        space.insert(key(number), "inserted").unwrap();
+        space.insert_new(key(number), "inserted").unwrap();
         note(store);
         batches.go_on(store, &mut progress, PersistMode::Buffer).unwrap();
         note(store);
         if number % 3 == 0 {
-            space.remove(key(number)).unwrap();
+            space.remove_single(key(number)).unwrap();
             note(store);
         }
     }

@@ -207,9 +207,9 @@ pub(crate) fn play(store: &Store, workload: &Workload) {
         };
         match op.kind {
             OpKind::Put | OpKind::ReadModifyWrite => keyspace.put(key, &value).unwrap(),
-            OpKind::Insert => keyspace.insert(key, &value).unwrap(),
+            OpKind::Insert => keyspace.insert_new(key, &value).unwrap(),
             OpKind::Delete => keyspace.delete(key).unwrap(),
-            OpKind::Remove => keyspace.remove(key).unwrap(),
+            OpKind::Remove => keyspace.remove_single(key).unwrap(),
             OpKind::Read | OpKind::Scan => {}
         }
     }

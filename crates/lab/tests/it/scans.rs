@@ -89,12 +89,12 @@ fn check_mixed(policy: &str, seed: u64) {
                 sim.write(EntryKind::Put, rank, bytes);
             }
             _ if is_present => {
-                keyspace.remove(&key).unwrap();
+                keyspace.remove_single(&key).unwrap();
                 plain.remove(&rank);
                 sim.write(EntryKind::Remove, rank, tombstone);
             }
             _ => {
-                keyspace.insert(&key, &value).unwrap();
+                keyspace.insert_new(&key, &value).unwrap();
                 plain.insert(rank, value.len());
                 sim.write(EntryKind::Insert, rank, bytes);
             }

@@ -1,5 +1,6 @@
 //! The environment that calls the operating system.
 
+mod holder;
 mod log;
 mod open;
 
@@ -198,7 +199,10 @@ impl Env for RealEnv {
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        Ok(Box::new(FileLock::take(&dir.join(LOCK_FILE))?))
+        let path = dir.join(LOCK_FILE);
+        let lock = FileLock::take(&path).map_err(|error| holder::of(&path, error))?;
+        holder::note(&lock.0);
+        Ok(Box::new(lock))
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {

@@ -109,6 +109,18 @@ fn order(left: &[u8], right: &[u8]) -> Ordering {
 }
 
 impl Limit {
+    /// Replaces the limit by `bound`.
+    fn set(&mut self, bound: Bound<&[u8]>) {
+        let (key, reach) = match bound {
+            Bound::Unbounded => (&[][..], Reach::Endless),
+            Bound::Included(key) => (key, Reach::Including),
+            Bound::Excluded(key) => (key, Reach::Excluding),
+        };
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.reach = reach;
+    }
+
     /// Moves the limit to `key`, which is no longer in the range.
     #[inline]
     fn exclude(&mut self, key: &[u8]) {
@@ -174,6 +186,15 @@ impl<C: Cursor> VisibleIter<C> {
     pub fn without_first(mut self, bytes: usize) -> VisibleIter<C> {
         self.key_from = bytes;
         self
+    }
+
+    /// Begins anew, with the keys between `lower` and `upper`. Errors so far are forgotten.
+    pub fn restart(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
+        self.left.0.set(lower);
+        self.left.1.set(upper);
+        self.side = None;
+        self.returned = false;
+        self.ended = false;
     }
 
     /// Returns the cursor.

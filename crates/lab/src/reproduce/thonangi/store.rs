@@ -108,9 +108,9 @@ impl Index for &mut StoreIndex<'_> {
             OpKind::Insert => {
                 value.resize((op.value_bytes as usize).saturating_sub(ENTRY_BYTES), 0);
                 fill_value(value_seed(workload.seed(), op.item, self.requests), value);
-                keyspace.insert(key, value)?;
+                keyspace.insert_new(key, value)?;
             }
-            OpKind::Remove => keyspace.remove(key)?,
+            OpKind::Remove => keyspace.remove_single(key)?,
             other => bail!("this index is only inserted into and removed from: no {other:?}"),
         }
         self.requests += 1;
