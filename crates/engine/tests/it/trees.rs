@@ -5,11 +5,12 @@
 //! read. A store may go over to such tables and back.
 
 use crate::dice::{Dice, with_seeds};
-use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{DEFAULT_KEYSPACE, ErrorKind, Keyspace, Result, Store};
-use std::collections::BTreeMap;
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
+use lsmith::{DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Result, Store};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -160,6 +161,86 @@ fn a_store_goes_over_to_trees_and_back() {
         assert_eq!(kinds(&space).0, 0, "{}", space.tree());
         assert_eq!(contents(&space), map);
     });
+}
+
+/// Returns the names and roots of the tables on storage: append tables, or sorted ones.
+fn tables(space: &Keyspace, are_trees: bool) -> BTreeSet<(u64, u64)> {
+    let tree = space.tree();
+    let tables: Vec<(u64, u64)> = tree
+        .disk_runs()
+        .flat_map(|run| run.slices().iter().map(|slice| (slice.table().id.0, slice.table().root)))
+        .collect();
+    tables.into_iter().filter(|(_, root)| (*root > 0) == are_trees).collect()
+}
+
+/// Writes until `writes` are done or one fails, which is returned: it may have taken effect.
+fn write_until_failed(
+    space: &Keyspace,
+    map: &mut Map,
+    dice: &mut Dice,
+    writes: usize,
+) -> Option<(Vec<u8>, Vec<u8>)> {
+    for _ in 0..writes {
+        let key = format!("{:03}", dice.below(200)).into_bytes();
+        let length = dice.below(30);
+        let value = dice.bytes(length);
+        if space.put(&key, &value).is_err() {
+            return Some((key, value));
+        }
+        map.insert(key, value);
+    }
+    None
+}
+
+/// A store that is open goes over to trees and back, again and again. The disk fails somewhere on
+/// the way, and then the process dies or power is lost. Merges write tables of the new kind only,
+/// and no table is rewritten that is not merged.
+#[test]
+fn a_live_store_goes_over_to_trees_and_back_through_crashes() {
+    const LEVELED: &str = "leveled(ratio=2, l0=1, table=400B)";
+    let mixed = AtomicUsize::new(0);
+    with_seeds(30, |seed| {
+        let mut disk = MemEnv::new();
+        let mut dice = Dice::new(seed);
+        let mut map = Map::new();
+        for turn in 0..12 {
+            let env = FaultEnv::over(disk.clone());
+            // What is acknowledged is synced.
+            let store = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+            let store = store.policy(LEVELED).memtable_bytes(300).log_bytes(64 << 10);
+            let store = store.persist(PersistMode::SyncData).open().unwrap();
+            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            assert_eq!(contents(&space), map, "turn {turn}");
+            assert!(store.verify().unwrap().is_empty(), "turn {turn}");
+            let to_trees = turn % 2 == 0;
+            let others = tables(&space, !to_trees);
+            space.set_merge_policy(if to_trees { TREES } else { LEVELED }).unwrap();
+            let after = dice.below(3000) as u64;
+            let kind = std::io::ErrorKind::Other;
+            env.set(Fault { class: None, after, lasting: Lasting::Forever, kind });
+            let unsure = write_until_failed(&space, &mut map, &mut dice, 300);
+            let left = tables(&space, !to_trees);
+            assert!(left.is_subset(&others), "{left:?} of {others:?}: {}", space.tree());
+            let both = !left.is_empty() && !tables(&space, to_trees).is_empty();
+            mixed.fetch_add(usize::from(both), Ordering::Relaxed);
+            drop((store, space));
+            disk = match dice.below(2) {
+                0 => disk.process_crash_clone(),
+                _ => disk.power_loss(dice.number(), *dice.pick(&Loss::ALL)),
+            };
+            let found = contents(&open(&disk, "none").1);
+            if let Some((key, value)) = unsure.filter(|_| found != map) {
+                map.insert(key, value);
+            }
+            assert_eq!(found, map, "turn {turn}");
+        }
+        let (_store, space) = open(&disk, "none");
+        space.merge().unwrap();
+        assert_eq!((kinds(&space), contents(&space)), ((0, 1), map), "{}", space.tree());
+    });
+    // Crashes came while tables of both kinds were there.
+    let mixed = mixed.into_inner();
+    assert!(mixed > 50, "{mixed}");
 }
 
 /// Returns the file of a table that had several batches, and its newest root.

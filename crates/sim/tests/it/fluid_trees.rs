@@ -12,6 +12,9 @@ const THRESHOLDS: [&str; 4] = ["jungle(c=1.5)", "jungle(c=2)", "jungle(c=3)", "j
 const SMALL_RATIO: [&str; 3] =
     ["jungle(c=2, ratio=4)", "jungle(c=3, ratio=4)", "jungle(c=10, ratio=4)"];
 
+/// Limits by level, and one for all trees.
+const LIMITS: [&str; 3] = ["jungle(c=10/5/2)", "jungle(space=1.5)", "jungle(space=2, ratio=4)"];
+
 /// Tombstones among updates.
 const DELETES: &str = "churn(keys=100k, ops=800k, value=100B, deletes=0.3)";
 
@@ -68,6 +71,8 @@ fn updates_are_within_three_percent() {
         &[
             (few, 1_000_000, &THRESHOLDS),
             (few, 1_000_000, &SMALL_RATIO),
+            // With one limit for all of six trees, writes are 7 % off (docs/model.md).
+            (few, 1_000_000, &[LIMITS[0], LIMITS[2]]),
             (large, 1_000_000, &THRESHOLDS),
             (large, 1_000_000, &["jungle(c=2, ratio=4)", "jungle(c=3, ratio=4)"]),
             ("churn(keys=400k, ops=3M, value=100B)", 500_000, &["jungle", SMALL_RATIO[1]]),
@@ -95,6 +100,7 @@ fn popular_keys_are_within_three_percent() {
         &[
             ("ycsb(a, records=100k, ops=600k, value=100B)", 500_000, &THRESHOLDS),
             ("ycsb(a, records=100k, ops=600k, value=100B)", 500_000, &SMALL_RATIO),
+            ("ycsb(a, records=100k, ops=600k, value=100B)", 500_000, &LIMITS),
             ("load(keys=800k, value=100B, order=zipf)", 500_000, &THRESHOLDS),
             ("ycsb(d, records=100k, ops=400k, value=100B)", 500_000, &SMALL_RATIO),
         ],

@@ -122,7 +122,8 @@ fn the_greatest_numbers_are_read_without_a_panic() {
     let most = u64::MAX;
     let text = format!(
         "tree runs {most} tables {most} flushes {most} flushed {most}B {most}e {most}d\n\
-         mem r{most}[t{most}:a..c {most}B {most}e {most}d s{most}..{most} root {most}]\n\
+         mem r{most}[t{most}:a..c {most}B {most}e {most}d s{most}..{most} root {most} \
+         dead {most}B born {most}]\n\
          L0 r1[t1:a..c {most}B {most}e, t2:c..f {most}B {{d {most}B {most}e, e {most}B {most}e}}]\n\
          L0 r2[t3:a..c {most}B] r3[t4:a..b of a..z {most}B {{b {most}B}}]\n\
          L63 r4[t5:a..c {most}B]\ncount L63 slack {most} merges {most}"
@@ -141,6 +142,18 @@ fn the_greatest_numbers_are_read_without_a_panic() {
     for text in ["tree runs 18446744073709551616", "tree flushed 18446744073709551615kB"] {
         assert!(text.parse::<Tree>().is_err(), "{text}");
     }
+}
+
+/// Trees of older stores do not say when the files of append tables were begun.
+#[test]
+fn trees_are_read_without_what_older_stores_did_not_write() {
+    let text = "tree flushes 9\nL0 r1[t1:a..c 1MB root 3 dead 5kB, t2:c..f 1MB root 4]";
+    let tree: Tree = text.parse().expect(text);
+    let born: Vec<u64> =
+        tree.disk_runs().flat_map(|run| run.slices()).map(|slice| slice.table().born).collect();
+    assert_eq!(born, [0, 0]);
+    let error = "tree\nL0 r1[t1:a..c 1MB born 3]".parse::<Tree>().unwrap_err();
+    assert!(error.to_string().contains("found `born 3]`"), "{error}");
 }
 
 #[test]
