@@ -72,6 +72,8 @@ stats! {
     load_bytes,
     /// Bytes of tables written by all other plans.
     merge_bytes_written,
+    /// Bytes of nodes of append tables, in what flushes and those other plans wrote.
+    node_bytes,
     /// Bytes of tables that those other plans read.
     merge_bytes_read,
     /// Nanoseconds of CPU that policies took to choose the next merge, if any.

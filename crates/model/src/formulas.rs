@@ -21,7 +21,7 @@ mod whole_level;
 
 pub use cola::{SlotModel, Slots};
 pub use interval::IntervalModel;
-pub use jungle::JungleModel;
+pub use jungle::{IndexShare, JungleModel, TreeNodes};
 pub use leveldb::{LeveledModel, Sweep};
 pub use mathieu::{bounded_runs, least_with_runs, write_cost_bound};
 pub use memory_buffer::MemoryBufferModel;

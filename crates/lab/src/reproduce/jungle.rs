@@ -3,7 +3,7 @@
 //! paper's store.
 
 use super::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
-use lsmith_model::formulas::{JungleModel, Textbook};
+use lsmith_model::formulas::{IndexShare, JungleModel, Textbook};
 use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 use lsmith_policy::Registry;
 use lsmith_sim::{Figures, FluidWorkload, simulate_fluid};
@@ -105,8 +105,8 @@ fn rows(setting: &Setting<'_>) -> Vec<Row> {
             let looked_into = 1.0 + model.reads(setting).point_miss;
             row(name, &model, looked_into * run_keys.log2());
         }
-        let index_share = INDEX_KEY_BYTES / VALUE_BYTES;
-        let jungle = JungleModel { garbage_ratio: threshold, ratio: RATIO, index_share };
+        let index = IndexShare::both(INDEX_KEY_BYTES / VALUE_BYTES);
+        let jungle = JungleModel { garbage_ratio: threshold, ratio: RATIO, index };
         let model = jungle.evaluate(setting);
         row(JUNGLE, &model, jungle.lookup_steps(&model.reads(setting), run_keys, true));
     }

@@ -1,10 +1,12 @@
 //! Ahn et al., "Jungle: towards dynamically adjustable key-value store by combining LSM-tree and
 //! copy-on-write B+-tree", HotStorage 2019: figure 6, bytes written and held by leveling, tiering
-//! and Jungle.
+//! and Jungle, and lookups in what they leave.
 
-use super::{
-    Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
-};
+mod claims;
+mod store;
+
+use self::store::{READ_SECONDS, Reading};
+use super::{Axis, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all};
 use anyhow::Context;
 use lsmith_policy::Registry;
 use lsmith_sim::{KeyedSim, Parts};
@@ -16,7 +18,7 @@ use lsmith_workload::Rng;
 const KEYS: u64 = 20_000_000;
 const KEY_BYTES: usize = 8;
 const VALUE_BYTES: usize = 1024;
-const ROUNDS: u64 = 20;
+pub(super) const ROUNDS: u64 = 20;
 /// Bytes of a table, and of level 0 on storage.
 const TABLE_BYTES: u64 = 64_000_000;
 const LEVEL0_BYTES: u64 = 256_000_000;
@@ -24,15 +26,19 @@ const LEVEL0_BYTES: u64 = 256_000_000;
 /// The factor by which the full measurement is smaller than the paper's.
 const SHRINK: u64 = 8;
 
+/// The same for the real store, and the most in quick measurements: memtables still have records.
+const SHRINK_STORE: u64 = 256;
+const SHRINK_STORE_MAX: u64 = 4096;
+
+/// Updates per record in quick measurements of the store: at any scale it makes as many merges.
+const ROUNDS_QUICK: u64 = 4;
+
 /// The thresholds of the paper, and the one that others have simulated.
 const THRESHOLDS: [f64; 4] = [2.0, 3.0, 5.0, 10.0];
 
 const LEVELING: &str = "leveling";
 const TIERING: &str = "tiering";
 const JUNGLE: &str = "jungle";
-
-/// What was found by another simulation of the paper's store, at its scale.
-const FOUND_ELSEWHERE: &str = "(another simulation)";
 
 /// A policy on the paper's store, which is smaller by a factor.
 #[derive(Clone, Debug)]
@@ -42,6 +48,8 @@ pub(super) struct Aging {
     pub(super) threshold: Option<f64>,
     pub(super) spec: String,
     pub(super) shrink: u64,
+    /// Updates per record.
+    pub(super) rounds: u64,
     /// The share of updates that go to the first tenth of the keys. The others go to any key.
     pub(super) hot: f64,
 }
@@ -58,14 +66,15 @@ pub(super) struct Aged {
 }
 
 impl Aging {
-    fn all(shrink: u64) -> Vec<Aging> {
+    fn all(shrink: u64, rounds: u64) -> Vec<Aging> {
         let bytes = |bytes: u64| format_bytes(bytes / shrink);
         let leveled = format!(
             "leveldb(l0=1, level1={}, ratio=10, table={})",
             bytes(LEVEL0_BYTES),
             bytes(TABLE_BYTES)
         );
-        let new = |curve, threshold, spec| Aging { curve, threshold, spec, shrink, hot: 0.0 };
+        let new =
+            |curve, threshold, spec| Aging { curve, threshold, spec, shrink, rounds, hot: 0.0 };
         let mut all =
             vec![new(LEVELING, None, leveled), new(TIERING, None, "tiered(ratio=10)".to_owned())];
         let jungle = |c: f64| new(JUNGLE, Some(c), format!("jungle(c={c}, ratio=10)"));
@@ -75,6 +84,23 @@ impl Aging {
 
     pub(super) fn keys(&self) -> u64 {
         KEYS / self.shrink
+    }
+
+    /// Returns the ranks of all keys in random order, and then those that are updated.
+    fn ranks(&self) -> impl Iterator<Item = u32> {
+        let keys = self.keys();
+        let mut order: Vec<u32> = (0..keys as u32).collect();
+        let mut rng = Rng::new(1, 0);
+        for last in (1..order.len()).rev() {
+            order.swap(last, rng.below(last as u64 + 1) as usize);
+        }
+        let hot = self.hot;
+        let updated = (0..keys * self.rounds).map(move |_| {
+            // No number is drawn for updates that go to any key.
+            let is_hot = hot > 0.0 && rng.unit() < hot;
+            rng.below(if is_hot { keys / 10 } else { keys }) as u32
+        });
+        order.into_iter().chain(updated)
     }
 }
 
@@ -93,7 +119,7 @@ impl Job for Aging {
     type Output = Aged;
 
     fn work(&self) -> u64 {
-        self.keys() * (ROUNDS + 1)
+        self.keys() * (self.rounds + 1)
     }
 
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Aged> {
@@ -101,19 +127,10 @@ impl Job for Aging {
         let mut sim = KeyedSim::new(&policy, TABLE_BYTES / self.shrink);
         let bytes = logical_bytes(KEY_BYTES, VALUE_BYTES);
         let keys = self.keys();
-        let mut order: Vec<u32> = (0..keys as u32).collect();
-        let mut rng = Rng::new(1, 0);
-        for last in (1..order.len()).rev() {
-            order.swap(last, rng.below(last as u64 + 1) as usize);
-        }
         let mut loaded = Parts::default();
         let mut spaces: Vec<f64> = Vec::new();
-        for write in 0..keys * (ROUNDS + 1) {
-            let rank = match order.get(write as usize) {
-                Some(rank) => *rank,
-                None if rng.unit() < self.hot => rng.below(keys / 10) as u32,
-                None => rng.below(keys) as u32,
-            };
+        for (write, rank) in self.ranks().enumerate() {
+            let write = write as u64;
             sim.write(EntryKind::Put, rank, bytes as u32);
             if !sim.is_full() {
                 continue;
@@ -145,25 +162,49 @@ pub(super) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let shrink = SHRINK * if effort.is_quick { effort.shrink } else { 1 };
-    let jobs = Aging::all(shrink);
-    let found = measure_all("keyed simulation", &jobs, progress)?;
-    let threshold = || Axis::linear("compaction threshold c", "");
-    let panel = |name: &str, title: &str, y: Axis| Panel {
+    let smaller = if effort.is_quick { effort.shrink } else { 1 };
+    let mut figure = Figure::empty(info.name, info.title, panels());
+    let shrink = SHRINK * smaller;
+    simulated(&mut figure, &Aging::all(shrink, ROUNDS), progress)?;
+    let smaller = smaller.div_ceil(4);
+    let shrink = (SHRINK_STORE * smaller).min(SHRINK_STORE_MAX);
+    let rounds = if effort.is_quick { ROUNDS_QUICK } else { ROUNDS };
+    let jobs: Vec<Reading> = Aging::all(shrink, rounds).into_iter().map(Reading).collect();
+    stored(&mut figure, &jobs, progress)?;
+    claims::judge(&mut figure);
+    Ok(figure)
+}
+
+fn panels() -> Vec<Panel> {
+    let panel = |name: &str, title: &str, y: &str, unit: &str| Panel {
         name: name.to_owned(),
         title: title.to_owned(),
-        x: threshold(),
-        y,
+        x: Axis::linear("compaction threshold c", ""),
+        y: Axis::linear(y, unit),
     };
-    let panels = vec![
-        panel("write", "writes", Axis::linear("bytes written per byte of updates", "")),
-        panel("space", "space", Axis::linear("bytes held per live byte, mean", "")),
-        panel("space range", "space, least and most", Axis::linear("bytes held per live byte", "")),
-    ];
-    let mut figure = Figure::empty(info.name, info.title, panels);
+    const WRITTEN: &str = "bytes written per byte of updates";
+    vec![
+        panel("write", "writes", WRITTEN, ""),
+        panel("space", "space", "bytes held per live byte, mean", ""),
+        panel("space range", "space, least and most", "bytes held per live byte", ""),
+        panel("store write", "writes of the store, with nodes", WRITTEN, ""),
+        panel("store space", "space of the store", "bytes held per live byte, mean", ""),
+        panel("lookups", "lookups of the aged store", "lookups per second", ""),
+        panel("latency", "lookups, p50 and p99", "microseconds", ""),
+        panel("device reads", "reads of the device", "reads per lookup", ""),
+    ]
+}
+
+/// Returns where a job has points: leveling and tiering do not depend on the threshold.
+fn places(job: &Aging) -> Vec<f64> {
+    job.threshold.map_or(THRESHOLDS.to_vec(), |c| vec![c])
+}
+
+/// Adds what keyed simulations find.
+fn simulated(figure: &mut Figure, jobs: &[Aging], progress: &SharedProgress) -> anyhow::Result<()> {
+    let found = measure_all("keyed simulation", jobs, progress)?;
     for (job, aged) in jobs.iter().zip(&found) {
-        let xs = job.threshold.map_or(THRESHOLDS.to_vec(), |c| vec![c]);
-        for x in xs {
+        for x in places(job) {
             figure.point("write", job.curve, x, aged.write);
             figure.point("space", job.curve, x, aged.space_mean);
             for (edge, space) in [("least", aged.space_least), ("most", aged.space_most)] {
@@ -171,73 +212,46 @@ pub(super) fn measure(
             }
         }
     }
-    claims(&mut figure);
+    let Some(job) = jobs.first() else { return Ok(()) };
     figure.note(format!(
-        "A keyed simulation at 1/{shrink} of the paper's scale: {} records of {} bytes, loaded in \
-         random order, then updated {ROUNDS} times each on average, at random. Memory, tables and \
-         level 0 are smaller by the same factor. The paper does not give the size of memory, which \
-         decides what tiering writes; here it holds one table.",
-        KEYS / shrink,
+        "`write` and `space`: a keyed simulation at 1/{} of the paper's scale: {} records of {} \
+         bytes, loaded in random order, then updated {ROUNDS} times each on average, at random. \
+         Memory, tables and level 0 are smaller by the same factor. The paper does not give the \
+         size of memory, which decides what tiering writes; here it holds one table. Nodes and \
+         filters are not counted.",
+        job.shrink,
+        job.keys(),
         logical_bytes(KEY_BYTES, VALUE_BYTES),
     ));
-    figure.explain(
-        "jungle(c=5) over tiering",
-        "at a small scale trees have few entries, and more of them are split.",
-    );
-    figure.explain(
-        "space of tiering",
-        "it depends on the size of memory, which the paper does not give: 3.5 to 4.2 with a \
-         quarter to four times of it. Keys are uniform, so that runs share few keys until they \
-         are merged.",
-    );
-    figure.explain(
-        "leveling: writes (another",
-        "one difference is known: there, each flush rewrites level 0; here, memtables are a level \
-         of their own above it.",
-    );
-    figure.note("Nodes and filters are not counted, and reads are not measured.");
-    Ok(figure)
+    Ok(())
 }
 
-fn claims(figure: &mut Figure) {
-    let y = |figure: &Figure, panel: &str, curve: &str, c: f64| figure.y(panel, curve, c);
-    let write = |figure: &Figure, curve: &str, c: f64| y(figure, "write", curve, c);
-    let over = |figure: &Figure, [(above, c), (below, d)]: [(&str, f64); 2]| {
-        Some(write(figure, above, c)? / write(figure, below, d)?)
-    };
-    let (leveling, tiering) = ((LEVELING, 2.0), (TIERING, 2.0));
-    let jungle = |c: f64| (JUNGLE, c);
-    let found = over(figure, [tiering, leveling]);
-    figure.claim(found.map(|part| Claim::near("tiering writes over leveling", 0.25, part, 0.08)));
-    let found = over(figure, [jungle(10.0), tiering]);
-    figure.claim(found.map(|part| Claim::near("jungle(c=10) over tiering", 1.0, part, 0.2)));
-    let found = over(figure, [leveling, jungle(2.0)]);
-    figure.claim(found.map(|part| Claim::at_least("leveling over jungle(c=2)", part, 3.0)));
-    let found = over(figure, [jungle(5.0), tiering]);
-    figure.claim(found.map(|part| Claim::at_most("jungle(c=5) over tiering", part, 1.0)));
-    for (curve, paper, tolerance) in [(LEVELING, 1.2, 0.1), (TIERING, 3.24, 0.4)] {
-        let found = y(figure, "space", curve, 2.0);
-        let claim = format!("space of {curve}, mean");
-        figure.claim(found.map(|space| Claim::near(claim, paper, space, tolerance)));
+/// Adds what the store does.
+fn stored(figure: &mut Figure, jobs: &[Reading], progress: &SharedProgress) -> anyhow::Result<()> {
+    let found = measure_all("stores", jobs, progress)?;
+    for (Reading(job), read) in jobs.iter().zip(&found) {
+        for x in places(job) {
+            figure.point("store write", job.curve, x, read.write);
+            figure.point("store space", job.curve, x, read.space);
+            figure.point("lookups", job.curve, x, read.lookups);
+            figure.point("device reads", job.curve, x, read.device_reads);
+            for (part, seconds) in [("p50", read.p50), ("p99", read.p99), ("CPU", read.cpu)] {
+                figure.point("latency", &format!("{}, {part}", job.curve), x, seconds * 1e6);
+            }
+        }
     }
-    let spread = |figure: &Figure, curve: &str, c: f64| {
-        let edge = |edge: &str| y(figure, "space range", &format!("{curve}, {edge}"), c);
-        Some(edge("most")? - edge("least")?)
-    };
-    let tighter = spread(figure, JUNGLE, 3.0).zip(spread(figure, TIERING, 3.0));
-    figure.claim(tighter.map(|(jungle, tiering)| {
-        let claim = "space of jungle(c=3), most less least, over that of tiering (tighter)";
-        Claim::at_most(claim, jungle / tiering, 1.0)
-    }));
-    for (panel, what, curve, c, elsewhere, tolerance) in [
-        ("write", "writes", LEVELING, 3.0, 18.2, 0.9),
-        ("write", "writes without nodes", JUNGLE, 3.0, 3.24, 0.16),
-        ("space", "space", LEVELING, 3.0, 1.14, 0.05),
-        ("space", "space", JUNGLE, 3.0, 2.12, 0.1),
-    ] {
-        let found = y(figure, panel, curve, c);
-        let name = if curve == JUNGLE { "jungle(c=3)" } else { curve };
-        let claim = format!("{name}: {what} {FOUND_ELSEWHERE}");
-        figure.claim(found.map(|found| Claim::near(claim, elsewhere, found, tolerance)));
-    }
+    let Some(Reading(job)) = jobs.first() else { return Ok(()) };
+    figure.note(format!(
+        "The other panels: the store in lockstep at 1/{} of the paper's scale, {} records, each \
+         updated {} times on average, files with nodes and filters. Then each record is looked up \
+         once on average, at random, by one \
+         reader, after as many lookups that fill the cache. Files are not mapped, and the cache \
+         holds a tenth of the data. A lookup takes its CPU time, and {} microseconds for each \
+         read of the device.",
+        job.shrink,
+        job.keys(),
+        job.rounds,
+        READ_SECONDS * 1e6,
+    ));
+    Ok(())
 }

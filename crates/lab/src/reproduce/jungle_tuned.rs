@@ -1,7 +1,7 @@
 //! What Ahn et al., "Jungle", HotStorage 2019, left for later: thresholds of their own for levels
 //! and for key ranges, compared with one threshold for all trees.
 
-use super::jungle_fig6::{Aged, Aging};
+use super::jungle_fig6::{Aged, Aging, ROUNDS};
 use super::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress, measure_all};
 
 /// The factor by which the full measurement is smaller than the paper's store.
@@ -25,7 +25,7 @@ const UPDATES: [(&str, &str, f64); 2] =
     [("hot", "nine in ten updates go to a tenth of the keys", 0.9), ("even", "even updates", 0.0)];
 
 fn jobs(hot: f64, shrink: u64) -> Vec<Aging> {
-    let new = |curve, spec| Aging { curve, threshold: None, spec, shrink, hot };
+    let new = |curve, spec| Aging { curve, threshold: None, spec, shrink, rounds: ROUNDS, hot };
     let one = THRESHOLDS.map(|c| new(ONE, format!("jungle(c={c})")));
     let levels = LEVELS.map(|c| new(BY_LEVEL, format!("jungle(c={c})")));
     let ranges = SPACES.map(|space| new(BY_RANGE, format!("jungle(space={space})")));

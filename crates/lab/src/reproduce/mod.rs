@@ -15,6 +15,7 @@ mod effort;
 mod figure;
 mod jungle;
 mod jungle_fig6;
+mod jungle_nodes;
 mod jungle_tuned;
 mod lsmtk;
 mod mao;

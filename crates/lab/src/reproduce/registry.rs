@@ -1,7 +1,9 @@
 //! The registry of all figures.
 
 use super::{Effort, Figure, SharedProgress};
-use super::{advice, jungle, jungle_fig6, jungle_tuned, lsmtk, mao, msls, optimum, thonangi};
+use super::{
+    advice, jungle, jungle_fig6, jungle_nodes, jungle_tuned, lsmtk, mao, msls, optimum, thonangi,
+};
 use lsmith_spec::SpecError;
 
 /// A figure that can be measured.
@@ -31,6 +33,11 @@ pub const FIGURES: &[FigureInfo] = &[
         name: "jungle-fig6",
         title: "bytes written and held by leveling, tiering and Jungle, after many updates",
         measure: jungle_fig6::measure,
+    },
+    FigureInfo {
+        name: "jungle-nodes",
+        title: "bytes of nodes that Jungle writes and holds, predicted and in the store",
+        measure: jungle_nodes::measure,
     },
     FigureInfo {
         name: "jungle-tuned",

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -20,9 +21,26 @@ pub(in crate::reproduce) struct Unsynced {
     real: RealEnv,
     /// What all writes wait for, if anything.
     device: Option<Arc<Device>>,
+    /// Counts reads, if given. Files are then not mapped.
+    reads: Option<Arc<ReadCount>>,
+}
+
+/// How often files were read.
+#[derive(Debug, Default)]
+pub(in crate::reproduce) struct ReadCount(AtomicU64);
+
+impl ReadCount {
+    pub(in crate::reproduce) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Unsynced {
+    /// Returns files that are read by calls, which `reads` counts.
+    pub(in crate::reproduce) fn counting(reads: &Arc<ReadCount>) -> Unsynced {
+        Unsynced { reads: Some(Arc::clone(reads)), ..Unsynced::default() }
+    }
+
     /// Returns files whose writes wait for `device`, which takes one at a time.
     pub(in crate::reproduce) fn on(device: &Arc<Device>) -> Unsynced {
         Unsynced { device: Some(Arc::clone(device)), ..Unsynced::default() }
@@ -148,7 +166,11 @@ impl Env for Unsynced {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        self.real.open(path)
+        let file = self.real.open(path)?;
+        Ok(match &self.reads {
+            Some(reads) => Arc::new(CountedFile { file, reads: Arc::clone(reads) }),
+            None => file,
+        })
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
@@ -166,6 +188,23 @@ impl Env for Unsynced {
 
     fn now(&self) -> Duration {
         self.real.now()
+    }
+}
+
+#[derive(Debug)]
+struct CountedFile {
+    file: Arc<dyn ReadFile>,
+    reads: Arc<ReadCount>,
+}
+
+impl ReadFile for CountedFile {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.reads.0.fetch_add(1, Ordering::Relaxed);
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        self.file.bytes()
     }
 }
 
@@ -246,5 +285,8 @@ mod tests {
     fn keeps_every_promise_but_power_loss() {
         let dir = tempfile::tempdir().unwrap();
         lsmith::env::contract::check(&Unsynced::default(), &dir.path().join("new"));
+        let reads = Arc::new(ReadCount::default());
+        lsmith::env::contract::check(&Unsynced::counting(&reads), &dir.path().join("counted"));
+        assert!(reads.get() > 0);
     }
 }

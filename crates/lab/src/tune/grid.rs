@@ -47,6 +47,9 @@ const TRIGGERS: [u64; 6] = [3, 4, 6, 8, 12, 16];
 /// The bytes of append tables, over live ones, at which `jungle` rewrites them.
 const DEAD: [u64; 4] = [2, 3, 5, 10];
 
+/// The bytes of all append tables together, over live ones, that `jungle` keeps to.
+const HELD: [f64; 2] = [1.5, 2.0];
+
 /// The scores of `triangular`.
 const SCORES: [&str; 2] = ["ratio", "bytes"];
 
@@ -80,6 +83,9 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
         all.push(Spec::bare("tiered").with("ratio", ratio));
         all.extend(PARTIAL.iter().map(|name| Spec::bare(*name).with("ratio", ratio)));
         all.extend(DEAD.map(|c| Spec::bare("jungle").with("c", c).with("ratio", ratio)));
+        all.extend(
+            HELD.map(|space| Spec::bare("jungle").with("space", space).with("ratio", ratio)),
+        );
         for pick in picks {
             let leveled = Spec::bare("leveled").with("ratio", ratio);
             all.extend(LEVEL0.map(|l0| leveled.clone().with("l0", l0).with("pick", pick)));

@@ -122,6 +122,42 @@ fn jungle_lies_between_tiering_and_leveling() {
     assert!(differs.into_iter().all(|claim| claim.why.is_some()), "{:?}", figure.claims);
 }
 
+/// The stores hold what the simulations hold, and nodes and filters; all their keys are found.
+#[test]
+fn lookups_of_jungle_in_the_store() {
+    let figure = measure("jungle-fig6", TINY);
+    let at = |panel: &str, curve: &str| -> Vec<f64> {
+        let found: Vec<f64> = figure.curve(panel, curve).map(|(_, y)| y).collect();
+        assert_eq!(found.len(), 4, "{panel} {curve}");
+        found
+    };
+    for curve in ["leveling", "tiering", "jungle"] {
+        let [p50, p99] = ["p50", "p99"].map(|part| at("latency", &format!("{curve}, {part}")));
+        assert!(p50.iter().zip(&p99).all(|(p50, p99)| p50 <= p99), "{p50:?} {p99:?}");
+        // Nine in ten lookups of one run read a block.
+        let reads = at("device reads", curve);
+        assert!(reads.iter().all(|reads| (0.5..4.0).contains(reads)), "{curve}: {reads:?}");
+    }
+    let writes = at("store write", "jungle");
+    assert!(writes.is_sorted_by(|left, right| left > right), "{writes:?}");
+}
+
+#[test]
+fn thresholds_by_key_range_beat_one_for_all() {
+    let figure = measure("jungle-tuned", Effort { shrink: 96, ..SMALL });
+    hold(&figure, &["space=1.5", "hot"]);
+    hold(&figure, &["space=2)", "hot"]);
+    hold(&figure, &["space=2)", "even"]);
+}
+
+#[test]
+fn nodes_of_jungle() {
+    let figure = measure("jungle-nodes", TINY);
+    hold(&figure, &["written, values of 100 bytes"]);
+    hold(&figure, &["written, values of 1000 bytes"]);
+    assert_eq!(figure.claims.len(), 18);
+}
+
 #[test]
 fn no_policy_is_below_the_hull() {
     let figure = measure("optimum", TINY);

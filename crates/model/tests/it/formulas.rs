@@ -2,8 +2,8 @@
 
 use crate::cells::setting;
 use lsmith_model::formulas::{
-    IntervalModel, JungleModel, LeveledModel, MemoryBufferModel, Sweep, bound, evaluate, formulas,
-    ignored, scheduled, triangular, write_cost_bound,
+    IndexShare, IntervalModel, JungleModel, LeveledModel, MemoryBufferModel, Sweep, TreeNodes,
+    bound, evaluate, formulas, ignored, scheduled, triangular, write_cost_bound,
 };
 use lsmith_model::{Bound, Ignored, KeyOrder, Model, Popularity, Setting, optimum};
 
@@ -62,7 +62,8 @@ fn jungle_pays_for_its_index() {
     let popularity = Popularity::uniform(10_000_000).unwrap();
     let setting = unshared(&popularity, 1.0);
     // 16-byte keys, 1 kB values, c = 10: an index share of 0.016 to 0.16.
-    let model = JungleModel { garbage_ratio: 10.0, ratio: 10.0, index_share: 0.16 };
+    let index = IndexShare::both(0.16);
+    let model = JungleModel { garbage_ratio: 10.0, ratio: 10.0, index };
     let found = model.evaluate(&setting);
     near(found.write_cost_system(), (4.0 + 0.1) * 1.16, 1e-12);
     near(found.space_cost, 10.0 * 10.0 / 9.0 * 1.16, 1e-12);
@@ -71,6 +72,46 @@ fn jungle_pays_for_its_index() {
         (model.lookup_steps(&reads, 65_536.0, false), model.lookup_steps(&reads, 65_536.0, true));
     near(plain, 4.0 * (10.0_f64.log2() + 16.0), 1e-12);
     near(filtered, 1.04 * (10.0_f64.log2() + 16.0), 1e-12);
+}
+
+/// Of several thresholds, that of the last level counts.
+#[test]
+fn thresholds_of_jungle_by_level() {
+    let popularity = Popularity::uniform(10_000_000).unwrap();
+    let setting = unshared(&popularity, 1.0);
+    let levels = of("jungle(c=3, ratio=10)", &setting).stages.len() - 2;
+    assert_eq!(levels, 4);
+    for (list, one) in [("7/5/2", "2"), ("7/6/5/4/3", "4"), ("9/8", "8")] {
+        let [list, one] = [list, one].map(|c| of(&format!("jungle(c={c})"), &setting));
+        near(list.write_cost_system(), one.write_cost_system(), 1e-12);
+        near(list.space_cost, one.space_cost, 1e-12);
+    }
+    for wrong in ["3/0.5", "3/", "3/x"] {
+        let spec = format!("jungle(c={wrong}, ratio=10)").parse().unwrap();
+        let error = evaluate(&spec, &setting).unwrap_err().to_string();
+        assert!(error.contains("for each level"), "{error}");
+    }
+}
+
+/// By counting: a batch of 1 in 4 entries, in leaves of 2, goes by 7 of 16 leaves.
+#[test]
+fn nodes_that_batches_write() {
+    let nodes = TreeNodes { reference_bytes: 50.0, leaf_bytes: 100.0, entry_bytes: 100.0 };
+    // One level of four memtables; never rewritten.
+    let IndexShare { written, held } = nodes.share(1.0, &[4.0], 1e12, true);
+    near(written, 7.0 / 16.0 * 4.0 * 0.5, 1e-9);
+    near(held, written, 1e-9);
+    // In the level above, trees of 1 and 2 batches: all of a new one, and 3/4 of twice as much.
+    let IndexShare { written, .. } = nodes.share(1.0, &[2.0, 8.0], 1e12, true);
+    near(written, ((1.0 + 1.5) / 2.0 + 7.0 / 16.0 * 4.0) / 2.0 * 0.5, 1e-9);
+    // Rewritten with one dead byte for a live one: a packed tree and the nodes of one batch.
+    let IndexShare { held, .. } = nodes.share(1.0, &[4.0], 2.0, false);
+    near(held, (1.0 + 7.0 / 4.0) / 2.0 * 0.5, 1e-9);
+    // The paper's store: 20 M records of 1 kB in runs of 64 MB. Another simulation has 0.29 of 3.53
+    // bytes for nodes, with c = 3.
+    let nodes = TreeNodes::of_keys(8.0, 1032.0);
+    let IndexShare { written, .. } = nodes.share(64e6, &[256e6, 2560e6, 20e6 * 1032.0], 3.0, true);
+    near(written, 0.29 / (3.53 - 0.29), 0.16);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod walk;
 
 use super::input::{InputCursor, taken_of};
 use super::{Merger, PlanOutput, ReservedPlan, named, outcome_of};
+use crate::stats::add;
 use crate::version::{TableHandle, Version};
 use lsmith_storage::directory;
 use lsmith_storage::error::Result;
@@ -36,8 +37,10 @@ struct Trees {
     kept: Size,
     written: Size,
     value_blocks: u64,
-    /// Bytes of nodes that were read, and bytes that were written.
+    /// Bytes of nodes that were read, and that were written.
     node_bytes_read: u64,
+    node_bytes: u64,
+    /// All bytes that were written.
     file_bytes: u64,
 }
 
@@ -60,6 +63,7 @@ impl Trees {
         self.written += appended.written;
         self.value_blocks += appended.value_blocks;
         self.node_bytes_read += appended.read_bytes;
+        self.node_bytes += appended.node_bytes;
         self.file_bytes += appended.root - before;
     }
 }
@@ -126,7 +130,10 @@ impl Merger {
             Ok(taken)
         });
         match grown {
-            Ok(taken) => Ok(output(&plan, trees, &taken)),
+            Ok(taken) => {
+                add(&self.context.counts.node_bytes, trees.node_bytes);
+                Ok(output(&plan, trees, &taken))
+            }
             Err(error) => {
                 for number in &trees.created {
                     let path = self.tree_path(*number);

@@ -3,8 +3,9 @@
 use super::{FormulaInfo, FormulaParam, ratio};
 use crate::cost::{Bound, Ignored, Model, Setting};
 use crate::formulas::{
-    JungleModel, SiltModel, SlotModel, Slots, Take, Textbook, UniversalModel, bounded_runs,
-    constant, least_with_runs, partial, tiered, triangular, triangular_levels, unmerged,
+    IndexShare, JungleModel, SiltModel, SlotModel, Slots, Take, Textbook, TreeNodes,
+    UniversalModel, bounded_runs, constant, least_with_runs, partial, tiered, triangular,
+    triangular_levels, unmerged,
 };
 use lsmith_spec::{Params, SpecError};
 
@@ -158,7 +159,8 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
             FormulaParam {
                 name: "c",
                 default: "3",
-                meaning: "bytes of a tree over its live bytes at which it is rewritten",
+                meaning: "bytes of a tree over its live bytes at which it is rewritten; of \
+                          several, as 10/5/3, that of the last level counts",
             },
             FormulaParam {
                 name: "space",
@@ -171,18 +173,15 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
                 default: "0",
                 meaning: "index bytes written per value byte, from key over value to c times that",
             },
+            FormulaParam {
+                name: "key",
+                default: "",
+                meaning: "in place of index: bytes of a key, from which the index is predicted",
+            },
         ],
         bound: None,
         ignores: KEYS_AND_ORDER,
-        evaluate: |params, setting| {
-            let each = params.real("c", 3.0, 1.0..=100.0)?;
-            // Trees that are all written equally often hold half of what they may, in the mean.
-            let all = params.real_if_given("space", 1.0..=100.0)?;
-            let garbage_ratio = all.map_or(each, |space| 2.0 * space - 1.0);
-            let index_share = params.real("index", 0.0, 0.0..=100.0)?;
-            let model = JungleModel { garbage_ratio, ratio: ratio(params, 10.0)?, index_share };
-            Ok(model.evaluate(setting))
-        },
+        evaluate: |params, setting| Ok(jungle(params, setting)?.evaluate(setting)),
     },
     FormulaInfo {
         name: "triangular",
@@ -312,4 +311,31 @@ fn rate(params: &Params<'_>) -> Result<f64, SpecError> {
     } else {
         Err(SpecError::conflict("rate = 0 is out of range: expected more than 0"))
     }
+}
+
+/// Returns the formula of jungle.
+fn jungle(params: &Params<'_>, setting: &Setting<'_>) -> Result<JungleModel, SpecError> {
+    let ratio = ratio(params, 10.0)?;
+    let levels = JungleModel::level_sizes(setting, ratio);
+    let each = match params.text("c").filter(|text| text.contains('/')) {
+        Some(list) => {
+            let texts: Vec<&str> = list.split('/').collect();
+            let last = texts.get(levels.len() - 1).or(texts.last()).copied().unwrap_or_default();
+            let number = last.parse::<f64>().ok().filter(|c| (1.0..=100.0).contains(c));
+            number.ok_or_else(|| {
+                let expected = "expected a number from 1 to 100 for each level, as 10/5/3";
+                SpecError::conflict(format!("c = {list}: {last} is out of range: {expected}"))
+            })?
+        }
+        None => params.real("c", 3.0, 1.0..=100.0)?,
+    };
+    // Trees that are all written equally often hold half of what they may, in the mean.
+    let all = params.real_if_given("space", 1.0..=50.0)?;
+    let garbage_ratio = all.map_or(each, |space| 2.0 * space - 1.0);
+    let share = IndexShare::both(params.real("index", 0.0, 0.0..=100.0)?);
+    let index = params.real_if_given("key", 1.0..=65536.0)?.map_or(share, |key| {
+        let nodes = TreeNodes::of_keys(key, setting.item_bytes);
+        nodes.share(setting.memtable, &levels, garbage_ratio, false)
+    });
+    Ok(JungleModel { garbage_ratio, ratio, index })
 }

@@ -1,0 +1,203 @@
+//! Ahn et al., "Jungle", HotStorage 2019: what nodes add to the table of costs, `B_w` and `B_s`,
+//! by formula and in the store.
+
+use super::unsynced::Unsynced;
+use super::{
+    Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
+};
+use crate::scratch::Scratch;
+use anyhow::bail;
+use lsmith::{DEFAULT_KEYSPACE, Keyspace, PersistMode, Store, inspect};
+use lsmith_model::formulas::{IndexShare, TreeNodes};
+use lsmith_tree::logical_bytes;
+use lsmith_workload::{Rng, fill_value};
+use std::path::Path;
+use std::sync::Arc;
+
+const KEY_BYTES: usize = 8;
+
+/// Bytes of values, with the keys of a store and the bytes of a table. Tables have a hundred
+/// entries or more, and the last level has several times the tables of the one above.
+const VALUES: [(usize, u64, u64); 3] =
+    [(100, 150_000, 100_000), (1000, 60_000, 400_000), (10_000, 12_000, 1_000_000)];
+
+/// Updates per key, in full and in quick measurements.
+const ROUNDS: [u64; 2] = [8, 4];
+
+const THRESHOLDS: [f64; 3] = [2.0, 3.0, 10.0];
+
+/// How far a share may be off what the formula says.
+const OFF_MAX: f64 = 0.2;
+
+/// The panels, and what they show.
+const PANELS: [(&str, &str); 2] = [
+    ("written", "bytes of nodes per byte of entries written"),
+    ("held", "bytes of nodes per byte of entries held"),
+];
+
+/// A store of trees.
+struct Planted {
+    value_bytes: usize,
+    keys: u64,
+    table: u64,
+    rounds: u64,
+    threshold: f64,
+}
+
+/// What nodes add, as the formula and the store have it.
+struct Found {
+    predicted: IndexShare,
+    measured: IndexShare,
+}
+
+impl Planted {
+    fn all(shrink: u64, rounds: u64) -> Vec<Planted> {
+        let one = |(value_bytes, keys, table): (usize, u64, u64), threshold| Planted {
+            value_bytes,
+            keys: keys / shrink,
+            table: table / shrink,
+            rounds,
+            threshold,
+        };
+        VALUES.iter().flat_map(|value| THRESHOLDS.map(|c| one(*value, c))).collect()
+    }
+
+    /// Returns the bytes of an entry.
+    fn entry(&self) -> f64 {
+        (KEY_BYTES + self.value_bytes) as f64
+    }
+
+    /// Returns all keys in random order, and then those that are updated.
+    fn ranks(&self) -> impl Iterator<Item = u64> {
+        let keys = self.keys;
+        let mut rng = Rng::new(3, 0);
+        let mut order: Vec<u64> = (0..keys).collect();
+        for last in (1..order.len()).rev() {
+            order.swap(last, rng.below(last as u64 + 1) as usize);
+        }
+        order.into_iter().chain((0..keys * self.rounds).map(move |_| rng.below(keys)))
+    }
+
+    /// Returns the formula for a store with levels as they are in `keyspace`.
+    fn predicted(&self, keyspace: &Keyspace) -> IndexShare {
+        let tree = keyspace.tree();
+        let live: Vec<f64> = tree.levels().iter().map(|level| level.size().bytes as f64).collect();
+        let nodes = TreeNodes::of_keys(KEY_BYTES as f64, self.entry());
+        nodes.share(self.table as f64, &live, self.threshold, true)
+    }
+
+    /// Returns the bytes of nodes and of entries that the files of `keyspace` hold.
+    fn held(&self, dir: &Path, keyspace: &Keyspace, env: &Unsynced) -> anyhow::Result<[f64; 2]> {
+        let mut held = [0.0; 2];
+        let tree = keyspace.tree();
+        for slice in tree.disk_runs().flat_map(|run| run.slices()) {
+            let path = dir.join(format!("{:06}.table", slice.table().id.0));
+            let file = inspect::TreeFile::open(env, &path)?;
+            let roots = file.roots().iter().filter(|root| root.end <= slice.table().root);
+            let nodes: u64 =
+                roots.map(|root| root.footer.index.end - root.footer.index.start).sum();
+            held[0] += nodes as f64;
+            held[1] += self.entries_bytes(slice.size().bytes + slice.dead_bytes());
+        }
+        Ok(held)
+    }
+
+    /// Returns the keys and values in so many logical bytes.
+    fn entries_bytes(&self, logical: u64) -> f64 {
+        logical as f64 * self.entry() / logical_bytes(KEY_BYTES, self.value_bytes) as f64
+    }
+}
+
+impl Job for Planted {
+    type Output = Found;
+
+    fn work(&self) -> u64 {
+        self.keys * (self.rounds + 1) * self.value_bytes as u64
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
+        let dir = Scratch::new("lsmith-reproduce-")?;
+        let env = Unsynced::default();
+        let store = Store::builder(dir.path())
+            .env(Arc::new(env.clone()))
+            .policy(format!("jungle(c={})", self.threshold))
+            .memtable_bytes(self.table)
+            .persist(PersistMode::Buffer)
+            .lockstep(true)
+            .open()?;
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
+        let mut value = vec![0; self.value_bytes];
+        let mut before = None;
+        let mut held = [0.0; 2];
+        for (write, rank) in self.ranks().enumerate() {
+            let write = write as u64;
+            if write == self.keys * 2 {
+                // All levels are as large as they will be.
+                before = Some((store.stats(), written(&keyspace)));
+            }
+            if write >= self.keys * 2 && write.is_multiple_of(self.keys / 2) {
+                let now = self.held(dir.path(), &keyspace, &env)?;
+                held.iter_mut().zip(now).for_each(|(sum, now)| *sum += now);
+            }
+            fill_value(write, &mut value);
+            keyspace.put(rank.to_be_bytes(), &value)?;
+            if write.is_multiple_of(1024) {
+                ticker.tick(1024 * self.value_bytes as u64);
+            }
+        }
+        let stats = store.stats();
+        let Some((old, old_written)) = before else { bail!("too few writes") };
+        if stats.plans_refused + stats.plans_failed > 0 {
+            bail!("plans were refused or failed");
+        }
+        let nodes = (stats.node_bytes - old.node_bytes) as f64;
+        let entries = self.entries_bytes(written(&keyspace) - old_written);
+        let measured = IndexShare { written: nodes / entries, held: held[0] / held[1] };
+        Ok(Found { predicted: self.predicted(&keyspace), measured })
+    }
+}
+
+/// Returns the logical bytes of entries that merges have written so far.
+fn written(keyspace: &Keyspace) -> u64 {
+    let tree = keyspace.tree();
+    tree.levels().iter().map(|level| level.counters().bytes_written).sum()
+}
+
+/// Measures the figure.
+pub(super) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let [full, quick] = ROUNDS;
+    let jobs = match effort.is_quick {
+        true => Planted::all(effort.shrink.min(32), quick),
+        false => Planted::all(1, full),
+    };
+    let found = measure_all("stores", &jobs, progress)?;
+    let panels = PANELS.map(|(name, y)| Panel {
+        name: name.to_owned(),
+        title: y.to_owned(),
+        x: Axis::linear("compaction threshold c", ""),
+        y: Axis::log(y, ""),
+    });
+    let mut figure = Figure::empty(info.name, info.title, panels.to_vec());
+    for (job, Found { predicted, measured }) in jobs.iter().zip(&found) {
+        let shares = [(predicted.written, measured.written), (predicted.held, measured.held)];
+        for ((panel, _), (predicted, measured)) in PANELS.iter().zip(shares) {
+            let size = format!("values of {} bytes", job.value_bytes);
+            figure.point(panel, &format!("{size}, formula"), job.threshold, predicted);
+            figure.point(panel, &format!("{size}, store"), job.threshold, measured);
+            let claim = format!("{panel}, {size}, c = {}: store over formula", job.threshold);
+            figure.claim(Claim::near(claim, 1.0, measured / predicted, OFF_MAX));
+        }
+    }
+    figure.note(format!(
+        "`jungle` on the real store with keys of 8 bytes: all keys are loaded in random order and \
+         updated {} times at random. Nodes are counted from the second update of each key \
+         on. The formula knows the live bytes of the levels at the end, leaves of 4 KiB, and \
+         references of 16 bytes with the key.",
+        jobs.first().map_or(0, |job| job.rounds),
+    ));
+    Ok(figure)
+}
