@@ -73,7 +73,13 @@ impl LogFollower {
         if offset == limit {
             return Ok(None);
         }
-        match self.record_at(offset, limit)? {
+        let mut found = self.record_at(offset, limit)?;
+        if found.is_none() {
+            // What the window holds may be older than the record.
+            self.window.clear();
+            found = self.record_at(offset, limit)?;
+        }
+        match found {
             Some(payload_bytes) => {
                 self.next = offset + record_bytes(payload_bytes) as u64;
                 let start = (offset - self.window_start) as usize + RECORD_HEADER_BYTES;
