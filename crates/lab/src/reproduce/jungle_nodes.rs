@@ -192,6 +192,15 @@ pub(super) fn measure(
             figure.claim(Claim::near(claim, 1.0, measured / predicted, OFF_MAX));
         }
     }
+    figure.explain(
+        "written, values of 100 bytes",
+        "neighbouring keys share a prefix, and references take fewer than 16 bytes.",
+    );
+    figure.explain(
+        "written, values of 1000 bytes",
+        "at a small scale tables have few entries, and many batches only one or two.",
+    );
+    figure.explain("held, ", "the formula counts the trees of the last level only.");
     figure.note(format!(
         "`jungle` on the real store with keys of 8 bytes: all keys are loaded in random order and \
          updated {} times at random. Nodes are counted from the second update of each key \
