@@ -3,7 +3,7 @@
 //! Correctness never depends on a policy. [`check_plan`] accepts a plan only if carrying it out
 //! cannot change what a reader sees.
 
-use crate::extent::{Extent, holds_more};
+use crate::extent::{Extent, Spot, holds_more};
 use crate::plan::{MergePlan, Mode, Place, Reuse};
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
@@ -192,7 +192,8 @@ pub enum PlanError {
         /// The run.
         run: RunId,
     },
-    /// Only an append-only table that is one whole slice, and taken whole, may be appended to.
+    /// Only an append-only table that is one whole slice, and taken whole, may be appended to, and
+    /// only what is newer.
     CannotAppend {
         /// The run.
         run: RunId,
@@ -262,8 +263,8 @@ impl fmt::Display for PlanError {
             PlanError::CannotAppend { run } => {
                 write!(
                     f,
-                    "run {run} has a table that is not append-only or not taken whole, so nothing \
-                     can be appended"
+                    "run {run} has a table that is not append-only or not taken whole, or is newer \
+                     than an input, so nothing can be appended"
                 )
             }
             PlanError::TearsKnot { run } => {
@@ -393,7 +394,14 @@ fn takes_whole_runs(extent: &Extent<'_>, place: usize) -> bool {
 fn check_place(extent: &Extent<'_>) -> Result<(), PlanError> {
     let plan = extent.plan;
     match (plan.place, extent.anchor) {
-        (Place::Into(_) | Place::Append(_), Some(target)) => check_target(target.run, plan),
+        (Place::Into(_) | Place::Append(_), Some(target)) => {
+            // What is appended hides what the trees have.
+            let is_older = |spot: &Spot<'_>| spot.age() > target.age();
+            if plan.appends_to().is_some() && extent.inputs.iter().any(is_older) {
+                return Err(PlanError::CannotAppend { run: target.run.id() });
+            }
+            check_target(target.run, plan)
+        }
         _ => Ok(()),
     }
 }

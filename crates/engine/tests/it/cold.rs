@@ -126,6 +126,10 @@ impl Env for Watched {
         self.disk.create(path)
     }
 
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        self.disk.append(path, at)
+    }
+
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         self.disk.create_log(path, capacity)
     }
@@ -268,4 +272,56 @@ fn asking_ends_when_looks_are_fast_again() {
     env.all_takes(Duration::from_millis(1));
     get_many(&space);
     assert!(announces(&env.calls(|| get_many(&space))) >= MANY as usize);
+}
+
+/// Makes a store whose entries all lie in one tree, to which each batch added every tenth key.
+fn open_tree(dir: &Path, env: &Watched) -> Keyspace {
+    let tree = "jungle(c=1000, ratio=10, table=1GiB)";
+    let builder = Store::builder(dir).env(Arc::new(env.clone())).policy(tree).lockstep(true);
+    let store = builder.block_bytes(BLOCK_BYTES as usize).log_bytes(64 << 10).open().unwrap();
+    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    for batch in 0..10 {
+        for number in (batch..KEYS).step_by(10) {
+            space.put(key(number), [number as u8; 100]).unwrap();
+        }
+        space.flush().unwrap();
+    }
+    let tree = space.tree();
+    let trees: Vec<_> = tree.disk_runs().flat_map(|run| run.slices().to_vec()).collect();
+    assert!(trees.len() == 1 && trees[0].is_tree(), "{tree}");
+    space
+}
+
+fn scan_tree(space: &Keyspace) {
+    let entries = space.iter().map(|entry| entry.unwrap());
+    assert!(entries.enumerate().all(|(n, entry)| entry.1[..] == [n as u8; 100]));
+}
+
+#[test]
+fn a_scan_of_a_tree_asks_for_a_window_of_values_before_it_looks_at_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = Watched::new();
+    let space = open_tree(dir.path(), &env);
+    env.all_takes(Duration::from_micros(2));
+    scan_tree(&space);
+    // While looks are fast nothing is asked for.
+    assert_eq!(announces(&env.calls(|| scan_tree(&space))), 0);
+    env.all_takes(Duration::from_millis(1));
+    scan_tree(&space);
+    let calls = env.calls(|| scan_tree(&space));
+    let asked = calls.iter().filter_map(|call| match call {
+        Call::Announce(_, range) => Some(range.end - range.start),
+        Call::Clock => None,
+    });
+    let asked: Vec<u64> = asked.collect();
+    let blocks = u64::from(KEYS) * 100 / BLOCK_BYTES;
+    // Windows of up to half a megabyte, each with a piece for each of ten batches, and leaves.
+    assert!(asked.len() as u64 * 4 < blocks, "{} of {blocks} blocks", asked.len());
+    let bytes: u64 = asked.iter().sum();
+    let file = space.stats().table_bytes;
+    assert!(bytes > file / 2 && bytes < file * 2, "{bytes} of {file} bytes");
+    env.all_takes(Duration::ZERO);
+    scan_tree(&space);
+    scan_tree(&space);
+    assert_eq!(announces(&env.calls(|| scan_tree(&space))), 0);
 }

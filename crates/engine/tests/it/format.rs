@@ -219,6 +219,14 @@ fn old_stores_have_files_of_all_kinds() {
     for feature in [0, 1, 2] {
         assert!(tables().any(|bytes| bytes[bytes.len() - 76] == feature), "no table {feature}");
     }
+    // Roots of append tables, whose files are compressed or not, and have several.
+    for feature in [8, 9] {
+        let batches = |bytes: &&Vec<u8>| {
+            let ends = bytes.windows(8).filter(|window| *window == b"lsmtable").count();
+            bytes[bytes.len() - 76] == feature && ends > 1
+        };
+        assert!(tables().filter(batches).count() > 0, "no append table {feature}");
+    }
     let hole = |bytes: &&Vec<u8>| bytes.chunks_exact(4096).any(|page| page == [0; 4096]);
     assert!(tables().filter(hole).count() > 0, "no table has a hole");
     let manifests = all().filter(|(name, _)| name.ends_with(".manifest"));
@@ -232,6 +240,7 @@ fn old_stores_have_files_of_all_kinds() {
         "short_tree ",
         "short_edit ",
         "taken ",
+        " root ",
         " of .. 0B",
         "spill ",
     ] {

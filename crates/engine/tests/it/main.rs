@@ -78,6 +78,7 @@ mod stuck_logs;
 mod threads;
 mod transactions;
 mod trees;
+mod trees_together;
 mod watchdog;
 mod written;
 

@@ -38,10 +38,11 @@ fn contents(space: &Keyspace) -> Map {
     pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-/// Makes a store under one of three policies.
+/// Makes a store under one of four policies.
 fn open_under_any(dir: &Path, dice: &mut Dice) -> (Store, &'static str) {
-    let policies = ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)"];
-    let policy = policies[dice.below(3)];
+    let policies =
+        ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)", "jungle(c=2, ratio=3)"];
+    let policy = *dice.pick(&policies);
     (builder(dir).policy(policy).open().unwrap(), policy)
 }
 
@@ -105,10 +106,15 @@ fn what_is_lent_stays_while_its_table_is_merged_away() {
 
 #[test]
 fn maps_and_calls_read_the_same() {
+    ["minlatency(k=3)", "jungle(c=3, ratio=3, table=60kB)"].into_iter().for_each(read_both_ways);
+}
+
+/// Reads a store under `policy` in both ways, and in all directions.
+fn read_both_ways(policy: &str) {
     let dir = tempfile::tempdir().unwrap();
     let mut expected = Map::new();
     {
-        let store = builder(dir.path()).open().unwrap();
+        let store = builder(dir.path()).policy(policy).open().unwrap();
         let space = store.keyspace("default").unwrap();
         write(&space, &mut expected, &mut Dice::new(1), 8000);
     }

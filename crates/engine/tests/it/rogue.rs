@@ -94,7 +94,8 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
     let place = match dice.below(12) {
         0..=3 => Place::Oldest,
         4..=6 => Place::NewRun(dice.below(5)),
-        7..=9 => Place::Into(named),
+        7 | 8 => Place::Into(named),
+        9 => Place::NewTrees(dice.below(5)),
         _ => Place::Append(named),
     };
     let mode = if dice.chance(20) { Mode::Move } else { Mode::Merge };

@@ -20,7 +20,7 @@ const STEPS_MAX: usize = 3_000_000;
 
 pub(crate) const DIR: &str = "/store";
 
-pub(crate) const POLICIES: [&str; 7] = [
+pub(crate) const POLICIES: [&str; 8] = [
     "minlatency(k=2)",
     "tiered(ratio=2)",
     "leveled(ratio=2, l0=1, table=300B)",
@@ -28,6 +28,7 @@ pub(crate) const POLICIES: [&str; 7] = [
     "full(ratio=2)",
     "choose_best(ratio=2, rate=0.3)",
     "mixed(ratio=2, rate=0.3)",
+    "jungle(c=1.5, ratio=2, table=300B)",
 ];
 
 /// Runs `program` in five orders per seed.

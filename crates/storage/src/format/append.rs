@@ -48,6 +48,7 @@ impl Span {
     }
 
     /// Takes a span that ends at or before `limit`.
+    #[inline]
     fn take(reader: &mut Reader<'_>, limit: u64) -> Result<Span, Damage> {
         let span = Span { offset: reader.varint()?, bytes: reader.varint()? };
         match span.offset.checked_add(span.bytes) {
@@ -79,6 +80,7 @@ impl ValueRef {
     }
 
     /// Decodes a reference of a node at offset `node`.
+    #[inline]
     pub fn parse(bytes: &[u8], node: u64) -> Result<ValueRef, Damage> {
         if bytes.is_empty() {
             return Ok(ValueRef::default());

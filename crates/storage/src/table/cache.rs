@@ -194,6 +194,12 @@ impl BlockCache {
         block
     }
 
+    /// Returns true if the block of `table` that starts at `offset` is in the cache. That does not
+    /// count as a use.
+    pub(super) fn has_block(&self, table: CacheName, offset: u64) -> bool {
+        self.cache.blocks.as_ref().is_some_and(|blocks| blocks.contains_key(&(table, offset)))
+    }
+
     /// Adds `block`.
     pub(super) fn insert(&self, table: CacheName, offset: u64, block: Block) {
         if let Some(blocks) = &self.cache.blocks {

@@ -25,13 +25,18 @@ impl Mapped {
         Mapped { bytes, checked }
     }
 
+    /// Loads the byte at `at`.
+    #[inline]
+    pub(super) fn byte(&self, at: u64) -> u64 {
+        self.bytes.get(at as usize).copied().map_or(0, u64::from)
+    }
+
     /// Loads the bytes of block `index`, at `place`, that a read needs first. Also makes the system
     /// map their pages. Returns an arbitrary combination of them.
     #[inline]
     pub(super) fn touch(&self, index: usize, place: &Range<u64>) -> u64 {
-        let byte = |at: u64| self.bytes.get(at as usize).copied().map_or(0, u64::from);
         let checked = self.checked.get(index / 64).map_or(0, |word| word.load(Ordering::Relaxed));
-        checked ^ byte(place.start) ^ byte(place.end.saturating_sub(TAIL_BYTES))
+        checked ^ self.byte(place.start) ^ self.byte(place.end.saturating_sub(TAIL_BYTES))
     }
 
     /// Returns block `index` of `file`, at `place`.

@@ -23,7 +23,7 @@ const BLOCKS_PER_TIMED: u64 = 32;
 const BLOCKS_REQUESTED: u32 = 32;
 
 /// A read that takes at least this long has waited for a device.
-const WAIT_MIN: Duration = Duration::from_micros(10);
+pub(super) const WAIT_MIN: Duration = Duration::from_micros(10);
 
 /// The number of blocks that are still to be requested. Threads that change it at the same time may
 /// make it larger or smaller than intended, which does no harm.

@@ -154,6 +154,9 @@ fn only_whole_trees_are_appended_to() {
     assert_eq!(plan_error(TREES, "merge r8:p..q r7:h..m appended to r7"), refused(7));
     // A tree of which the plan takes only a part.
     assert_eq!(plan_error(TREES, "merge r9 r8 over b..c appended to r8"), refused(8));
+    // What is older would hide what the tree has.
+    assert_eq!(plan_error(TREES, "merge r8:a..g r7:a..g appended to r8"), refused(8));
+    assert_eq!(plan_error(TREES, "merge r7:h..m appended to r8"), refused(8));
     // Keys that the plan leaves in the target.
     let left = Some(PlanError::SkipsRun { run: r(8) });
     assert_eq!(plan_error(TREES, "merge r9:b..c appended to r8"), left);

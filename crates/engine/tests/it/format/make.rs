@@ -22,7 +22,7 @@ pub(super) struct Made {
 
 /// Makes all fixtures again.
 pub(super) fn all() -> Vec<Made> {
-    vec![closed(), killed(), reused(), power_lost()]
+    vec![closed(), killed(), reused(), power_lost(), trees()]
 }
 
 /// A store under way, and its expected content.
@@ -239,4 +239,19 @@ fn power_lost() -> Made {
     let last: usize = std::str::from_utf8(&last).unwrap().parse().unwrap();
     assert!((110..150).contains(&last), "{last} of 150 batches are left");
     Made { name: "power_lost", disk, maps: after.swap_remove(last) }
+}
+
+/// Killed while trees grow: several batches in a file, compressed and not, and roots that the
+/// manifest names in edits.
+fn trees() -> Made {
+    let mut run = Run::begin(5, |builder| builder.memtable_bytes(2000));
+    let plain = run.space("plain", "jungle(c=10, ratio=2, table=20kB)");
+    let packed = run.space("packed", "jungle(c=3, ratio=2, table=3kB)");
+    packed.set_compression("lz4").unwrap();
+    for _ in 0..12 {
+        run.write(&plain, 25, 150);
+        run.write(&packed, 25, 150);
+    }
+    run.batch(&[&plain, &packed], PersistMode::Buffer);
+    run.kill("trees")
 }

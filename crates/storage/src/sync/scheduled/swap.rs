@@ -83,6 +83,10 @@ where
         self.state.lock().entries.get(key).cloned()
     }
 
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.state.lock().entries.contains_key(key)
+    }
+
     pub fn insert(&self, key: K, value: V) {
         let mut gone = Vec::new();
         let mut state = self.state.lock();

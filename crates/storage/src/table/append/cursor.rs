@@ -1,24 +1,23 @@
 //! Walks the entries of a root in both directions.
 
+use super::fetch::{Fetch, HeldValue, Way};
 use super::reader::{AppendTable, child};
+use super::refs::{NodePlace, RefWalk};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::format::{Block, Damage, Slot, Span, Trail};
+use crate::format::{Block, Damage, Slot, Span, Trail, ValueRef};
 use crate::table::cursor::CacheFill;
-use crate::table::reader::{ReadCount, ReadTally};
+use crate::table::reader::ReadTally;
 use bytes::Bytes;
 use lsmith_tree::KeyRange;
 use std::sync::Arc;
 
-/// The number of data blocks that a cursor holds on to. In the order of keys the values of a tree
-/// come from as many places of the file as there were batches, and from each in order.
-const RECENT_BLOCKS: usize = 16;
+/// Bytes that a new cursor reserves for the key under it.
+const KEY_USUAL: usize = 64;
 
-/// The number of places of the file from which a cursor past the cache reads ahead.
-const STREAMS: usize = 16;
-
-/// Bytes of the first read at a place, and of those that continue it.
-const STREAM_BYTES: [u64; 2] = [8 * 1024, 64 * 1024];
+/// The least and the greatest number of entries that are decoded together. A reader may want few,
+/// so the number grows as the cursor goes on.
+const GROUPS: [usize; 2] = [4, 16];
 
 /// A cursor over one root of an append table.
 ///
@@ -27,36 +26,30 @@ const STREAM_BYTES: [u64; 2] = [8 * 1024, 64 * 1024];
 #[derive(Debug)]
 pub struct AppendCursor {
     table: Arc<AppendTable>,
-    fill: CacheFill,
     range: KeyRange,
     /// The inner nodes above the leaf, from the top, each with the child on the path.
     path: Vec<NodePlace>,
     leaf: Option<NodePlace>,
+    /// True if the cursor is on the entry of `leaf`.
+    live: bool,
+    /// Decoded entries of the leaf from somewhere on, and how many of them the cursor has reached.
+    coming: Vec<Coming>,
+    reached: usize,
     /// The key of the entry under the cursor.
     key: Vec<u8>,
     /// The entries in front of it in the leaf, or the last of these, if they are known.
     trail: Trail,
-    /// The data block with the value, and its entry; `None` for an empty value.
-    value: Option<(Block, Slot)>,
-    recent: Vec<(u64, Block)>,
-    streams: Vec<Stream>,
-    reads: ReadCount,
+    /// The value; `None` for an empty one.
+    value: Option<HeldValue>,
+    fetch: Fetch,
     tally: Option<Arc<ReadTally>>,
 }
 
-/// An entry of a node.
+/// An entry of a leaf.
 #[derive(Debug)]
-struct NodePlace {
-    span: Span,
-    node: Block,
+struct Coming {
     slot: Slot,
-}
-
-/// Bytes of the file that were read ahead.
-#[derive(Debug)]
-struct Stream {
-    start: u64,
-    bytes: Bytes,
+    value: ValueRef,
 }
 
 /// An end of a part of the tree.
@@ -69,7 +62,7 @@ enum Side {
 impl Drop for AppendCursor {
     fn drop(&mut self) {
         if let Some(tally) = &self.tally {
-            tally.add(self.reads);
+            tally.add(self.fetch.reads);
         }
     }
 }
@@ -80,16 +73,16 @@ impl AppendTable {
     pub fn cursor(self: &Arc<Self>, fill: CacheFill) -> AppendCursor {
         AppendCursor {
             table: Arc::clone(self),
-            fill,
             range: KeyRange::ALL,
             path: Vec::new(),
             leaf: None,
-            key: Vec::new(),
+            live: false,
+            coming: Vec::new(),
+            reached: 0,
+            key: Vec::with_capacity(KEY_USUAL),
             trail: Trail::default(),
             value: None,
-            recent: Vec::new(),
-            streams: Vec::new(),
-            reads: ReadCount::default(),
+            fetch: Fetch::new(Arc::clone(self), fill),
             tally: None,
         }
     }
@@ -106,17 +99,7 @@ impl AppendCursor {
     /// Limits the cursor to `range`. The cursor is on no entry after this.
     pub fn keep_within(&mut self, range: KeyRange) {
         self.range = range;
-        self.leaf = None;
-    }
-
-    /// Returns the node at `span`.
-    fn node(&mut self, span: Span) -> Result<Block> {
-        if self.fill == CacheFill::Yes {
-            return self.table.block(span, &mut self.reads);
-        }
-        self.reads.blocks_read += 1;
-        self.reads.bytes_read += span.bytes;
-        self.table.fresh_block(span)
+        self.reset();
     }
 
     /// Goes down from the node at `span`, on the level of the path's end, to a leaf. `choose` finds
@@ -127,13 +110,13 @@ impl AppendCursor {
         mut choose: impl FnMut(&Block) -> std::result::Result<Slot, Damage>,
     ) -> Result<(Span, Block)> {
         while (self.path.len() as u64) + 1 < self.table.root.levels {
-            let node = self.node(span)?;
+            let node = self.fetch.node(span)?;
             let slot = choose(&node).map_err(|damage| self.damaged(damage, span))?;
             let below = child(&node, &slot, span).map_err(|damage| self.damaged(damage, span))?;
             self.path.push(NodePlace { span, node, slot });
             span = below.node;
         }
-        Ok((span, self.node(span)?))
+        Ok((span, self.fetch.node(span)?))
     }
 
     #[cold]
@@ -152,7 +135,7 @@ impl AppendCursor {
     }
 
     /// Goes to the first or last entry of the leaf below the path and `top`.
-    fn enter_side(&mut self, span: Span, side: Side) -> Result<()> {
+    fn enter_side(&mut self, span: Span, side: Side, way: Way) -> Result<()> {
         let (span, leaf) = self.descend(span, |node| slot_at(node, side))?;
         self.key.clear();
         self.trail.clear();
@@ -163,12 +146,13 @@ impl AppendCursor {
             Side::Last => leaf.slot_ending(leaf.entries_end(), &mut self.key, &mut self.trail),
         };
         let slot = slot.map_err(|damage| self.damaged(damage, span))?;
-        self.enter(NodePlace { span, node: leaf, slot })
+        self.enter(NodePlace { span, node: leaf, slot }, way)
     }
 
     /// Goes to the leaf next to the path, on the side away from `side`, and to its entry on `side`.
     fn enter_next_leaf(&mut self, side: Side) -> Result<()> {
         self.leaf = None;
+        self.live = false;
         while let Some(NodePlace { span, node, slot }) = self.path.pop() {
             let next = match side {
                 Side::First if slot.end() < node.entries_end() => node.slot(slot.end()),
@@ -180,7 +164,8 @@ impl AppendCursor {
             let slot = next.map_err(|damage| self.damaged(damage, span))?;
             let below = child(&node, &slot, span).map_err(|damage| self.damaged(damage, span))?;
             self.path.push(NodePlace { span, node, slot });
-            return self.enter_side(below.node, side);
+            let way = if side == Side::First { Way::Forward } else { Way::Alone };
+            return self.enter_side(below.node, side, way);
         }
         Ok(())
     }
@@ -192,83 +177,60 @@ impl AppendCursor {
         }
         let slot = leaf.slot_ending(end, &mut self.key, &mut self.trail);
         let slot = slot.map_err(|damage| self.damaged(damage, span))?;
-        self.enter(NodePlace { span, node: leaf, slot })
+        self.enter(NodePlace { span, node: leaf, slot }, Way::Alone)
     }
 
     /// Goes to an entry whose key is known.
-    fn enter(&mut self, place: NodePlace) -> Result<()> {
-        self.value = None;
+    fn enter(&mut self, place: NodePlace, way: Way) -> Result<()> {
+        self.live = false;
+        self.coming.clear();
+        self.reached = 0;
         let value = self.table.value_ref(&place.node, &place.slot, place.span)?;
-        if value.value_bytes > 0 {
-            let block = self.value_block(value.block)?;
-            let slot = self.table.value_slot(&block, &value)?;
-            self.value = Some((block, slot));
-        }
+        let path = &self.path;
+        self.value =
+            self.fetch.enter(&value, way, || RefWalk::new(path, &place, place.slot.start()))?;
         self.leaf = Some(place);
+        self.live = true;
+        Ok(())
+    }
+
+    /// Decodes the next entries of the leaf. There are none at its end.
+    fn decode(&mut self) -> Result<()> {
+        let group = (2 * self.coming.len()).clamp(GROUPS[0], GROUPS[1]);
+        self.coming.clear();
+        self.reached = 0;
+        let NodePlace { span, node, slot } = self.leaf.as_ref().expect(ON_ENTRY);
+        let mut at = slot.end();
+        while self.coming.len() < group && at < node.entries_end() {
+            let slot = node.slot(at).map_err(|damage| self.damaged(damage, *span));
+            let decoded = slot.and_then(|slot| {
+                let value = self.table.value_ref(node, &slot, *span)?;
+                Ok(Coming { slot, value })
+            });
+            match decoded {
+                Ok(coming) => {
+                    at = coming.slot.end();
+                    self.coming.push(coming);
+                }
+                Err(error) if self.coming.is_empty() => return Err(error),
+                // It is returned when the cursor gets there.
+                Err(_) => break,
+            }
+        }
+        if let (Some(first), Some(leaf)) = (self.coming.first(), &self.leaf) {
+            let path = &self.path;
+            let here = || RefWalk::new(path, leaf, first.slot.start());
+            self.fetch.prepare(self.coming.iter().map(|coming| coming.value), here);
+        }
         Ok(())
     }
 
     fn reset(&mut self) {
         self.path.clear();
         self.leaf = None;
+        self.live = false;
         self.trail.clear();
-    }
-
-    fn value_block(&mut self, span: Span) -> Result<Block> {
-        let through = self.fill == CacheFill::Yes;
-        if through && self.table.is_mapped() {
-            return self.table.block(span, &mut self.reads);
-        }
-        if let Some(at) = self.recent.iter().position(|(offset, _)| *offset == span.offset) {
-            return Ok(self.recent[at].1.clone());
-        }
-        let block = if through {
-            self.table.block(span, &mut self.reads)?
-        } else {
-            self.streamed_block(span)?
-        };
-        if self.recent.len() == RECENT_BLOCKS {
-            self.recent.remove(0);
-        }
-        self.recent.push((span.offset, block.clone()));
-        Ok(block)
-    }
-
-    /// Reads the block at `span` past the cache, with bytes behind it if earlier reads came close.
-    fn streamed_block(&mut self, span: Span) -> Result<Block> {
-        let holds = |stream: &Stream| {
-            let end = stream.start + stream.bytes.len() as u64;
-            stream.start <= span.offset && span.end() <= end
-        };
-        if !self.streams.iter().any(holds) {
-            self.read_stream(span)?;
-        }
-        let at = self.streams.iter().position(holds).unwrap_or_default();
-        let stream = &self.streams[at];
-        let from = (span.offset - stream.start) as usize;
-        let sealed = stream.bytes.slice(from..from + span.bytes as usize);
-        self.reads.blocks_read += 1;
-        self.table.file.unsealed_block(sealed, span.offset)
-    }
-
-    fn read_stream(&mut self, span: Span) -> Result<()> {
-        let continued = |stream: &Stream| {
-            let end = stream.start + stream.bytes.len() as u64;
-            stream.start <= span.offset && span.offset <= end + STREAM_BYTES[1]
-        };
-        let before = self.streams.iter().position(continued);
-        let ahead = STREAM_BYTES[usize::from(before.is_some())];
-        let limit = self.table.facts().file_bytes;
-        let end = (span.offset + ahead).min(limit).max(span.end());
-        let wanted = Span { offset: span.offset, bytes: end - span.offset };
-        let read = self.table.file.read(span.offset..end)?;
-        self.reads.bytes_read += wanted.bytes;
-        if let Some(at) = before {
-            self.streams.remove(at);
-        }
-        self.streams.truncate(STREAMS - 1);
-        self.streams.insert(0, Stream { start: span.offset, bytes: read });
-        Ok(())
+        self.fetch.end();
     }
 }
 
@@ -292,7 +254,7 @@ impl Cursor for AppendCursor {
         self.reset();
         match self.table.root.levels {
             0 => Ok(()),
-            _ => self.enter_side(self.table.root.top.node, Side::First),
+            _ => self.enter_side(self.table.root.top.node, Side::First, Way::Alone),
         }
     }
 
@@ -303,7 +265,7 @@ impl Cursor for AppendCursor {
         self.reset();
         match self.table.root.levels {
             0 => Ok(()),
-            _ => self.enter_side(self.table.root.top.node, Side::Last),
+            _ => self.enter_side(self.table.root.top.node, Side::Last, Way::Alone),
         }
     }
 
@@ -318,7 +280,7 @@ impl Cursor for AppendCursor {
         self.key.clear();
         self.key.extend_from_slice(key.get(..slot.shared()).unwrap_or_default());
         leaf.step(&slot, &mut self.key).map_err(|damage| self.damaged(damage, span))?;
-        self.enter(NodePlace { span, node: leaf, slot })
+        self.enter(NodePlace { span, node: leaf, slot }, Way::Alone)
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
@@ -328,35 +290,52 @@ impl Cursor for AppendCursor {
         self.enter_ending(span, leaf, end)
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
-        let NodePlace { span, node, slot } = self.leaf.take().expect(ON_ENTRY);
-        self.trail.clear();
-        if slot.end() >= node.entries_end() {
-            return self.enter_next_leaf(Side::First);
+        assert!(std::mem::take(&mut self.live), "{ON_ENTRY}");
+        if self.reached == self.coming.len() {
+            self.decode()?;
+            if self.coming.is_empty() {
+                self.trail.clear();
+                return self.enter_next_leaf(Side::First);
+            }
         }
-        let next = node.slot(slot.end());
-        let slot = next.and_then(|slot| node.step(&slot, &mut self.key).map(|()| slot));
-        let slot = slot.map_err(|damage| self.damaged(damage, span))?;
-        self.enter(NodePlace { span, node, slot })
+        self.trail.clear();
+        let Coming { slot, value } = &self.coming[self.reached];
+        self.reached += 1;
+        let leaf = self.leaf.as_mut().expect(ON_ENTRY);
+        let stepped = leaf.node.step(slot, &mut self.key);
+        leaf.slot = *slot;
+        stepped.map_err(|damage| self.table.file.damaged(damage, leaf.span.offset))?;
+        let path = &self.path;
+        let here = || RefWalk::new(path, leaf, leaf.slot.start());
+        self.value = self.fetch.enter(value, Way::Forward, here)?;
+        self.live = true;
+        Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
+        assert!(std::mem::take(&mut self.live), "{ON_ENTRY}");
         let NodePlace { span, node, slot } = self.leaf.take().expect(ON_ENTRY);
+        self.fetch.end();
         match self.trail.pop(&mut self.key) {
-            Some(slot) => self.enter(NodePlace { span, node, slot }),
+            Some(slot) => self.enter(NodePlace { span, node, slot }, Way::Alone),
             None => self.enter_ending(span, node, slot.start()),
         }
     }
 
     #[inline]
     fn entry(&self) -> Option<EntryRef<'_>> {
-        let NodePlace { slot, .. } = self.leaf.as_ref()?;
-        let value = self.value.as_ref().map_or(&[][..], |(block, slot)| block.value(slot));
+        let NodePlace { slot, .. } = self.leaf.as_ref().filter(|_| self.live)?;
+        let value = match &self.value {
+            Some((at, slot)) => self.fetch.held(*at).value(slot),
+            None => &[],
+        };
         Some(EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value })
     }
 
     fn value(&self) -> Bytes {
-        assert!(self.leaf.is_some(), "{ON_ENTRY}");
-        self.value.as_ref().map_or_else(Bytes::new, |(block, slot)| block.shared_value(slot))
+        assert!(self.live, "{ON_ENTRY}");
+        self.value.map_or_else(Bytes::new, |(at, slot)| self.fetch.held(at).shared_value(&slot))
     }
 }

@@ -10,15 +10,20 @@
 //! the next batch is written over it. The module `format` encodes and decodes the bytes, and
 //! `docs/format.md` documents them.
 
+mod ahead;
 mod batch;
+mod blocks;
 mod cursor;
+mod fetch;
 mod filter;
 mod group;
 mod leaves;
 mod nodes;
 mod old_leaf;
 mod parts;
+mod profile;
 mod reader;
+mod refs;
 mod remains;
 #[cfg(test)]
 mod tests;

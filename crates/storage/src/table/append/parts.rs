@@ -1,8 +1,14 @@
 //! Reads the parts of a root that are neither nodes nor values.
 
 use crate::error::Result;
-use crate::format::{AppendRoot, Damage, Filter, Footer, SealedPlace, Span, unseal};
+use crate::format::{AppendRoot, Damage, Filter, Footer, SEAL_BYTES, SealedPlace, Span, unseal};
 use crate::table::table_file::TableFile;
+
+/// Two blocks never start within the same piece of a file of this many bytes, because blocks are
+/// longer.
+pub(super) const PIECE_BYTES: u64 = 32;
+
+const _: () = assert!(PIECE_BYTES < 18 + 4 + 2 + SEAL_BYTES as u64, "blocks are longer");
 
 /// The footer and the properties of a root.
 pub(super) struct RootParts {

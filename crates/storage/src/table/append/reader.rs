@@ -1,23 +1,19 @@
 //! An open root of an append table.
 
-use super::parts::{RootFilter, RootParts, read_root};
+use super::parts::{PIECE_BYTES, RootFilter, RootParts, read_root};
 use crate::env::Env;
 use crate::error::Result;
 use crate::format::{
-    AppendRoot, Block, ChildRef, Damage, FEATURE_COMPRESSED, ProfileGrain, SEAL_BYTES, Slot, Span,
-    TableFacts, ValueRef,
+    AppendRoot, Block, ChildRef, Damage, FEATURE_COMPRESSED, ProfileGrain, Slot, Span, TableFacts,
+    ValueRef,
 };
 use crate::table::cache::{BlockCache, CacheName};
 use crate::table::mapped::Mapped;
 use crate::table::reader::{ReadCount, TableMemory, profile_bytes};
 use crate::table::table_file::TableFile;
-use lsmith_tree::{Key, KeyRange, PROFILE_STEP_BYTES, Profile, ProfilePoint, SeqNo, Size, TableId};
+use lsmith_tree::{Key, KeyRange, Profile, SeqNo, TableId};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Two blocks never start within the same piece of a file of this many bytes, because blocks are
-/// longer.
-const PIECE_BYTES: u64 = 32;
 
 /// One root of an append table, opened. Filter and profile are in memory; nodes and values are read
 /// through the map or the cache.
@@ -30,10 +26,10 @@ pub struct AppendTable {
     /// The facts without the profile.
     facts: TableFacts,
     tree_table: Arc<lsmith_tree::Table>,
-    cache: Arc<BlockCache>,
+    pub(super) cache: Arc<BlockCache>,
     /// The name of this root in the cache.
-    name: CacheName,
-    mapped: Option<Mapped>,
+    pub(super) name: CacheName,
+    pub(super) mapped: Option<Mapped>,
     pub(super) env: Arc<dyn Env>,
     memory: TableMemory,
 }
@@ -176,11 +172,11 @@ impl AppendTable {
         }
         let mut span = self.root.top.node;
         for _ in 1..self.root.levels {
-            let node = self.block(span, reads)?;
+            let node = self.awaited_block(span, reads)?;
             let child = node.floor(key).and_then(|slot| child(&node, &slot, span));
             span = child.map_err(|damage| self.file.damaged(damage, span.offset))?.node;
         }
-        let leaf = self.block(span, reads)?;
+        let leaf = self.awaited_block(span, reads)?;
         let found = leaf.find(key, snapshot);
         match found.map_err(|damage| self.file.damaged(damage, span.offset))? {
             crate::format::BlockAnswer::Found(slot) => {
@@ -203,7 +199,7 @@ impl AppendTable {
         if value.value_bytes == 0 {
             return Ok((leaf, slot));
         }
-        let block = self.block(value.block, reads)?;
+        let block = self.awaited_block(value.block, reads)?;
         let mut stored = self.value_slot(&block, &value)?;
         stored.kind = slot.kind;
         stored.seq = slot.seq;
@@ -228,39 +224,6 @@ impl AppendTable {
         Ok(slot)
     }
 
-    /// Returns true if the file is mapped.
-    pub(super) fn is_mapped(&self) -> bool {
-        self.mapped.is_some()
-    }
-
-    /// Returns the block at `span` from the map or the cache, or reads it from the file into the
-    /// cache.
-    pub(super) fn block(&self, span: Span, reads: &mut ReadCount) -> Result<Block> {
-        if let Some(mapped) = &self.mapped {
-            reads.blocks_mapped += 1;
-            reads.bytes_read += span.bytes;
-            let piece = (span.offset / PIECE_BYTES) as usize;
-            return mapped.block(&self.file, piece, span.offset..span.end());
-        }
-        if let Some(block) = self.cache.block(self.name, span.offset) {
-            reads.blocks_cached += 1;
-            return Ok(block);
-        }
-        reads.blocks_read += 1;
-        reads.bytes_read += span.bytes;
-        let buffer = self.cache.buffer(span.bytes as usize);
-        let read = self.file.fill(buffer, span.offset)?;
-        let block = self.file.unsealed_block(read, span.offset)?;
-        self.cache.insert(self.name, span.offset, block.clone());
-        Ok(block)
-    }
-
-    /// Reads the block at `span` from the file, past map and cache.
-    pub(super) fn fresh_block(&self, span: Span) -> Result<Block> {
-        let read = self.file.read(span.offset..span.end())?;
-        self.file.unsealed_block(read, span.offset)
-    }
-
     /// Returns the children of the inner node at `span`, with their keys.
     pub(super) fn children(&self, span: Span) -> Result<Vec<(Vec<u8>, ChildRef)>> {
         let node = self.fresh_block(span)?;
@@ -275,38 +238,6 @@ impl AppendTable {
             at = slot.end();
         }
         Ok(children)
-    }
-
-    /// Reads the profile from the inner nodes above the leaves.
-    fn profile(&self) -> Result<Profile> {
-        let mut points = Vec::new();
-        if self.root.levels > 1 {
-            let mut below = Size::default();
-            let mut mark = PROFILE_STEP_BYTES;
-            self.add_points(self.root.top.node, self.root.levels - 1, &mut |key, size| {
-                if below.bytes >= mark && *key > *self.root.first_key {
-                    points.push(ProfilePoint {
-                        key: Key::copy_from_slice(key),
-                        below,
-                        after: None,
-                    });
-                    mark = (below.bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
-                }
-                below = below.saturating_add(size);
-            })?;
-        }
-        Ok(points.into())
-    }
-
-    /// Calls `add` for each leaf below the inner node at `span`.
-    fn add_points(&self, span: Span, level: u64, add: &mut impl FnMut(&[u8], Size)) -> Result<()> {
-        for (key, child) in self.children(span)? {
-            match level {
-                1 => add(&key, child.sum.size),
-                _ => self.add_points(child.node, level - 1, add)?,
-            }
-        }
-        Ok(())
     }
 }
 
@@ -356,5 +287,3 @@ impl TableFacts {
         }
     }
 }
-
-const _: () = assert!(PIECE_BYTES < 18 + 4 + 2 + SEAL_BYTES as u64, "blocks are longer");

@@ -1,3 +1,4 @@
+mod ahead;
 mod damage;
 mod figures;
 mod fuzz;

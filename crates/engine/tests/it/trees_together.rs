@@ -1,0 +1,147 @@
+//! Appends to trees of one run, side by side.
+//!
+//! Promised: plans that append to different trees of a run are reserved and carried out at the same
+//! time. Nothing here depends on how long they take: each waits within its append until another
+//! one is there too.
+
+use crate::watchdog::Watchdog;
+use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
+use lsmith::{DEFAULT_KEYSPACE, Keyspace, Store};
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A disk on which appends to tables wait for each other.
+#[derive(Clone, Debug)]
+struct Meeting {
+    disk: MemEnv,
+    state: Arc<(Mutex<State>, Condvar)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// True while appends must wait.
+    is_closed: bool,
+    /// The tables to which appends are under way.
+    waiting: Vec<PathBuf>,
+}
+
+impl Meeting {
+    fn new() -> Meeting {
+        Meeting { disk: MemEnv::new(), state: Arc::default() }
+    }
+
+    fn close(&self) {
+        self.state.0.lock().is_closed = true;
+    }
+
+    /// Waits until two appends wait. Returns their tables.
+    fn wait_for_two(&self) -> [PathBuf; 2] {
+        let (state, changed) = &*self.state;
+        let mut state = state.lock();
+        while state.waiting.len() < 2 {
+            changed.wait(&mut state);
+        }
+        [state.waiting[0].clone(), state.waiting[1].clone()]
+    }
+
+    fn open(&self) {
+        self.state.0.lock().is_closed = false;
+        self.state.1.notify_all();
+    }
+}
+
+impl Env for Meeting {
+    left_to_the_disk!();
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.disk.open(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.disk.create(path)
+    }
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        self.disk.create_log(path, capacity)
+    }
+
+    fn now(&self) -> Duration {
+        self.disk.now()
+    }
+
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        let (state, changed) = &*self.state;
+        let mut state = state.lock();
+        if state.is_closed {
+            state.waiting.push(path.to_path_buf());
+            changed.notify_all();
+            while state.is_closed {
+                changed.wait(&mut state);
+            }
+            state.waiting.retain(|other| other != path);
+        }
+        drop(state);
+        self.disk.append(path, at)
+    }
+}
+
+/// Returns the number of the run that has the table at `path`, on storage.
+fn run_of(space: &Keyspace, path: &Path) -> Option<usize> {
+    let name = path.file_stem()?.to_str()?;
+    let number: u64 = name.parse().ok()?;
+    let tree = space.tree();
+    tree.disk_runs().position(|run| run.slices().iter().any(|s| s.table().id.0 == number))
+}
+
+#[test]
+fn trees_of_one_run_take_entries_in_at_the_same_time() {
+    let _watchdog = Watchdog::new("appends to trees of one run do not go on side by side");
+    let env = Meeting::new();
+    // One of the threads is kept for flushes.
+    let store = Store::builder("/store").env(Arc::new(env.clone())).threads(3);
+    let store = store.policy("jungle(c=10, ratio=8, table=4kB)").memtable_bytes(4000);
+    let store = store.log_bytes(64 << 10).open().unwrap();
+    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    let mut map = BTreeMap::new();
+    for round in 0..5_u32 {
+        for number in 0..1000_u32 {
+            let key = format!("{:06}", number * 7919 % 1000).into_bytes();
+            let value = vec![round as u8; 40];
+            space.put(&key, &value).unwrap();
+            map.insert(key, value);
+        }
+    }
+    store.settle().unwrap();
+    // Levels now hold much more than they should, so there is work in many places.
+    env.close();
+    space.set_merge_policy("jungle(c=10, ratio=2, table=1kB)").unwrap();
+    let mut meetings = 0;
+    loop {
+        let pair = env.wait_for_two();
+        assert_ne!(pair[0], pair[1]);
+        meetings += 1;
+        let runs = pair.each_ref().map(|path| run_of(&space, path));
+        if runs[0].is_some() && runs[0] == runs[1] {
+            break;
+        }
+        assert!(meetings < 5, "{runs:?} of {}", space.tree());
+        env.open();
+        env.close();
+    }
+    env.open();
+    store.settle().unwrap();
+    let read = space.iter().map(|entry| entry.unwrap());
+    let read: BTreeMap<_, _> = read.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+    assert_eq!(read, map);
+    assert!(store.verify().unwrap().is_empty());
+    let stats = store.stats();
+    assert_eq!((stats.plans_failed, stats.plans_refused), (0, 0));
+}
