@@ -10,6 +10,7 @@ use crate::manifest::{KeyspaceRecord, Manifest, Record};
 use crate::options::{KeyspaceOptions, bad_policy, check_memtable, check_name};
 use crate::wal::Wal;
 use lsmith_policy::{MergePolicy, check_group_policy};
+use lsmith_storage::combine::Combine;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -56,6 +57,11 @@ impl Catalog {
             );
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
+        let operator = options.operator.as_deref().map(|name| self.operator(name)).transpose()?;
+        if options.operator.is_some() && options.expiry.is_some() {
+            let message = "entries of a keyspace with an operator cannot expire: leave out one";
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
         if let Some(found) = self.keyspaces.find(name) {
             return agreed(found, name, &options);
         }
@@ -81,7 +87,7 @@ impl Catalog {
         }
         let made = match &options.group {
             None => Named::Alone(self.make_tree(&mut keyspaces, name, &options)?),
-            Some(group) => self.make_member(&mut keyspaces, name, group, &options)?,
+            Some(group) => self.make_member(&mut keyspaces, name, (group, operator), &options)?,
         };
         // A merging thread must visit the new keyspace once, so that it comes to rest.
         self.context.progress.notify();
@@ -93,7 +99,7 @@ impl Catalog {
         &self,
         keyspaces: &mut ByName,
         name: &str,
-        group: &str,
+        (group, operator): (&str, Option<&Arc<dyn Combine>>),
         options: &KeyspaceOptions,
     ) -> Result<Named> {
         check_name(group)?;
@@ -114,7 +120,12 @@ impl Catalog {
         let members = tree.members.as_ref().expect("a group has keyspaces");
         let number = members.next_number(group)?;
         let record = Record::Member { group: tree.id, number, name: name.into() };
+        let record = record.ruled(options.operator.as_ref(), options.expiry.as_ref());
         self.manifest.write(record, |_| ())?;
+        tree.rules.set(number, name, options.expiry, &self.context.options.filters);
+        if let Some(operator) = operator {
+            tree.rules.set_operator(number, name, operator);
+        }
         members.push(name);
         let member = members.get(name).expect("it was just added");
         Ok(Named::Member(tree, member))
@@ -144,10 +155,24 @@ impl Catalog {
         } else {
             Record::CompressedKeyspace(new, compression.to_string())
         };
+        let record = match options.group {
+            Some(_) => record,
+            None => record.ruled(options.operator.as_ref(), options.expiry.as_ref()),
+        };
         let known = self.manifest.write(record, |account| account.keyspaces[&id].clone())?;
         let keyspace = open_keyspace(&self.context, id, &known, KeyspaceBase::default())?;
         keyspaces.insert(name.to_string(), Arc::clone(&keyspace));
         Ok(keyspace)
+    }
+
+    /// Returns the operator called `name`.
+    fn operator(&self, name: &str) -> Result<&Arc<dyn Combine>> {
+        self.context.options.operators.get(name).ok_or_else(|| {
+            let message = format!(
+                "the combine operator `{name}` is not registered: `Builder::operator` does that"
+            );
+            Error::new(ErrorKind::InvalidArgument, message)
+        })
     }
 
     /// Builds the policy `spec`.
@@ -217,7 +242,20 @@ fn agreed(found: Named, name: &str, options: &KeyspaceOptions) -> Result<Named> 
         (Named::Alone(tree) | Named::Member(tree, _), _) => tree,
     };
     tree.check_options(options)?;
-    Ok(found)
+    let number = if let Named::Member(_, member) = &found { member.number() } else { 0 };
+    let has = tree.rules.operator_name(number);
+    match &options.operator {
+        Some(asked) if has.as_ref() != Some(asked) => {
+            let has = has.map_or("no combine operator".into(), |has| format!("the operator {has}"));
+            refuse(format!("with {has}, not {asked}: only a new keyspace can choose one"))
+        }
+        _ => match (tree.rules.expiry(number), options.expiry) {
+            (has, Some(asked)) if has != Some(asked) => refuse(format!(
+                "with {has:?} as its expiry, not {asked:?}: only a new keyspace can choose it"
+            )),
+            _ => Ok(found),
+        },
+    }
 }
 
 /// Returns the error of a caller who took `group` for a keyspace.

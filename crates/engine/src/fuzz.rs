@@ -31,8 +31,8 @@ type EntryParts = (EntryKind, u64, Vec<u8>, Vec<u8>);
 fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
     let count = choices.below(12);
     let entry = |_| {
-        let kinds = [EntryKind::Put, EntryKind::Delete, EntryKind::Insert, EntryKind::Remove];
-        let kind = choices.pick(&kinds);
+        use EntryKind::{Combine, Delete, Insert, Put, Remove};
+        let kind = choices.pick(&[Put, Delete, Insert, Remove, Combine]);
         let key_bytes = 1 + choices.below(6);
         let bytes = choices.pick(&[0, 1, 5, 130]);
         let value_bytes = if kind.is_tombstone() { 0 } else { bytes };

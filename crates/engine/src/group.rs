@@ -34,6 +34,11 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// Returns the number of the keyspace in its group.
+    pub(crate) fn number(&self) -> u8 {
+        self.number
+    }
+
     /// Returns `key` as the tree of the group has it. An empty key stays empty, so that it is
     /// refused as elsewhere.
     pub(crate) fn stored_key<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {

@@ -168,6 +168,7 @@ mod opening;
 mod options;
 mod progress;
 mod repair;
+mod rules;
 mod scheduler;
 mod snapshots;
 mod stats;
@@ -186,6 +187,7 @@ pub use db::{
 };
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};
+pub use lsmith_storage::combine::{Combine, CombineError, Verdict};
 #[doc(inline)]
 pub use lsmith_storage::env;
 pub use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -194,6 +196,7 @@ pub use lsmith_storage::{Error, ErrorKind, Result};
 pub use lsmith_tree::SeqNo;
 pub use options::{DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
 pub use repair::{Finding, FindingKind, RepairOptions, RepairReport, RepairedKeyspace, repair};
+pub use rules::{CombineOperators, Counter, Expiry, MergeFilter};
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
 pub use threads::Threads;
 pub use write::BATCH_BYTES_MAX;

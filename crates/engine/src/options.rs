@@ -2,6 +2,7 @@
 
 use crate::compression::Compression;
 use crate::event::Observer;
+use crate::rules::{Clock, CombineOperators, Expiry, Filters};
 use crate::threads::Threads;
 use lsmith_policy::Registry;
 use lsmith_storage::env::Env;
@@ -68,6 +69,16 @@ pub struct KeyspaceOptions {
     ///
     /// `None` means `false` for a new keyspace, and either for one that exists.
     pub keep_numbers: Option<bool>,
+    /// The name of the operator that [`Keyspace::combine`](crate::Keyspace::combine) applies:
+    /// `counter`, or one that [`Builder::operator`](crate::Builder::operator) registers.
+    ///
+    /// `None` means no operator for a new keyspace, and any for one that exists.
+    pub operator: Option<String>,
+    /// If given, entries of the keyspace can [expire](Expiry). A keyspace with an operator cannot
+    /// have it.
+    ///
+    /// `None` means no expiry for a new keyspace, and any for one that exists.
+    pub expiry: Option<Expiry>,
 }
 
 /// The options that a store was opened with. [`Builder`](crate::Builder) documents each.
@@ -76,6 +87,9 @@ pub(crate) struct Options {
     pub(crate) dir: PathBuf,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) registry: Registry,
+    pub(crate) operators: CombineOperators,
+    pub(crate) clock: Clock,
+    pub(crate) filters: Filters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) policy: String,
     pub(crate) memtable_bytes: u64,
@@ -109,6 +123,7 @@ impl Options {
         check_memtable(self.memtable_bytes)?;
         self.registry.build(&self.policy).map_err(bad_policy)?;
         Compression::parse(&self.compression)?;
+        self.operators.names().try_for_each(check_operator_name)?;
         check_memory(self)
     }
 
@@ -150,6 +165,16 @@ pub(crate) fn check_memtable(bytes: u64) -> Result<()> {
 /// Returns the error for a policy spec that cannot be built.
 pub(crate) fn bad_policy(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidArgument, error.to_string())
+}
+
+/// Fails if no combine operator can have this name. The manifest holds it.
+pub(crate) fn check_operator_name(name: &str) -> Result<()> {
+    check_name(name).map_err(|_| {
+        let message = format!(
+            "a combine operator called `{name}`: expected 1 to 64 letters, digits, `_`, `-` or `.`"
+        );
+        Error::new(ErrorKind::InvalidArgument, message)
+    })
 }
 
 /// Fails if `name` cannot name a keyspace. Names appear in text files and in commands.

@@ -49,6 +49,7 @@ mod inputs;
 mod jobs;
 mod meter;
 mod model;
+mod newest;
 pub mod page;
 mod play;
 pub mod plot;
@@ -77,6 +78,7 @@ pub use model::{
     FormulaInfo, KeyCount, KeyCounts, MergedKeys, ModelSettings, ModelStage, Modelled, PointRead,
     formulas, key_counts, model,
 };
+pub use newest::Newest;
 pub use progress::{NoProgress, Progress};
 pub use report::{
     Costs, EngineReport, LogicalBytes, Lookups, Optimum, Percentiles, Phase, PhysicalBytes,

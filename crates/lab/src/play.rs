@@ -85,6 +85,7 @@ impl<'a> Player<'a> {
             OpKind::Insert => keyspace.insert_new(key, value),
             OpKind::Delete => keyspace.delete(key),
             OpKind::Remove => keyspace.remove_single(key),
+            OpKind::Combine => keyspace.combine(key, value),
             OpKind::Scan => {
                 let mut entries = keyspace.range(key..).take(op.scan_items as usize);
                 entries.try_for_each(|entry| entry.map(drop))

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::meter::{Meter, Mode};
+use crate::newest::Newest;
 use crate::play::Player;
 use crate::progress::Progress;
 use crate::report::{
@@ -125,6 +126,7 @@ impl Bench {
             .lockstep(options.mode == Mode::Lockstep)
             .histograms(options.histograms)
             .observer(observer)
+            .operator(Newest)
             .open()?;
         let keyspaces = keyspaces(&store, workload)?;
         let fresh = keyspaces.iter().all(|keyspace| {
@@ -164,9 +166,9 @@ impl Bench {
 fn keyspaces(store: &Store, workload: &Workload) -> lsmith::Result<Vec<Keyspace>> {
     let shares = workload.group_shares();
     if shares.is_empty() {
-        return Ok(vec![store.keyspace(DEFAULT_KEYSPACE)?]);
+        return Ok(vec![store.keyspace_with(DEFAULT_KEYSPACE, &Newest::options(workload))?]);
     }
-    let in_group = KeyspaceOptions { group: Some(GROUP.into()), ..KeyspaceOptions::default() };
+    let in_group = KeyspaceOptions { group: Some(GROUP.into()), ..Newest::options(workload) };
     let make = |number| store.keyspace_with(&format!("keyspace-{number}"), &in_group);
     (0..shares.len()).map(make).collect()
 }

@@ -195,5 +195,6 @@ pub fn written_kind(op: OpKind) -> Option<EntryKind> {
         OpKind::Insert => Some(EntryKind::Insert),
         OpKind::Delete => Some(EntryKind::Delete),
         OpKind::Remove => Some(EntryKind::Remove),
+        OpKind::Combine => Some(EntryKind::Combine),
     }
 }

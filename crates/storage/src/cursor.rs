@@ -12,9 +12,9 @@ pub struct EntryRef<'a> {
     pub key: &'a [u8],
     /// The sequence number of its write.
     pub seq: SeqNo,
-    /// Put, delete, insert or remove.
+    /// Put, delete, insert, remove or combine.
     pub kind: EntryKind,
-    /// The value; empty for tombstones.
+    /// The value; empty for tombstones. That of a combine is an operand.
     pub value: &'a [u8],
 }
 

@@ -39,6 +39,10 @@ pub enum ErrorKind {
     /// A merge thread panicked: in a merge policy, an observer, an environment, or the store
     /// itself. `Store::retry` tries the work again.
     Panicked,
+    /// Code of the application that the store calls for single keys failed, panicked, or returned
+    /// what no value can be: a combine operator or a merge filter. `Store::retry` tries merges
+    /// again.
+    Callback,
 }
 
 /// Why an operation failed: a kind, a message, the file and offset, and the error of the operating

@@ -31,7 +31,8 @@ type EntryParts = (EntryKind, u64, Vec<u8>, Vec<u8>);
 fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
     let count = choices.below(12);
     let entry = |_| {
-        let kinds = [EntryKind::Put, EntryKind::Delete, EntryKind::Insert, EntryKind::Remove];
+        use EntryKind::{Combine, Delete, Insert, Put, Remove};
+        let kinds = [Put, Delete, Insert, Remove, Combine];
         let kind = choices.pick(&kinds);
         let key = 1 + choices.below(6);
         let len = choices.pick(&[0, 1, 5, 130]);

@@ -8,6 +8,7 @@
 //! * [`names`], [`directory`], [`bounds`]: the names of files, the directory of a store, the
 //!   greatest numbers that files may hold.
 //! * [`format`](mod@format): decodes and encodes bytes, without I/O.
+//! * [`combine`]: calls the operators of keyspaces.
 //! * [`cursor`], [`read`], [`fold`]: walk sorted entries, merge several sorted sources into one,
 //!   and decide which entries a merge writes.
 //! * [`memtable`], [`table`], [`log`]: the three things that hold entries.
@@ -26,10 +27,12 @@
 struct Readme;
 
 pub mod bounds;
+pub mod combine;
 pub mod cursor;
 pub mod directory;
 pub mod env;
 pub mod error;
+pub mod expiry;
 pub mod fold;
 pub mod format;
 #[cfg(test)]

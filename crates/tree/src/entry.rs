@@ -21,9 +21,11 @@ impl fmt::Display for SeqNo {
 ///
 /// `Insert` and `Remove` are promises of the caller. `Insert` promises that the key was absent.
 /// `Remove` promises that the key was present and inserted once. In return, the two cancel each
-/// other out before they reach the bottom of the tree. `Put` and `Delete` promise nothing.
+/// other out before they reach the bottom of the tree. `Put` and `Delete` promise nothing. A
+/// `Combine` is an update that waits to be applied: its value is an operand for the operator of the
+/// keyspace.
 ///
-/// The numbers are stored in files. 4 and 5 are reserved for range deletes and combine operators.
+/// The numbers are stored in files. 4 is reserved for range deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
@@ -35,6 +37,11 @@ pub enum EntryKind {
     Insert = 2,
     /// The key, inserted once before, is absent.
     Remove = 3,
+    /// The key has what an operator makes of the value that was there before and of this operand.
+    Combine = 5,
+    /// The key has this value, whatever was there before, until a time that stands in front of the
+    /// value. Then it is absent.
+    Expiring = 6,
 }
 
 impl EntryKind {
@@ -45,6 +52,8 @@ impl EntryKind {
             1 => Some(EntryKind::Delete),
             2 => Some(EntryKind::Insert),
             3 => Some(EntryKind::Remove),
+            5 => Some(EntryKind::Combine),
+            6 => Some(EntryKind::Expiring),
             _ => None,
         }
     }
@@ -54,23 +63,33 @@ impl EntryKind {
         matches!(self, EntryKind::Delete | EntryKind::Remove)
     }
 
+    /// Returns true if the entry says the value of its key by itself.
+    #[inline]
+    pub fn is_value(self) -> bool {
+        matches!(self, EntryKind::Put | EntryKind::Insert)
+    }
+
     /// Returns the kind of the one entry that replaces `self` and the older entry `older` of the
-    /// same key, with the value of `self`. Returns `None` if the two cancel each other out. No
-    /// snapshot may lie between the two.
+    /// same key, with the value of `self`, or, over a combine or under one, with what the operator
+    /// makes of both. Returns `None` if the two cancel each other out. No snapshot may lie between
+    /// the two.
     ///
     /// Below an `Insert` the key is absent. So an update of an insert is still an insert, and a
     /// `Remove` of it leaves nothing. An insert over a tombstone hides what the tombstone hid, so
     /// it becomes a `Put` (Thonangi & Yang, section II-A; the text leaves this case open, and
-    /// otherwise deleted data would return).
+    /// otherwise deleted data would return). A combine is an update too: over anything but another
+    /// combine the value is known.
     pub fn over(self, older: EntryKind) -> Option<EntryKind> {
-        use EntryKind::{Delete, Insert, Put, Remove};
+        use EntryKind::{Combine, Delete, Expiring, Insert, Put, Remove};
         match (self, older) {
+            (Expiring, _) => Some(Expiring),
             (Remove, Insert) => None,
-            (Put | Insert, Insert) => Some(Insert),
-            (Put | Insert, _) => Some(Put),
+            (Combine, Combine) => Some(Combine),
+            (Put | Insert | Combine, Insert) => Some(Insert),
+            (Put | Insert | Combine, _) => Some(Put),
             (Delete, _) => Some(Delete),
             (Remove, Delete) => Some(Delete),
-            (Remove, Put | Remove) => Some(Remove),
+            (Remove, Put | Remove | Combine | Expiring) => Some(Remove),
         }
     }
 }
@@ -83,12 +102,12 @@ pub const fn logical_bytes(key_bytes: usize, value_bytes: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::EntryKind::{Delete, Insert, Put, Remove};
+    use super::EntryKind::{Combine, Delete, Expiring, Insert, Put, Remove};
     use super::*;
 
     #[test]
     fn kinds_survive_their_bytes() {
-        for kind in [Put, Delete, Insert, Remove] {
+        for kind in [Put, Delete, Insert, Remove, Combine, Expiring] {
             assert_eq!(EntryKind::from_byte(kind as u8), Some(kind));
         }
         assert_eq!(EntryKind::from_byte(4), None);
@@ -96,8 +115,8 @@ mod tests {
 
     #[test]
     fn only_a_remove_over_an_insert_leaves_nothing() {
-        for newer in [Put, Delete, Insert, Remove] {
-            for older in [Put, Delete, Insert, Remove] {
+        for newer in [Put, Delete, Insert, Remove, Combine, Expiring] {
+            for older in [Put, Delete, Insert, Remove, Combine, Expiring] {
                 let vanishes = newer.over(older).is_none();
                 assert_eq!(vanishes, newer == Remove && older == Insert, "{newer:?} {older:?}");
             }
@@ -127,6 +146,11 @@ mod tests {
             [Insert, Put, Remove],
             [Delete, Insert, Remove],
             [Put, Remove, Insert],
+            [Combine, Combine, Delete],
+            [Insert, Combine, Remove],
+            [Delete, Combine, Combine],
+            [Insert, Expiring, Remove],
+            [Put, Expiring, Insert],
         ] {
             let [c, b, a] = story.map(Some);
             let present = |kind: Option<EntryKind>| kind.is_some_and(|k| !k.is_tombstone());

@@ -33,7 +33,7 @@ impl LiveBytes {
         let entry_bytes = key_bytes as u64 + ENTRY_BYTES;
         match op.kind {
             OpKind::Read | OpKind::Scan => {}
-            OpKind::Put | OpKind::ReadModifyWrite => {
+            OpKind::Put | OpKind::ReadModifyWrite | OpKind::Combine => {
                 self.replace(op.item, op.value_bytes, entry_bytes);
             }
             OpKind::Delete => self.replace(op.item, ABSENT, entry_bytes),

@@ -18,6 +18,9 @@ pub enum OpKind {
     Scan,
     /// Looks a key up, then writes it.
     ReadModifyWrite,
+    /// Changes a key by an operand, without a look at it. The value has the length of the newest
+    /// operand then, as that of a counter has.
+    Combine,
 }
 
 /// An operation. Fields that its kind does not use are 0.
@@ -84,10 +87,19 @@ impl Op {
         Self { value_bytes, ..Self::of(OpKind::ReadModifyWrite, item) }
     }
 
-    /// Returns true if the operation writes a value.
+    /// Returns a change by an operand of `value_bytes`.
+    #[must_use]
+    pub const fn combine(item: u64, value_bytes: u32) -> Self {
+        Self { value_bytes, ..Self::of(OpKind::Combine, item) }
+    }
+
+    /// Returns true if the operation writes a value, or an operand.
     #[must_use]
     pub const fn writes_value(&self) -> bool {
-        matches!(self.kind, OpKind::Put | OpKind::Insert | OpKind::ReadModifyWrite)
+        matches!(
+            self.kind,
+            OpKind::Put | OpKind::Insert | OpKind::ReadModifyWrite | OpKind::Combine
+        )
     }
 
     /// Returns true if the operation deletes the key.

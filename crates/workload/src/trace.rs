@@ -12,8 +12,8 @@ use crate::{Op, WorkloadError};
 const HEADER: &str = "timestamp,op,key,value_size";
 
 /// The operations of a CSV file with the header `timestamp,op,key,value_size`, in the order of
-/// the file; `op` is `put`, `delete` or `get`. Keys hold no comma; nothing is quoted. The
-/// timestamp must be a whole number but plays no part.
+/// the file; `op` is `put`, `delete`, `get` or `combine`. Keys hold no comma; nothing is quoted.
+/// The timestamp must be a whole number but plays no part.
 ///
 /// A damaged line ends the stream with an error, after the operations before it.
 #[derive(Clone, Debug)]
@@ -36,6 +36,7 @@ enum TraceOpKind {
     Put,
     Delete,
     Get,
+    Combine,
 }
 
 impl Trace {
@@ -56,8 +57,9 @@ timestamp,op,key,value_size
 1700000120,delete,src/main.rs,0
 
 The first line is the header. Each other line is one operation, in the order in which they are
-played: `put`, `get` or `delete`. The timestamp is a whole number and plays no part. A key has no
-comma, and nothing is quoted. Only puts use value_size, the length of the value in bytes.
+played: `put`, `get`, `delete` or `combine`. The timestamp is a whole number and plays no part. A
+key has no comma, and nothing is quoted. Only puts and combines use value_size, the length of the
+value or of the operand in bytes. What combines make has the length of the newest operand.
 ";
 
     pub(crate) fn build(params: &Params, inputs: &dyn Inputs) -> Result<Parts, WorkloadError> {
@@ -95,6 +97,10 @@ comma, and nothing is quoted. Only puts use value_size, the length of the value 
         self.ops.len() as u64
     }
 
+    pub(crate) fn combines(&self) -> bool {
+        self.ops.iter().any(|op| matches!(op.kind, TraceOpKind::Combine))
+    }
+
     pub(crate) fn ops(&self) -> TraceOps<'_> {
         TraceOps { ops: self.ops.iter(), damage: self.damage.as_ref() }
     }
@@ -117,6 +123,7 @@ impl TraceOps<'_> {
             TraceOpKind::Put => Op::put(item, value_bytes),
             TraceOpKind::Delete => Op::delete(item),
             TraceOpKind::Get => Op::read(item),
+            TraceOpKind::Combine => Op::combine(item, value_bytes),
         }))
     }
 }
@@ -151,7 +158,10 @@ impl<'a> Reader<'a> {
             "put" => TraceOpKind::Put,
             "delete" => TraceOpKind::Delete,
             "get" => TraceOpKind::Get,
-            _ => return Err(format!("unknown op `{op}`; expected put, delete or get")),
+            "combine" => TraceOpKind::Combine,
+            _ => {
+                return Err(format!("unknown op `{op}`; expected put, delete, get or combine"));
+            }
         };
         if key.is_empty() {
             return Err("the key is empty".to_owned());
@@ -163,7 +173,8 @@ impl<'a> Reader<'a> {
                 "value_size `{value_size}` is not a whole number up to {VALUE_BYTES_MAX}"
             ));
         };
-        let value_bytes = if matches!(kind, TraceOpKind::Put) { size } else { 0 };
+        let has_bytes = matches!(kind, TraceOpKind::Put | TraceOpKind::Combine);
+        let value_bytes = if has_bytes { size } else { 0 };
         let item = self.item(key)?;
         self.ops.push(TraceOp { kind, item, value_bytes });
         Ok(())

@@ -235,6 +235,15 @@ impl Workload {
         }
     }
 
+    /// Returns true if the workload has combines, for which a store needs an operator.
+    #[must_use]
+    pub fn combines(&self) -> bool {
+        match &self.generator {
+            Generator::Trace(trace) => trace.combines(),
+            _ => false,
+        }
+    }
+
     /// Returns the share of scans among the operations that read, as the spelling says.
     #[must_use]
     pub fn scan_share(&self) -> f64 {

@@ -3,8 +3,9 @@
 use super::{Keyspace, Store};
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
-use crate::write::{OpBuffer, Ops};
+use crate::write::{Op, OpBuffer, Ops};
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::expiry::expiring_value;
 use lsmith_tree::EntryKind;
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use std::sync::Arc;
 /// The rules:
 ///
 /// * a key has 1 to [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes, one less in a group;
-/// * a value has at most [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX) bytes;
+/// * a value, or an operand, has at most [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX) bytes;
+/// * a keyspace with combines has an operator;
 /// * a batch has at most [`BATCH_BYTES_MAX`](crate::BATCH_BYTES_MAX) bytes.
 ///
 /// ```
@@ -76,8 +78,57 @@ impl Batch {
         self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
     }
 
+    /// Adds a combine: `key` gets what the operator of the keyspace makes of its value and
+    /// `operand`. The keyspace must have an [operator](crate::KeyspaceOptions::operator).
+    pub fn combine(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) {
+        let key = keyspace.stored_key(key.as_ref());
+        let value = operand.as_ref();
+        if let Some(message) = keyspace.lacks_operator() {
+            let op = Op { keyspace: keyspace.shared(), kind: EntryKind::Combine, key: &key, value };
+            return self.ops.push_refused(op, &message);
+        }
+        self.ops.push(keyspace.shared(), EntryKind::Combine, &key, value);
+    }
+
+    /// Adds a put: sets the value of `key` until the [clock](crate::Builder::clock) shows `time`.
+    /// Entries of the keyspace must be able to [expire](crate::KeyspaceOptions::expiry).
+    pub fn put_until(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: u64,
+    ) {
+        let key = keyspace.stored_key(key.as_ref());
+        let value = expiring_value(time, value.as_ref());
+        let kind = EntryKind::Expiring;
+        if let Some(message) = keyspace.lacks_expiry() {
+            let op = Op { keyspace: keyspace.shared(), kind, key: &key, value: &value };
+            return self.ops.push_refused(op, &message);
+        }
+        self.ops.push(keyspace.shared(), kind, &key, &value);
+    }
+
     pub(super) fn add(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
-        self.ops.push(keyspace.shared(), kind, &keyspace.stored_key(key), value);
+        let key = keyspace.stored_key(key);
+        if kind.is_value() {
+            match keyspace.expiring(value) {
+                Ok(None) => {}
+                Ok(Some(stored)) => {
+                    return self.ops.push(keyspace.shared(), EntryKind::Expiring, &key, &stored);
+                }
+                Err(error) => {
+                    let op = Op { keyspace: keyspace.shared(), kind, key: &key, value };
+                    return self.ops.push_refused(op, error.message());
+                }
+            }
+        }
+        self.ops.push(keyspace.shared(), kind, &key, value);
     }
 
     /// Removes all writes, so that the batch can be used again.

@@ -3,8 +3,10 @@
 use super::Store;
 use crate::event::Observer;
 use crate::options::{DEFAULT_POLICY, MEMORY_PARTS, Options, PersistMode};
+use crate::rules::{Clock, CombineOperators, Filters, MergeFilter};
 use crate::threads::Threads;
 use lsmith_policy::Registry;
+use lsmith_storage::combine::Combine;
 use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::Result;
 use lsmith_storage::table::{Cache, TableOptions};
@@ -36,6 +38,9 @@ impl Builder {
                 dir: dir.to_path_buf(),
                 env: Arc::new(RealEnv::new()),
                 registry: Registry::builtin(),
+                operators: CombineOperators::default(),
+                clock: Clock::default(),
+                filters: Filters::default(),
                 observer: None,
                 policy: DEFAULT_POLICY.to_string(),
                 memtable_bytes: 56 << 20,
@@ -70,6 +75,42 @@ impl Builder {
     /// keyspace.
     pub fn policy(mut self, spec: impl Into<String>) -> Builder {
         self.options.policy = spec.into();
+        self
+    }
+
+    /// Registers a combine operator for keyspaces that [name](crate::KeyspaceOptions::operator) it.
+    /// It replaces one of the same name. A store does not open without the operators of its
+    /// keyspaces.
+    ///
+    /// Default: [`Counter`](crate::Counter) only.
+    pub fn operator(mut self, operator: impl Combine + 'static) -> Builder {
+        self.options.operators.add(Arc::new(operator));
+        self
+    }
+
+    /// The clock by which entries [expire](crate::KeyspaceOptions::expiry). It may count in any
+    /// unit, and must not go back, not even from one opening to the next.
+    ///
+    /// Default: the system's time in seconds since 1970.
+    pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Builder {
+        self.options.clock = Clock::new(clock);
+        self
+    }
+
+    /// The filter of merges in the keyspace called `keyspace`, if it exists or once it is made. It
+    /// holds until the store is closed. Default: no filters.
+    pub fn merge_filter(
+        mut self,
+        keyspace: impl Into<String>,
+        filter: impl MergeFilter + 'static,
+    ) -> Builder {
+        self.options.filters.0.insert(keyspace.into(), Arc::new(filter));
+        self
+    }
+
+    /// Knows these combine operators only.
+    pub(crate) fn operators(mut self, operators: CombineOperators) -> Builder {
+        self.options.operators = operators;
         self
     }
 

@@ -8,10 +8,11 @@ use crate::leases::Hold;
 use crate::wal::LogsNow;
 use bytes::Bytes;
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
 use lsmith_storage::format::{Damage, LoggedBatch, LoggedOp, decode_batch};
 use lsmith_storage::log::{LogFollower, LogId, LogKind, LogStart};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::SeqNo;
+use lsmith_tree::{EntryKind, SeqNo};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +79,26 @@ pub enum Change {
         key: Bytes,
         /// The value.
         value: Bytes,
+    },
+    /// A key got a value that expires.
+    PutUntil {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The key.
+        key: Bytes,
+        /// The value.
+        value: Bytes,
+        /// The time from which on the key is absent.
+        time: u64,
+    },
+    /// The value of a key was combined with an operand.
+    Combine {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The key.
+        key: Bytes,
+        /// The operand.
+        operand: Bytes,
     },
     /// A key was deleted or removed.
     Delete {
@@ -295,9 +316,14 @@ fn change(tree: &KeyspaceShared, payload: &Bytes, op: &LoggedOp<'_>) -> Change {
     let keyspace = Arc::from(tree.name_of(op.key));
     let number_bytes = if tree.members.is_some() { NUMBER_BYTES } else { 0 };
     let key = payload.slice_ref(&op.key[number_bytes..]);
-    if op.kind.is_tombstone() {
-        Change::Delete { keyspace, key }
-    } else {
-        Change::Put { keyspace, key, value: payload.slice_ref(op.value) }
+    let value = || payload.slice_ref(op.value);
+    match op.kind {
+        EntryKind::Delete | EntryKind::Remove => Change::Delete { keyspace, key },
+        EntryKind::Put | EntryKind::Insert => Change::Put { keyspace, key, value: value() },
+        EntryKind::Combine => Change::Combine { keyspace, key, operand: value() },
+        EntryKind::Expiring => {
+            let value = value().slice(EXPIRY_BYTES.min(op.value.len())..);
+            Change::PutUntil { keyspace, key, value, time: expires_at(op.value) }
+        }
     }
 }

@@ -81,7 +81,7 @@ impl Iter {
         let tally = Arc::new(ReadTally::default());
         let cursor = version.cursor_beneath(own, &tally);
         let entries = VisibleIter::new(cursor, snapshot.seq(), lower, upper);
-        let entries = entries.without_first(key_from);
+        let entries = entries.without_first(key_from).combining(version.rules.combiner());
         let (moved, error) = (false, None);
         let note = ScanNote { tally, runs: None, store };
         Iter { entries, moved, error, snapshot, _version: version, note }

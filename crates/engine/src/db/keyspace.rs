@@ -35,6 +35,8 @@ pub struct Keyspace {
     shared: Arc<KeyspaceShared>,
     /// The keyspace within its group.
     member: Option<Member>,
+    /// The time that values live which are written without a time of their own.
+    lives: Option<u64>,
 }
 
 impl Store {
@@ -87,7 +89,9 @@ impl Keyspace {
             Named::Member(shared, member) => (shared, Some(member)),
             Named::Group(shared) => return Err(is_group(&shared)),
         };
-        Ok(Keyspace { store, shared, member })
+        let number = member.as_ref().map_or(0, Member::number);
+        let lives = shared.rules.expiry(number).and_then(|expiry| expiry.after);
+        Ok(Keyspace { store, shared, member, lives })
     }
 
     /// Returns a handle of the whole tree that the keyspace shares. Its keys begin with the numbers
@@ -109,6 +113,12 @@ impl Keyspace {
     /// Returns `key` as the tree has it.
     pub(super) fn stored_key<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
         self.member.as_ref().map_or(Cow::Borrowed(key), |member| member.stored_key(key))
+    }
+
+    /// Returns the time that values live which are written without a time of their own.
+    #[inline]
+    pub(super) fn lives(&self) -> Option<u64> {
+        self.lives
     }
 
     /// Returns the bytes in front of each key in the tree.
@@ -143,7 +153,8 @@ impl Keyspace {
     /// The value may share the memory of the block or the memtable that holds it.
     ///
     /// # Errors
-    /// `Io` if a read fails; `Corruption` if a block that is read is damaged.
+    /// `Io` if a read fails; `Corruption` if a block that is read is damaged; `Callback` if a
+    /// [combine operator](KeyspaceOptions::operator) fails or panics.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.read(key.as_ref(), self.latest(), |value| value.into_shared())
     }

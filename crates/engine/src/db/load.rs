@@ -105,12 +105,19 @@ impl BulkLoad {
     ///   if the key or the value is too long. The entry is skipped, and the load can continue.
     /// * `Io` or `Full` if a table cannot be written. The load cannot continue.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let value = value.as_ref();
+        match self.keyspace.expiring(value.as_ref())? {
+            Some(stored) => self.put_as(EntryKind::Expiring, key.as_ref(), &stored),
+            None => self.put_as(EntryKind::Put, key.as_ref(), value.as_ref()),
+        }
+    }
+
+    /// Adds an entry of `kind` with this value. Otherwise as [`put`](BulkLoad::put).
+    pub(crate) fn put_as(&mut self, kind: EntryKind, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_not_failed()?;
         let keyspace = self.keyspace.clone();
-        let key = keyspace.stored_key(key.as_ref());
+        let key = keyspace.stored_key(key);
         check_entry(&key, value, &self.last_key)?;
-        self.write(&key, value).inspect_err(|_| self.failed = true)
+        self.write(&key, kind, value).inspect_err(|_| self.failed = true)
     }
 
     /// Fails if an earlier write failed.
@@ -121,7 +128,7 @@ impl BulkLoad {
         Ok(())
     }
 
-    fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+    fn write(&mut self, key: &[u8], kind: EntryKind, value: &[u8]) -> Result<()> {
         if self.writer.as_ref().is_some_and(|writer| writer.logical_bytes() >= self.table_bytes) {
             self.finish_table()?;
         }
@@ -136,7 +143,7 @@ impl BulkLoad {
                 self.writer.insert(writer)
             }
         };
-        writer.add(EntryRef { key, seq: UNDATED, kind: EntryKind::Put, value })?;
+        writer.add(EntryRef { key, seq: UNDATED, kind, value })?;
         if self.first_key.is_empty() {
             self.first_key.extend_from_slice(key);
         }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::SeqNo;
+use lsmith_tree::{EntryKind, SeqNo};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -88,12 +88,13 @@ impl Snapshot {
     }
 
     /// Adds the entries that `keyspace` has in `range` at the snapshot to `writer`, with their
-    /// sequence numbers. Deletions are entries too, as long as no merge has dropped them. Returns
-    /// the number of entries.
+    /// sequence numbers. Deletions are entries too, as long as no merge has dropped them. A key
+    /// with combines has the value that they make. Returns the number of entries.
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace belongs to another store or to a group, or forgets
-    /// numbers. Otherwise as [`get`](Snapshot::get) and [`TableWriter::put_at`].
+    /// numbers, or its entries expire. Otherwise as [`get`](Snapshot::get) and
+    /// [`TableWriter::put_at`].
     pub fn export<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,
@@ -105,6 +106,9 @@ impl Snapshot {
         let name = keyspace.name();
         if !keyspace.shared().keeps_numbers {
             return refuse(format!("the keyspace `{name}` forgets sequence numbers"));
+        }
+        if keyspace.expiry().is_some() {
+            return refuse(format!("entries of the keyspace `{name}` expire"));
         }
         let tally = Arc::new(ReadTally::default());
         let version = keyspace.version_at(&self.guard);
@@ -124,10 +128,13 @@ impl Snapshot {
             let is_before =
                 matches!(range.start_bound(), Bound::Excluded(start) if start.as_ref() == key);
             if seq <= self.seq() && !is_before && seen.as_deref() != Some(key) {
-                if kind.is_tombstone() {
-                    writer.delete_at(key, seq)?;
-                } else {
-                    writer.put_at(key, value, seq)?;
+                match kind {
+                    EntryKind::Combine => {
+                        let combined = self.get(keyspace, key)?;
+                        writer.put_at(key, combined.expect("a combine gives a value"), seq)?;
+                    }
+                    kind if kind.is_value() => writer.put_at(key, value, seq)?,
+                    _ => writer.delete_at(key, seq)?,
                 }
                 exported += 1;
                 let seen = seen.get_or_insert_default();

@@ -1,9 +1,12 @@
 //! Single writes to a keyspace.
 
 use super::Keyspace;
+use crate::group::Member;
 use crate::options::PersistMode;
+use crate::rules::Expiry;
 use crate::write::{Op, Ops};
-use lsmith_storage::error::Result;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::expiry::expiring_value;
 use lsmith_tree::EntryKind;
 
 impl Keyspace {
@@ -17,7 +20,7 @@ impl Keyspace {
     /// `InvalidArgument` if the key is empty, or key or value are too long. Otherwise as
     /// [`Store::write`](crate::Store::write).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(EntryKind::Put, key.as_ref(), value.as_ref())
+        self.write_value(EntryKind::Put, key.as_ref(), value.as_ref(), None)
     }
 
     /// Does the same, and returns when the write is as durable as `mode` says.
@@ -40,7 +43,7 @@ impl Keyspace {
         value: impl AsRef<[u8]>,
         mode: PersistMode,
     ) -> Result<()> {
-        self.write_one_with(EntryKind::Put, key.as_ref(), value.as_ref(), mode)
+        self.write_value(EntryKind::Put, key.as_ref(), value.as_ref(), Some(mode))
     }
 
     /// Deletes `key`, whether it is present or not.
@@ -65,7 +68,7 @@ impl Keyspace {
     /// # Errors
     /// As [`put`](Keyspace::put).
     pub fn insert_new(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(EntryKind::Insert, key.as_ref(), value.as_ref())
+        self.write_value(EntryKind::Insert, key.as_ref(), value.as_ref(), None)
     }
 
     /// Deletes `key`, which the caller promises to be present and to have been inserted once. See
@@ -75,6 +78,86 @@ impl Keyspace {
     /// As [`put`](Keyspace::put).
     pub fn remove_single(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write_one(EntryKind::Remove, key.as_ref(), &[])
+    }
+
+    /// Sets the value of `key` until the [clock](crate::Builder::clock) shows `time`. Then the key
+    /// is absent.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if entries of the keyspace cannot [expire](crate::KeyspaceOptions::expiry).
+    /// Otherwise as [`Store::write`](crate::Store::write).
+    pub fn put_until(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: u64,
+    ) -> Result<()> {
+        if let Some(message) = self.lacks_expiry() {
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        let stored = expiring_value(time, value.as_ref());
+        self.write_one(EntryKind::Expiring, key.as_ref(), &stored)
+    }
+
+    /// Gives `key` what the operator of the keyspace makes of its value and `operand`. The value is
+    /// not read: the operator is called later, by reads and by merges. See
+    /// [`Combine`](crate::Combine).
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace has no
+    /// [operator](crate::KeyspaceOptions::operator). Otherwise as [`Store::write`](crate::Store::write).
+    pub fn combine(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        match self.lacks_operator() {
+            Some(message) => Err(Error::new(ErrorKind::InvalidArgument, message)),
+            None => self.write_one(EntryKind::Combine, key.as_ref(), operand.as_ref()),
+        }
+    }
+
+    /// Returns how entries of the keyspace expire, if they do.
+    pub fn expiry(&self) -> Option<Expiry> {
+        self.shared().rules.expiry(self.member().map_or(0, Member::number))
+    }
+
+    /// Returns a message if entries of the keyspace cannot expire.
+    pub(super) fn lacks_expiry(&self) -> Option<String> {
+        let message = || format!("entries of the keyspace `{}` cannot expire", self.name());
+        self.expiry().is_none().then(message)
+    }
+
+    /// Returns kind and value of the entry that a write of `value` makes now, if all values of the
+    /// keyspace expire.
+    ///
+    /// # Errors
+    /// `Callback` if the clock panics.
+    #[inline]
+    pub(super) fn expiring(&self, value: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.lives().map(|after| self.shared().rules.value_for(after, value)).transpose()
+    }
+
+    /// Returns a message if the keyspace has no operator.
+    pub(super) fn lacks_operator(&self) -> Option<String> {
+        let message = || format!("the keyspace `{}` has no combine operator", self.name());
+        self.operator().is_none().then(message)
+    }
+
+    /// Returns the name of the combine operator, if the keyspace has one.
+    pub fn operator(&self) -> Option<String> {
+        self.shared().rules.operator_name(self.member().map_or(0, Member::number))
+    }
+
+    #[inline]
+    fn write_value(
+        &self,
+        kind: EntryKind,
+        key: &[u8],
+        value: &[u8],
+        mode: Option<PersistMode>,
+    ) -> Result<()> {
+        let mode = mode.unwrap_or(self.store().context().options.persist);
+        match self.expiring(value)? {
+            Some(stored) => self.write_one_with(EntryKind::Expiring, key, &stored, mode),
+            None => self.write_one_with(kind, key, value, mode),
+        }
     }
 
     fn write_one(&self, kind: EntryKind, key: &[u8], value: &[u8]) -> Result<()> {

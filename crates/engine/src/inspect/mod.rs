@@ -109,9 +109,9 @@ pub struct Entry {
     /// The sequence number. Tables store 0 for entries that every reader sees, and for entries of a
     /// bulk load.
     pub seq: SeqNo,
-    /// The kind: put, delete, insert or remove.
+    /// The kind: put, delete, insert, remove or combine.
     pub kind: EntryKind,
-    /// The value; empty for tombstones.
+    /// The value; empty for tombstones. That of a combine is an operand.
     pub value: Bytes,
 }
 

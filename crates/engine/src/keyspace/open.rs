@@ -5,6 +5,7 @@ use crate::compression::Compression;
 use crate::context::Context;
 use crate::leases::Lease;
 use crate::manifest::KeyspaceFacts;
+use crate::rules::Rules;
 use crate::version::{Reclaim, TableHandle};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{FileKind, numbered};
@@ -25,8 +26,9 @@ pub(crate) struct KeyspaceBase {
 /// Opens keyspace `id`, which the manifest describes as `known`, with an empty memtable.
 ///
 /// # Errors
-/// Fails with `Unsupported` if the policy or the compression does not exist, with `Corruption` if a
-/// table differs from its description in the manifest, and as opening a table does.
+/// Fails with `Unsupported` if the policy, the compression or an operator does not exist, with
+/// `Corruption` if a table differs from its description in the manifest, and as opening a table
+/// does.
 pub(crate) fn open_keyspace(
     context: &Context,
     id: u32,
@@ -41,6 +43,15 @@ pub(crate) fn open_keyspace(
     })?;
     let compression = Compression::parse(&known.compression)
         .map_err(|error| unsupported(format!("keyspace {}: {error}", known.name)))?;
+    let rules = Rules::new(known.members.is_some(), &options.clock);
+    let alone = std::slice::from_ref(&known.name);
+    let names = known.members.as_deref().unwrap_or(alone);
+    for (number, name) in (0..).zip(names) {
+        rules.set(number, name, known.expiries.get(&number).copied(), &options.filters);
+        let Some(operator) = known.operators.get(&number) else { continue };
+        let combine = options.operators.of_keyspace(operator, name, &options.dir)?;
+        rules.set_operator(number, name, combine);
+    }
     let tables = open_tables(context, &known.tree, &base)?;
     let with_profiles = |named: &Arc<Table>| {
         let found = tables[&named.id].table().tree_table();
@@ -56,6 +67,7 @@ pub(crate) fn open_keyspace(
     let state = KeyspaceState {
         policy: Policy::new(policy, options.lockstep),
         compression,
+        rules,
         view,
         coming: None,
         active: Active::new(),

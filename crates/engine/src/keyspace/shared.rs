@@ -7,6 +7,7 @@ use crate::group::Members;
 use crate::manifest::KeyspaceFacts;
 use crate::name::Name;
 use crate::options::KeyspaceOptions;
+use crate::rules::Rules;
 use crate::threads;
 use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -26,6 +27,8 @@ pub(crate) struct KeyspaceShared {
     pub(crate) memtable_bytes: u64,
     /// True if merges keep all sequence numbers.
     pub(crate) keeps_numbers: bool,
+    /// The combine operators of its keys.
+    pub(crate) rules: Arc<Rules>,
     /// The version that readers take.
     pub(crate) version: ArcSwap<Version>,
     /// Held by a thread that [commits](crate::commit): it writes a record of this keyspace to the
@@ -57,6 +60,7 @@ impl KeyspaceShared {
             name: Name::new(&known.name),
             memtable_bytes: known.memtable_bytes,
             keeps_numbers: known.keeps_numbers,
+            rules: Arc::clone(&state.rules),
             members: known.members.as_deref().map(Members::new),
             version: ArcSwap::from_pointee(state.version(None)),
             active: ArcSwap::new(Arc::clone(&state.active)),

@@ -11,6 +11,7 @@ pub(crate) use sealed::{Replacement, SEALED_MAX, SealedRun, WriteSpan};
 use super::{Active, Policy, Request, Requests};
 use crate::compression::Compression;
 use crate::manifest::Spill;
+use crate::rules::Rules;
 use crate::version::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use lsmith_tree::{
     Causes, KeyRange, MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree,
@@ -25,6 +26,7 @@ use std::sync::Arc;
 pub(crate) struct KeyspaceState {
     pub(crate) policy: Policy,
     pub(crate) compression: Compression,
+    pub(crate) rules: Arc<Rules>,
     pub(crate) view: TreeView,
     /// The next tree: the tree of `view` after the edit that is being written to the manifest.
     pub(crate) coming: Option<Tree>,
@@ -152,6 +154,7 @@ impl KeyspaceState {
             memory: self.view.tree.memory().runs().iter().map(memory).collect(),
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),
+            rules: Arc::clone(&self.rules),
             ticket: Some(self.reclaim.ticket()),
             is_dropped: self.is_dropped,
         }

@@ -4,7 +4,8 @@ use super::bare;
 use super::bounds;
 use super::record::{KeyspaceRecord, LogRow, Record, Spill};
 use super::taken::TakenMarks;
-use crate::options::check_name;
+use crate::options::{check_name, check_operator_name};
+use crate::rules::Expiry;
 use lsmith_storage::bounds::{check_file, check_seq};
 use lsmith_tree::{SeqNo, Tree, check_tree};
 use std::collections::BTreeMap;
@@ -41,6 +42,11 @@ pub(crate) struct KeyspaceFacts {
     /// The names of the keyspaces that share the tree, in the order of their numbers. `None` unless
     /// this is a group.
     pub(crate) members: Option<Vec<String>>,
+    /// The names of combine operators, by number of the keyspace in its group; 0 for a keyspace in
+    /// none.
+    pub(crate) operators: BTreeMap<u8, String>,
+    /// How entries expire, of keyspaces where they do, by the same number.
+    pub(crate) expiries: BTreeMap<u8, Expiry>,
     /// The tree without memory, which the write-ahead log holds, and without profiles, which the
     /// tables hold.
     pub(crate) tree: Tree,
@@ -63,6 +69,8 @@ impl KeyspaceFacts {
             memtable_bytes,
             keeps_numbers: false,
             members: None,
+            operators: BTreeMap::new(),
+            expiries: BTreeMap::new(),
             tree: Tree::new(),
             flushed_seq: SeqNo::default(),
             taken: TakenMarks::default(),
@@ -130,6 +138,8 @@ impl Account {
                 self.keyspace(id)?.members = Some(Vec::new());
             }
             Record::Member { group, number, name } => self.make_member(group, number, name)?,
+            Record::Operator { operator, made } => self.make_combining(*made, operator)?,
+            Record::Expiry { expiry, made } => self.make_expiring(*made, expiry)?,
             Record::Tree { keyspace, flushed_seq, taken, tree } => {
                 bounds::check_tree(&tree)?;
                 let tree = bare::restore_tree(*tree)?;
@@ -185,6 +195,30 @@ impl Account {
         before.map_or(Ok(()), |_| Err(format!("keyspace {id} is made twice")))
     }
 
+    fn make_combining(
+        &mut self,
+        made: Record,
+        operator: String,
+    ) -> std::result::Result<(), String> {
+        check_operator_name(&operator).map_err(|error| error.to_string())?;
+        let (state, number) = self.make_with(made)?;
+        state.operators.insert(number, operator);
+        Ok(())
+    }
+
+    fn make_expiring(&mut self, made: Record, expiry: Expiry) -> std::result::Result<(), String> {
+        let (state, number) = self.make_with(made)?;
+        state.expiries.insert(number, expiry);
+        Ok(())
+    }
+
+    /// Applies `made`, which must make a keyspace. Returns its tree, and its number there.
+    fn make_with(&mut self, made: Record) -> std::result::Result<(&mut KeyspaceFacts, u8), String> {
+        let (id, number) = made.makes().ok_or("expected the record of a keyspace")?;
+        self.take(made)?;
+        Ok((self.keyspace(id)?, number))
+    }
+
     fn make_member(
         &mut self,
         group: u32,
@@ -236,10 +270,13 @@ impl Account {
                 (None, NOT_COMPRESSED) => Record::Keyspace(made),
                 (None, compression) => Record::CompressedKeyspace(made, compression.to_string()),
             };
-            let member = move |(number, name): (usize, &String)| Record::Member {
-                group: id,
-                number: u8::try_from(number).expect("its record had the number"),
-                name: name.clone(),
+            let ruled = |number: u8, made: Record| {
+                made.ruled(state.operators.get(&number), state.expiries.get(&number))
+            };
+            let keyspace = if state.members.is_none() { ruled(0, keyspace) } else { keyspace };
+            let member = move |(number, name): (usize, &String)| {
+                let number = u8::try_from(number).expect("its record had the number");
+                ruled(number, Record::Member { group: id, number, name: name.clone() })
             };
             let members = state.members.iter().flatten().enumerate().map(member);
             let spill = state.spill.map(|spill| Record::Spill { keyspace: id, spill });

@@ -9,7 +9,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Records in an order in which a manifest may hold them.
-const RECORDS: [&str; 25] = [
+const RECORDS: [&str; 28] = [
     "next_file 12\n",
     "logs from 7 first 5 newest 9\n",
     "keyspace 0 default memtable 4MiB policy tiered(ratio=4)\n",
@@ -31,7 +31,10 @@ const RECORDS: [&str; 25] = [
     "tree 1 flushed 2\ntree\nL0 r1[t1:\"\\x00\"..\"..\" 1B]\n",
     "group none,lz4 2 orders memtable 1kB policy none\n",
     "member 2 0 rows\n",
+    "operator counter keyspace 4 visits memtable 4MiB policy tiered(ratio=4)\n",
     "member 2 1 by_date\n",
+    "operator append member 2 2 notes\n",
+    "expiry none keyspace 5 sessions memtable 4MiB policy tiered(ratio=4)\n",
     "rename_member 2 1 dates\n",
     "rename 3 pieces\n",
     "drop 3\n",

@@ -7,6 +7,8 @@
 //! numbered_keyspace none 3 parts memtable 4MiB policy tiered(ratio=4)
 //! group none 2 orders memtable 4MiB policy tiered(ratio=4)
 //! member 2 0 rows
+//! expiry 3600 keyspace 5 sessions memtable 4MiB policy tiered(ratio=4)
+//! operator counter keyspace 4 visits memtable 4MiB policy tiered(ratio=4)
 //! policy 0 leveled(ratio=10)
 //! compression 0 lz4
 //! spill 0 file 15 upto 4800 entries 977
@@ -25,6 +27,7 @@
 
 use super::keyspaces::KeyspaceChange;
 use super::taken::Mark;
+use crate::rules::Expiry;
 use lsmith_spec::{format_bytes, parse_bytes};
 use lsmith_storage::error::{Error, ErrorKind};
 use lsmith_tree::{SeqNo, Tree, TreeEdit};
@@ -67,6 +70,10 @@ pub(crate) enum Record {
     Group(KeyspaceRecord, String),
     /// The next keyspace of a group was made. It has the first free number of the group.
     Member { group: u32, number: u8, name: String },
+    /// A keyspace was made, as the record in it says, with this combine operator.
+    Operator { operator: String, made: Box<Record> },
+    /// A keyspace was made, as the record in it says, whose entries expire.
+    Expiry { expiry: Expiry, made: Box<Record> },
     /// The whole tree of a keyspace.
     Tree { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, tree: Box<Tree> },
     /// A keyspace changed its policy.
@@ -140,6 +147,11 @@ impl Record {
                 format!("group {compression} {}\n", group.encode())
             }
             Record::Member { group, number, name } => format!("member {group} {number} {name}\n"),
+            Record::Expiry { expiry, made } => match expiry.after {
+                Some(after) => format!("expiry {after} {}", made.encode()),
+                None => format!("expiry none {}", made.encode()),
+            },
+            Record::Operator { operator, made } => format!("operator {operator} {}", made.encode()),
             Record::Compression { keyspace, compression } => {
                 format!("compression {keyspace} {compression}\n")
             }
@@ -159,6 +171,28 @@ impl Record {
             }
             Record::Linked => "linked\n".to_string(),
             Record::Backup(stamp) => format!("backup {stamp:032x}\n"),
+        }
+    }
+
+    /// Returns the number of the tree, and that of the keyspace in its group, if the record makes a
+    /// keyspace and says nothing else of it.
+    pub(crate) fn makes(&self) -> Option<(u32, u8)> {
+        match self {
+            Record::Keyspace(made)
+            | Record::CompressedKeyspace(made, _)
+            | Record::NumberedKeyspace(made, _) => Some((made.id, 0)),
+            Record::Member { group, number, .. } => Some((*group, *number)),
+            _ => None,
+        }
+    }
+
+    /// Returns the record, which makes a keyspace, with its operator or expiry.
+    pub(crate) fn ruled(self, operator: Option<&String>, expiry: Option<&Expiry>) -> Record {
+        let made = Box::new(self);
+        match (operator, expiry) {
+            (Some(operator), _) => Record::Operator { operator: operator.clone(), made },
+            (None, Some(expiry)) => Record::Expiry { expiry: *expiry, made },
+            (None, None) => *made,
         }
     }
 
@@ -194,6 +228,8 @@ impl Record {
                 compressed(rest).map(|(made, codecs)| Record::NumberedKeyspace(made, codecs))
             }
             "group" => compressed(rest).map(|(made, codecs)| Record::Group(made, codecs)),
+            "operator" => operator(rest),
+            "expiry" => expiry(rest),
             "member" => member(rest).ok_or_else(|| bad("a keyspace of a group", rest)),
             "compression" => {
                 let (id, codecs) = rest.split_once(' ').ok_or_else(|| bad("codecs", rest))?;
@@ -252,6 +288,29 @@ fn member(text: &str) -> Option<Record> {
     let (number, name) = text.split_once(' ')?;
     let (group, number) = (group.parse().ok()?, number.parse().ok()?);
     Some(Record::Member { group, number, name: name.to_string() })
+}
+
+/// Parses the name of an operator, and the record behind it, which must make a keyspace.
+fn operator(text: &str) -> Result<Record, RecordFault> {
+    let (name, made) = made_with(text)?;
+    Ok(Record::Operator { operator: name.to_string(), made })
+}
+
+/// Parses the time that values live, or `none`, and the record behind it.
+fn expiry(text: &str) -> Result<Record, RecordFault> {
+    let (after, made) = made_with(text)?;
+    let after = if after == "none" { None } else { Some(number(after)?) };
+    Ok(Record::Expiry { expiry: Expiry { after }, made })
+}
+
+/// Parses a word, and the record of a keyspace behind it.
+fn made_with(text: &str) -> Result<(&str, Box<Record>), RecordFault> {
+    let (word, made) = text.split_once(' ').ok_or_else(|| bad("a keyspace", text))?;
+    let made = Record::decode(made.as_bytes())?;
+    match made.makes() {
+        Some(_) => Ok((word, Box::new(made))),
+        None => Err(bad("the record of a keyspace", text)),
+    }
 }
 
 /// Parses codecs, and the keyspace behind them.
@@ -349,7 +408,23 @@ mod tests {
             Record::NextFile(12),
             Record::Keyspace(keyspace.clone()),
             Record::CompressedKeyspace(keyspace.clone(), "none,zstd(level=9)".into()),
-            Record::NumberedKeyspace(keyspace, "none".into()),
+            Record::NumberedKeyspace(keyspace.clone(), "none".into()),
+            Record::Operator {
+                operator: "counter".into(),
+                made: Box::new(Record::Keyspace(keyspace)),
+            },
+            Record::Expiry {
+                expiry: Expiry { after: Some(3600) },
+                made: Box::new(Record::Member { group: 2, number: 7, name: "rows".into() }),
+            },
+            Record::Expiry {
+                expiry: Expiry { after: None },
+                made: Box::new(Record::Member { group: 2, number: 7, name: "rows".into() }),
+            },
+            Record::Operator {
+                operator: "a.b-c_1".into(),
+                made: Box::new(Record::Member { group: 2, number: 7, name: "rows".into() }),
+            },
             Record::Compression { keyspace: 3, compression: "lz4".into() },
             Record::Policy { keyspace: 3, policy: "leveled(ratio=4, l0=2)".into() },
             Record::Tree {

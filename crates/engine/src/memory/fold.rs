@@ -11,7 +11,7 @@ use crate::stats::add;
 use crate::version::MemoryRun;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{ErrorKind, Result};
-use lsmith_storage::fold::Fold;
+use lsmith_storage::fold::{Fold, Operators};
 use lsmith_storage::memtable::{Folded, FoldedBuilder, FoldedRest};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
@@ -49,7 +49,9 @@ impl ReservedFold {
             [newest, older @ ..] => {
                 let cursor = newest.cursor(&KeyRange::ALL);
                 let newest = NewestRun { cursor, size: newest.run().size() };
-                fold_over(context, newest, older, self.block_bytes)
+                let operators = self.keyspace.rules.lenient();
+                let folding = Folding { context, operators, block_bytes: self.block_bytes };
+                fold_over(&folding, newest, older)
             }
         };
         let folded = panics::as_error("folding memory", fold);
@@ -85,10 +87,9 @@ impl ReservedFold {
 /// # Errors
 /// Fails if the store is closing.
 pub(super) fn fold_over(
-    context: &Context,
+    folding: &Folding<'_>,
     newest: NewestRun,
     older: &[&Arc<MemoryRun>],
-    block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
     let rest = match older {
         [] => Some((FoldedRest::default(), true)),
@@ -96,23 +97,21 @@ pub(super) fn fold_over(
         _ => None,
     };
     if let Some(rest) = rest {
-        return fold_onto(context, newest, rest, block_bytes);
+        return fold_onto(folding, newest, rest);
     }
     let older = older.iter().map(|memory| memory.cursor(&KeyRange::ALL));
-    fold(context, std::iter::once(newest.cursor).chain(older).collect(), block_bytes)
+    fold(folding, std::iter::once(newest.cursor).chain(older).collect())
 }
 
 /// Folds `sources`, newest first, into a new run. Returns and fails as [`fold_over`] does.
-fn fold(
-    context: &Context,
-    sources: Vec<Box<dyn Cursor>>,
-    block_bytes: u64,
-) -> Result<Option<(Folded, Table)>> {
+fn fold(folding: &Folding<'_>, sources: Vec<Box<dyn Cursor>>) -> Result<Option<(Folded, Table)>> {
+    let Folding { context, operators, block_bytes } = folding;
     // Read after the inputs were fixed: a later snapshot sees the newest versions of all of them.
     let snapshots = context.snapshots.newest_first();
-    let mut fold = Fold::new(MergingCursor::new(sources), snapshots, |_| false)?;
+    let fold = Fold::new(MergingCursor::new(sources), snapshots, |_| false)?;
+    let mut fold = fold.combining(operators.clone());
     let number = context.new_number();
-    let mut builder = FoldedBuilder::new(number, block_bytes);
+    let mut builder = FoldedBuilder::new(number, *block_bytes);
     let mut entries = 0;
     while let Some(entry) = fold.next_entry()? {
         builder.add(entry);
@@ -128,19 +127,19 @@ fn fold(
 /// Folds `new` over `rest`, the visible rest of a folded run. If `shares` is true, the entries of
 /// that run stay in its chunks, except where `new` has the same keys.
 fn fold_onto(
-    context: &Context,
+    folding: &Folding<'_>,
     new: NewestRun,
     (rest, shares): (FoldedRest, bool),
-    block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
+    let Folding { context, operators, block_bytes } = folding;
     let snapshots = context.snapshots.newest_first();
     let number = context.new_number();
-    let mut builder = FoldedBuilder::new(number, block_bytes);
+    let mut builder = FoldedBuilder::new(number, *block_bytes);
     if shares {
         builder.share(&rest, new.size.entries as usize);
     }
     let onto = Onto::new(new.cursor, rest);
-    let mut fold = Fold::new(onto, snapshots, |_| false)?;
+    let mut fold = Fold::new(onto, snapshots, |_| false)?.combining(operators.clone());
     loop {
         fold.walk_mut().add_single(&mut builder)?;
         if !fold.walk_mut().next_key() {
@@ -151,6 +150,13 @@ fn fold_onto(
             builder.add(entry);
         }
     }
+}
+
+/// What every folding needs.
+pub(super) struct Folding<'a> {
+    pub(super) context: &'a Context,
+    pub(super) operators: Option<Operators>,
+    pub(super) block_bytes: u64,
 }
 
 /// The newest run of a folding.

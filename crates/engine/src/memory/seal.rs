@@ -1,6 +1,6 @@
 //! Seals the active memtable of a keyspace.
 
-use super::fold::{NewestRun, fold_over};
+use super::fold::{Folding, NewestRun, fold_over};
 use crate::context::Context;
 use crate::event::Event;
 use crate::keyspace::{Active, KeyspaceShared, KeyspaceState, Replacement, SealedRun, WriteSpan};
@@ -42,7 +42,9 @@ fn seal_folded(
     let size = live_size(&memtable);
     let newest = NewestRun { cursor: Sealed::Written(memtable).cursor(), size };
     let older: Vec<_> = version.memory.iter().collect();
-    let folded = fold_over(context, newest, &older, state.view.block_bytes)
+    let operators = keyspace.rules.lenient();
+    let folding = Folding { context, operators, block_bytes: state.view.block_bytes };
+    let folded = fold_over(&folding, newest, &older)
         .expect("reads of memory never fail, and the store is not closing");
     let old: Vec<RunId> = state.sealed.iter().map(|sealed| sealed.run).collect();
     let all = state.writes_of(&old).map_or(writes, |older| writes.with(older));

@@ -12,7 +12,7 @@ use super::{InputCursor, Merger, ReservedPlan, entry_size};
 use crate::version::{OpenRun, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::fold::{Fold, FoldCounts};
+use lsmith_storage::fold::{Fold, FoldCounts, Operators};
 use lsmith_storage::table::ReadTally;
 use lsmith_tree::blocks::{
     BlockRules, BlockSink, Neighbours, OutputPart, PreserveRules, Preserved, PreservingMerge,
@@ -38,9 +38,10 @@ impl Merger {
         let tally = Arc::new(ReadTally::default());
         // Read after the inputs are fixed: later snapshots see the newest version of all keys.
         let snapshots = self.context.snapshots.newest_first();
-        let sides = sides(version, plan, &snapshots, &tally)?;
-        let mut fold =
-            Fold::new(sides, snapshots, |_| reserved.bottom)?.forgetting(reserved.forgets);
+        let operators = reserved.keyspace.rules.strict();
+        let sides = sides(version, plan, (&snapshots, &operators), &tally)?;
+        let fold = Fold::new(sides, snapshots, |_| reserved.bottom)?;
+        let mut fold = fold.forgetting(reserved.forgets).combining(operators);
         let rules = self.preserve_rules(reserved, reuse, version);
         let block_bytes = rules.rules.block_bytes;
         let mut merge = PreservingMerge::new(plan, rules, NewBlocks::new(output, &tally));
@@ -131,7 +132,7 @@ fn total_counts(first: FoldCounts, second: FoldCounts) -> FoldCounts {
 fn sides(
     version: &Version,
     plan: &MergePlan,
-    snapshots: &[SeqNo],
+    (snapshots, operators): (&[SeqNo], &Option<Operators>),
     tally: &Arc<ReadTally>,
 ) -> Result<Sides> {
     let reads_ahead = plan.reuse.is_none_or(|reuse| reuse.piece_bytes == u64::MAX);
@@ -152,6 +153,7 @@ fn sides(
             let inputs = InputCursor::new(version, newer, tally);
             let nothing_beneath: fn(&[u8]) -> bool = |_| false;
             let fold = Fold::new(inputs, snapshots.to_vec(), nothing_beneath)?;
+            let fold = fold.combining(operators.clone());
             Sides::new(MergeSide::Folded(Box::new(FoldedSide::new(fold))), one(older))
         }
     })

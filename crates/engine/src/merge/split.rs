@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
 use crate::version::Version;
 use lsmith_storage::error::Result;
-use lsmith_storage::fold::{Fold, FoldCounts};
+use lsmith_storage::fold::{Fold, FoldCounts, Operators};
 use lsmith_storage::panics;
 use lsmith_storage::sync::{Condvar, Mutex};
 use lsmith_storage::table::{ReadTally, TableOptions};
@@ -38,6 +38,7 @@ pub(super) struct SplitPlan {
     pub(super) table: TableOptions,
     /// The live snapshots, newest first.
     pub(super) snapshots: Vec<SeqNo>,
+    operators: Option<Operators>,
     pub(super) tally: Arc<ReadTally>,
 }
 
@@ -60,6 +61,7 @@ impl SplitPlan {
             cut_keys: reserved.plan.cut_keys(tree),
             table,
             snapshots: context.snapshots.newest_first(),
+            operators: reserved.keyspace.rules.strict(),
             tally: Arc::default(),
         }
     }
@@ -312,8 +314,8 @@ impl Merger {
         output: &mut Output<'_>,
     ) -> Result<(FoldCounts, Vec<Size>)> {
         let cursor = InputCursor::new(version, inputs, &plan.tally);
-        let remembering = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
-        let mut fold = remembering.forgetting(plan.forgets);
+        let fold = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
+        let mut fold = fold.forgetting(plan.forgets).combining(plan.operators.clone());
         let mut entries = 0;
         while let Some(entry) = fold.next_entry()? {
             output.add(entry)?;

@@ -3,15 +3,18 @@
 use super::known::KnownKeyspace;
 use super::memory::Memory;
 use super::sources::{Found, Loss, Losses, RunSource, Tables, of_memory};
-use super::{DamagedStore, FindingKind, RepairedKeyspace};
+use super::{DamagedStore, Finding, FindingKind, RepairedKeyspace};
 use crate::db::{BulkLoad, Keyspace};
 use crate::inspect::Entry;
 use bytes::Bytes;
+use lsmith_storage::combine::{Combiner, Stack};
 use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{SeqNo, Slice};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo, Slice};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The sources of a keyspace, newest first.
 struct Sources {
@@ -27,6 +30,8 @@ struct Sources {
 struct Candidate {
     source: usize,
     entry: Entry,
+    /// What lies below the entry in its source, if it is a combine.
+    below: Vec<Entry>,
     /// True if the source may have lost a newer entry of the key.
     is_older: bool,
 }
@@ -41,7 +46,8 @@ impl DamagedStore {
     ) -> Result<RepairedKeyspace> {
         let sources = self.sources(known, memory);
         let mut load = keyspace.bulk_load()?;
-        let mut copy = KeyspaceCopy::new(sources);
+        let combiner = keyspace.shared().rules.combiner();
+        let mut copy = KeyspaceCopy::new(sources, self.dir.clone(), combiner);
         let entries = copy.run(&mut load)?;
         if keyspace.shared().keeps_numbers {
             // The entries get new numbers. Tables that were exported earlier must stay older.
@@ -139,10 +145,13 @@ struct KeyspaceCopy {
     contested: u64,
     /// The greatest sequence number so far.
     newest: SeqNo,
+    /// The directory of the old store, and the operators of the new keyspace.
+    dir: PathBuf,
+    combiner: Arc<dyn Combiner>,
 }
 
 impl KeyspaceCopy {
-    fn new(mut sources: Sources) -> KeyspaceCopy {
+    fn new(mut sources: Sources, dir: PathBuf, combiner: Arc<dyn Combiner>) -> KeyspaceCopy {
         let next: Vec<Option<Found>> = sources.all.iter_mut().map(Iterator::next).collect();
         let key = |(source, next): (usize, &Option<Found>)| {
             Some(Reverse((next.as_ref()?.entry.key.clone(), source)))
@@ -156,6 +165,8 @@ impl KeyspaceCopy {
             lost: Vec::new(),
             contested: 0,
             newest: SeqNo(0),
+            dir,
+            combiner,
         }
     }
 
@@ -167,10 +178,21 @@ impl KeyspaceCopy {
             let key = key.clone();
             self.take(&key, &mut candidates);
             self.end_losses_below(&key);
-            if let Some(entry) = self.newest(&key, &candidates)
-                && !entry.kind.is_tombstone()
-            {
-                load.put(&entry.key, &entry.value)?;
+            let newest = self.newest(&key, &candidates);
+            let value = match newest.map(|entry| (entry, entry.kind)) {
+                Some((entry, EntryKind::Combine)) => {
+                    self.combined(entry, &candidates).map(|value| (EntryKind::Put, value))
+                }
+                Some((entry, EntryKind::Expiring)) => {
+                    Some((EntryKind::Expiring, entry.value.clone()))
+                }
+                Some((entry, kind)) => {
+                    kind.is_value().then(|| (EntryKind::Put, entry.value.clone()))
+                }
+                None => None,
+            };
+            if let Some((kind, value)) = value {
+                load.put_as(kind, &key, &value)?;
                 count += 1;
             }
             candidates.clear();
@@ -192,11 +214,52 @@ impl KeyspaceCopy {
                 self.keys.push(Reverse((next.entry.key.clone(), source)));
             }
             let found = std::mem::replace(&mut self.next[source], next);
-            candidates.extend(found.map(|Found { entry, is_older }| {
+            candidates.extend(found.map(|Found { entry, below, is_older }| {
                 self.newest = self.newest.max(entry.seq);
-                Candidate { source, entry, is_older }
+                Candidate { source, entry, below, is_older }
             }));
         }
+    }
+
+    /// Returns what the operator makes of `newest`, a combine that is one of `candidates`, and of
+    /// what lies below it. If the operator fails, the key is lost.
+    fn combined(&mut self, newest: &Entry, candidates: &[Candidate]) -> Option<Bytes> {
+        let is_newest = |candidate: &&Candidate| std::ptr::eq(&candidate.entry, newest);
+        let own = candidates.iter().find(is_newest).expect("it is one of them");
+        let entries = |candidate: &'_ Candidate| {
+            let all = std::iter::once(&candidate.entry).chain(&candidate.below);
+            all.cloned().collect::<Vec<Entry>>()
+        };
+        let mut stack = entries(own);
+        let logged = self.sources.logged;
+        let others = candidates.iter().filter(|candidate| candidate.source != logged);
+        let mut older: Vec<Entry> =
+            others.filter(|other| other.source != own.source).flat_map(entries).collect();
+        older.sort_by_key(|entry| Reverse(entry.seq));
+        for entry in older {
+            let last = stack.last().expect("the newest is in it");
+            if last.kind == EntryKind::Combine && entry.seq < last.seq {
+                stack.push(entry);
+            }
+        }
+        let mut found = Stack::default();
+        for entry in stack {
+            if found.push(entry.kind, entry.value) {
+                break;
+            }
+        }
+        found.combine(&newest.key, Some(&*self.combiner)).unwrap_or_else(|error| {
+            let keys = KeyRange::inclusive(&newest.key, &newest.key);
+            let finding = Finding {
+                kind: FindingKind::LostKeys { keys: keys.clone(), older: 0, logged: 0 },
+                path: self.dir.clone(),
+                offset: None,
+                keyspace: None,
+                message: error.message().to_string(),
+            };
+            self.lost.push(Loss { source: own.source, keys, only: None, finding });
+            None
+        })
     }
 
     /// Moves the losses that end at or below `key` from `active` to `lost`.

@@ -7,7 +7,7 @@
 
 use super::known::Reading;
 use super::lost_member;
-use crate::manifest::{KeyspaceRecord, Record};
+use crate::manifest::{KeyspaceFacts, KeyspaceRecord, Record};
 use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit};
 
 /// The runs of a tree, newest first, without the guarantees of a legal tree.
@@ -169,6 +169,16 @@ impl Reading {
                 self.name_member(id, None);
             }
             Record::Member { group, number, name } => self.name_member(group, Some((number, name))),
+            Record::Operator { operator, made } => {
+                if let Some((state, number)) = self.make_loosely(*made) {
+                    state.operators.insert(number, operator);
+                }
+            }
+            Record::Expiry { expiry, made } => {
+                if let Some((state, number)) = self.make_loosely(*made) {
+                    state.expiries.insert(number, expiry);
+                }
+            }
             Record::Policy { keyspace, .. }
             | Record::Compression { keyspace, .. }
             | Record::Spill { keyspace, .. } => {
@@ -190,6 +200,13 @@ impl Reading {
             members.push(lost_member(group, number));
         }
         members[usize::from(number)] = name;
+    }
+
+    /// Applies `made`, a record that makes a keyspace. Returns its tree, and its number there.
+    fn make_loosely(&mut self, made: Record) -> Option<(&mut KeyspaceFacts, u8)> {
+        let (keyspace, number) = made.makes()?;
+        self.take_loosely(made);
+        Some((self.account.keyspaces.get_mut(&keyspace)?, number))
     }
 
     fn take_if_it_fits(&mut self, record: Record) {

@@ -9,11 +9,12 @@ use bytes::Bytes;
 use lsmith_storage::bounds::SEQ_MAX;
 use lsmith_storage::log::{LogId, LogKind, LogRemains};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{Key, KeyRange, SeqNo, key_after};
-use std::collections::BTreeMap;
+use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo, key_after};
+use std::collections::{BTreeMap, VecDeque};
 
-/// The newest write of each key.
-pub(super) type Newest = BTreeMap<Bytes, Entry>;
+/// The newest writes of each key, newest first: combines, and the first write below them that is
+/// none.
+pub(super) type Newest = BTreeMap<Bytes, VecDeque<Entry>>;
 
 /// The entries of one keyspace from logs and copies of memory.
 #[derive(Default)]
@@ -32,11 +33,19 @@ pub(super) struct Memory {
 /// The entries of all keyspaces, by number of the keyspace.
 pub(super) type Memories = BTreeMap<u32, Memory>;
 
-/// Adds `entry` if it is the newest of its key.
+/// Adds `entry`, unless newer writes of its key hide it.
 fn keep_newest(newest: &mut Newest, entry: Entry) {
-    if newest.get(&entry.key).is_none_or(|known| known.seq <= entry.seq) {
-        newest.insert(entry.key.clone(), entry);
+    let known = newest.entry(entry.key.clone()).or_default();
+    let newer = known.partition_point(|known| known.seq > entry.seq);
+    if newer > 0 && known[newer - 1].kind != EntryKind::Combine {
+        return;
     }
+    if entry.kind != EntryKind::Combine {
+        known.truncate(newer);
+    } else if known.get(newer).is_some_and(|known| known.seq == entry.seq) {
+        known.remove(newer);
+    }
+    known.insert(newer, entry);
 }
 
 /// Reads all copies of memory and all logs.

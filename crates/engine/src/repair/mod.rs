@@ -24,6 +24,7 @@ use crate::db::{Builder, Store};
 use crate::manifest::KeyspaceFacts;
 use crate::opening::take_lock;
 use crate::options::{DEFAULT_POLICY, KeyspaceOptions};
+use crate::rules::CombineOperators;
 use known::Known;
 use lsmith_policy::Registry;
 use lsmith_storage::env::{Env, RealEnv};
@@ -42,11 +43,17 @@ pub struct RepairOptions {
     /// The merge policies that keyspaces may have. A keyspace with another policy gets
     /// [`DEFAULT_POLICY`](crate::DEFAULT_POLICY). Default: the built-in policies.
     pub registry: Registry,
+    /// The combine operators that keyspaces may have. Default: [`Counter`](crate::Counter) only.
+    pub operators: CombineOperators,
 }
 
 impl Default for RepairOptions {
     fn default() -> RepairOptions {
-        RepairOptions { env: Arc::new(RealEnv::new()), registry: Registry::builtin() }
+        RepairOptions {
+            env: Arc::new(RealEnv::new()),
+            registry: Registry::builtin(),
+            operators: CombineOperators::default(),
+        }
     }
 }
 
@@ -74,7 +81,8 @@ impl Default for RepairOptions {
 /// * `NotFound` if `from` has no file of a store.
 /// * `Locked` if the store in `from` is open for writing.
 /// * `InvalidArgument` if `to` is not empty or lies in `from`.
-/// * `Unsupported` if the manifest has another format.
+/// * `Unsupported` if the manifest has another format, or a keyspace has a combine operator that is
+///   not registered.
 /// * `Full` or `Io` if the new store cannot be written, or a directory cannot be listed.
 ///
 /// After an error, `to` may hold a part of the new store: remove it.
@@ -91,6 +99,7 @@ pub fn repair(
     let mut known = known::read(&mut old)?;
     let memories = memory::read(&mut old, &mut known);
     let builder = Store::builder(to).env(Arc::clone(env)).registry(options.registry.clone());
+    let builder = builder.operators(options.operators.clone());
     // The log will hold only the empty batches of bulk loads, so it may be small.
     let keyspaces = old.copy_into(&known, memories, builder.log_bytes(0))?;
     Ok(RepairReport { keyspaces, findings: old.findings })
@@ -115,6 +124,7 @@ struct DamagedStore {
     env: Arc<dyn Env>,
     dir: PathBuf,
     registry: Registry,
+    operators: CombineOperators,
     /// All numbered files, by number.
     files: Vec<(FileKind, u64)>,
     findings: Vec<Finding>,
@@ -140,6 +150,7 @@ impl DamagedStore {
             env,
             dir: dir.to_path_buf(),
             registry: options.registry.clone(),
+            operators: options.operators.clone(),
             files,
             findings: Vec::new(),
             _lock: lock,
@@ -196,7 +207,15 @@ impl DamagedStore {
         let new = builder.open()?;
         let mut saved = Vec::new();
         for (id, found) in &known.keyspaces {
-            let KeyspaceFacts { name, memtable_bytes, members, keeps_numbers, .. } = &found.state;
+            let KeyspaceFacts {
+                name,
+                memtable_bytes,
+                members,
+                keeps_numbers,
+                operators,
+                expiries,
+                ..
+            } = &found.state;
             let policy = Some(self.policy_of(&found.state));
             let memtable_bytes = Some(*memtable_bytes);
             let mut options = KeyspaceOptions {
@@ -204,6 +223,17 @@ impl DamagedStore {
                 memtable_bytes,
                 group: None,
                 keep_numbers: keeps_numbers.then_some(true),
+                operator: None,
+                expiry: None,
+            };
+            let with_operator = |number: usize, keyspace: &str, options: &KeyspaceOptions| {
+                let number = u8::try_from(number).unwrap_or(u8::MAX);
+                let operator = operators.get(&number);
+                let expiry = expiries.get(&number).copied();
+                if let Some(operator) = operator {
+                    self.operators.of_keyspace(operator, keyspace, &self.dir)?;
+                }
+                Ok(KeyspaceOptions { operator: operator.cloned(), expiry, ..options.clone() })
             };
             // A made-up name may be the name of another keyspace.
             let free = |name: &String| match new.engine().keyspaces.find(name) {
@@ -211,12 +241,15 @@ impl DamagedStore {
                 None => name.clone(),
             };
             let keyspace = match members {
-                None => new.keyspace_with(&free(name), &options)?,
+                None => new.keyspace_with(&free(name), &with_operator(0, name, &options)?)?,
                 Some(members) => {
                     options.group = Some(free(name));
-                    let make = |member| new.keyspace_with(&free(&member), &options);
-                    let names = names_of_members(*id, members, &found.runs);
-                    let made: Vec<_> = names.into_iter().map(make).collect::<Result<_>>()?;
+                    let make = |(number, member): (usize, String)| {
+                        let options = with_operator(number, &member, &options)?;
+                        new.keyspace_with(&free(&member), &options)
+                    };
+                    let names = names_of_members(*id, members, &found.runs).into_iter();
+                    let made: Vec<_> = names.enumerate().map(make).collect::<Result<_>>()?;
                     let Some(first) = made.first() else { continue };
                     first.of_group()
                 }

@@ -10,7 +10,7 @@ use lsmith_storage::table::{
     AppendPart, AppendRemains, AppendWalk, BlockWalk, Piece, RemainsEntry, RemainsLoss,
     TableRemains,
 };
-use lsmith_tree::{Key, KeyRange, SeqNo, Slice, Table};
+use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo, Slice, Table};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -42,13 +42,15 @@ pub(super) type Losses = Rc<RefCell<Vec<Loss>>>;
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) entry: Entry,
+    /// If the entry is a combine, older ones of the key, newest first, down to one that is none.
+    pub(super) below: Vec<Entry>,
     /// True if the source may have lost a newer entry of the key.
     pub(super) is_older: bool,
 }
 
 impl From<Entry> for Found {
     fn from(entry: Entry) -> Found {
-        Found { entry, is_older: false }
+        Found { entry, below: Vec::new(), is_older: false }
     }
 }
 
@@ -61,6 +63,8 @@ pub(super) struct RunSource {
     /// Entries of an append table that come next.
     ready: VecDeque<Found>,
     last_key: Vec<u8>,
+    /// The first entry of the next key, if it was read already.
+    ahead: Option<Found>,
     losses: Losses,
 }
 
@@ -132,6 +136,7 @@ impl RunSource {
             block: None,
             ready: VecDeque::new(),
             last_key: Vec::new(),
+            ahead: None,
             losses: Rc::clone(losses),
         }
     }
@@ -316,7 +321,8 @@ fn tree_slice(table: Rc<AppendRemains>, range: KeyRange) -> SourceSlice {
 /// Returns an entry of an append table, unless its value is lost.
 fn found(entry: RemainsEntry) -> Option<Found> {
     let RemainsEntry { key, seq, kind, value, is_older } = entry;
-    Some(Found { entry: Entry { key, seq, kind, value: value? }, is_older })
+    let entry = Entry { key, seq, kind, value: value? };
+    Some(Found { entry, below: Vec::new(), is_older })
 }
 
 impl SortedSlice {
@@ -351,17 +357,35 @@ impl Iterator for RunSource {
 
     fn next(&mut self) -> Option<Found> {
         loop {
-            let Some(found) = self.next_in_block() else {
-                if !self.next_block() {
-                    return None;
-                }
-                continue;
-            };
+            let mut found = self.ahead.take().or_else(|| self.next_entry())?;
             // The newest entry of a key comes first.
             if *found.entry.key != *self.last_key {
                 self.last_key.clear();
                 self.last_key.extend_from_slice(&found.entry.key);
+                let mut is_whole = found.entry.kind != EntryKind::Combine;
+                while !is_whole && let Some(older) = self.next_entry() {
+                    if older.entry.key != found.entry.key {
+                        self.ahead = Some(older);
+                        break;
+                    }
+                    is_whole = older.entry.kind != EntryKind::Combine;
+                    found.below.push(older.entry);
+                }
                 return Some(found);
+            }
+        }
+    }
+}
+
+impl RunSource {
+    /// Returns the next entry, of the next block if need be.
+    fn next_entry(&mut self) -> Option<Found> {
+        loop {
+            if let Some(found) = self.next_in_block() {
+                return Some(found);
+            }
+            if !self.next_block() {
+                return None;
             }
         }
     }
@@ -421,5 +445,8 @@ impl DamagedStore {
 
 /// Returns a source with the entries of memory.
 pub(super) fn of_memory(newest: super::memory::Newest) -> Box<dyn Iterator<Item = Found>> {
-    Box::new(newest.into_values().map(Found::from))
+    Box::new(newest.into_values().filter_map(|mut entries| {
+        let entry = entries.pop_front()?;
+        Some(Found { entry, below: entries.into(), is_older: false })
+    }))
 }

@@ -1,6 +1,7 @@
 //! A run in memory, with the memtable or the folded run that holds its entries.
 
 use crate::version::Moment;
+use lsmith_storage::combine::Stack;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::Result;
 use lsmith_storage::memtable::{Folded, FoldedRest, FoundVersion, Sealed};
@@ -44,6 +45,14 @@ impl MemoryRun {
         match moment {
             Moment::Latest(visible) => self.sealed.get_latest(key, visible),
             Moment::Snapshot(seq) => self.sealed.get(key, seq),
+        }
+    }
+
+    /// Adds the versions of `key` that a read at `moment` sees to `stack`, newest first, down to
+    /// one that makes it whole.
+    pub(crate) fn push_on(&self, stack: &mut Stack, key: &[u8], moment: Moment<'_>) {
+        if self.whole || is_visible(&self.run, key) {
+            self.sealed.push_on(stack, key, || moment.in_memory());
         }
     }
 

@@ -1,7 +1,9 @@
 //! Versions, and reads in them.
 
 use super::{MemoryRun, Moment, OpenRun, OpenSlice, Ticket};
+use crate::rules::Rules;
 use bytes::Bytes;
+use lsmith_storage::combine::{Combiner, Stack};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{Block, Slot, key_hash};
@@ -140,6 +142,7 @@ pub(crate) struct Version {
     pub(crate) memory: Vec<Arc<MemoryRun>>,
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
+    pub(crate) rules: Arc<Rules>,
     /// Dropped last. Until then nothing that the runs show is freed.
     pub(crate) ticket: Option<Ticket>,
     /// True if the keyspace was dropped. The version is then empty, and reads fail.
@@ -290,6 +293,7 @@ impl Version {
             memory: Vec::new(),
             runs: Vec::new(),
             tree: Tree::new(),
+            rules: Arc::default(),
             ticket: None,
             is_dropped: false,
         }
@@ -311,13 +315,12 @@ impl Version {
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
         if let Some(version) = found.or_else(in_memory) {
             let lsmith_storage::memtable::FoundVersion { kind, value, .. } = version;
-            return Ok((!kind.is_tombstone()).then_some(Value::InMemory(value)));
+            if kind.is_value() {
+                return Ok(Some(Value::InMemory(value)));
+            }
+            return if kind.is_tombstone() { Ok(None) } else { self.combine(key, moment, reads) };
         }
-        // Entries in tables were visible before their memtable was sealed.
-        let seq = match moment {
-            Moment::Latest(_) => SeqNo::MAX,
-            Moment::Snapshot(seq) => seq,
-        };
+        let seq = moment.in_tables();
         let hash = key_hash(key);
         let mut runs = self.runs.iter();
         loop {
@@ -337,7 +340,11 @@ impl Version {
             for table in tables {
                 if let Some((block, slot)) = table.find(key, hash, seq, reads)? {
                     let value = Value::InBlock { block, slot, version: PhantomData };
-                    return Ok((!slot.kind.is_tombstone()).then_some(value));
+                    if slot.kind.is_value() {
+                        return Ok(Some(value));
+                    }
+                    let is_absent = slot.kind.is_tombstone();
+                    return if is_absent { Ok(None) } else { self.combine(key, moment, reads) };
                 }
             }
             if were_all {
@@ -345,6 +352,39 @@ impl Version {
                 return if self.is_dropped { Err(dropped()) } else { Ok(None) };
             }
         }
+    }
+
+    /// Returns the value of `key`, whose newest entry at `moment` does not say it by itself: it is
+    /// a combine, or it expires. Reads all entries down to the first that is no combine.
+    #[cold]
+    #[inline(never)]
+    fn combine(
+        &self,
+        key: &[u8],
+        moment: Moment<'_>,
+        reads: &mut ReadCount,
+    ) -> Result<Option<Value<'_>>> {
+        let mut stack = Stack::at(self.rules.now()?);
+        self.active.push_on(&mut stack, key, || moment.in_memory());
+        for memory in self.memory.iter() {
+            if !stack.is_whole() {
+                memory.push_on(&mut stack, key, moment);
+            }
+        }
+        let hash = key_hash(key);
+        for table in self.runs.iter().filter_map(|run| run.table_of(key)) {
+            let mut seq = moment.in_tables();
+            while !stack.is_whole()
+                && let Some((block, slot)) = table.table().find(key, hash, seq, reads)?
+            {
+                stack.push(slot.kind, block.shared_value(&slot));
+                // A combine always has a number, and older entries of the table smaller ones.
+                let Some(older) = slot.seq.0.checked_sub(1) else { break };
+                seq = SeqNo(older);
+            }
+        }
+        let value = stack.combine(key, Some(&*self.rules))?;
+        Ok(value.map(Value::InMemory))
     }
 
     /// Returns a cursor over all entries, merged from all sources, newest source first. Adds all

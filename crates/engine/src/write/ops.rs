@@ -82,6 +82,14 @@ impl OpBuffer {
         });
     }
 
+    /// Counts `op`, and drops all operations, because it breaks the rule that `message` names.
+    pub(crate) fn push_refused(&mut self, op: Op<'_>, message: &str) {
+        self.len += 1;
+        if self.refusal.is_none() {
+            self.refuse(op, message);
+        }
+    }
+
     /// Drops all operations, because `op` breaks the rule that `message` names.
     #[cold]
     fn refuse(&mut self, op: Op<'_>, message: &str) {
@@ -90,6 +98,8 @@ impl OpBuffer {
             EntryKind::Delete => "a delete",
             EntryKind::Insert => "an insert",
             EntryKind::Remove => "a remove",
+            EntryKind::Combine => "a combine",
+            EntryKind::Expiring => "a put that expires",
         };
         let number = self.len;
         let name = op.keyspace.name_of(op.key);

@@ -31,6 +31,8 @@ enum Change {
     Insert(Vec<u8>),
     /// The key was inserted once.
     Remove,
+    /// The number is added to that of the key.
+    Combine(i64),
 }
 
 #[derive(Clone, Debug)]
@@ -99,7 +101,26 @@ fn apply(maps: &mut Maps, step: &Step) {
             Change::Delete | Change::Remove => {
                 maps[*space].remove(key);
             }
+            Change::Combine(number) => {
+                let counter = maps[*space].entry(key.clone()).or_insert_with(|| vec![0; 8]);
+                let sum = i64::from_le_bytes(counter[..].try_into().unwrap());
+                *counter = sum.wrapping_add(*number).to_le_bytes().to_vec();
+            }
         }
+    }
+}
+
+/// Returns a number without a byte of 0, as [`value`] has none.
+fn number(dice: &mut Dice) -> i64 {
+    i64::from_le_bytes(dice.number().to_le_bytes().map(|byte| byte | 1))
+}
+
+/// Returns a change of a counter: mostly an addition.
+fn count(dice: &mut Dice) -> Change {
+    match dice.below(10) {
+        0 => Change::Delete,
+        1 => Change::Put(number(dice).to_le_bytes().to_vec()),
+        _ => Change::Combine(number(dice)),
     }
 }
 
@@ -140,8 +161,11 @@ impl History {
         let mut maps = self.maps.clone();
         for _ in 0..1 + dice.below(6) {
             let space = dice.below(SPACES.len());
-            // Keys that are inserted and removed, and keys that are put and deleted.
-            let write = if dice.chance(40) {
+            // Keys that are inserted and removed, counters, and keys that are put and deleted.
+            let write = if dice.chance(20) {
+                let key = format!("c{:03}", dice.below(20)).into_bytes();
+                Write { space, key, change: count(dice) }
+            } else if dice.chance(40) {
                 let key = format!("i{:03}", dice.below(60)).into_bytes();
                 let change = if maps[space].contains_key(&key) {
                     Change::Remove
@@ -324,12 +348,21 @@ fn make_spaces(store: &Store, in_group: bool) -> lsmith::Result<()> {
         if store.existing_keyspace(name).is_err() {
             let alone = KeyspaceOptions {
                 memtable_bytes: Some(memtable_bytes),
+                operator: Some("counter".into()),
                 ..KeyspaceOptions::default()
             };
             let policy = Some("minlatency(k=2)".into());
             let memtable_bytes = Some(2000);
             let group = Some("all".into());
-            let together = KeyspaceOptions { policy, memtable_bytes, group, keep_numbers: None };
+            let operator = alone.operator.clone();
+            let together = KeyspaceOptions {
+                policy,
+                memtable_bytes,
+                group,
+                keep_numbers: None,
+                operator,
+                expiry: None,
+            };
             // Its policy may have been changed.
             let others = KeyspaceOptions { policy: None, ..together.clone() };
             let options = match name {
@@ -353,6 +386,7 @@ fn batch_of(store: &Store, step: &Step) -> lsmith::Result<Batch> {
             Change::Delete => batch.delete(space, key),
             Change::Insert(value) => batch.insert_new(space, key, value),
             Change::Remove => batch.remove_single(space, key),
+            Change::Combine(number) => batch.combine(space, key, number.to_le_bytes()),
         }
     }
     for space in spaces {

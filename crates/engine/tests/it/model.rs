@@ -8,8 +8,9 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::mapped_or_not;
+use crate::operators::Append;
 use lsmith::env::MemEnv;
-use lsmith::{Batch, Iter, Keyspace, PersistMode, Snapshot, Store};
+use lsmith::{Batch, Iter, Keyspace, KeyspaceOptions, PersistMode, Snapshot, Store};
 use lsmith_policy::Registry;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -118,10 +119,12 @@ impl Run {
             .log_bytes(64 << 10)
             .rewrite_below([0.0, 0.25, 0.8][self.dice.below(3)])
             .threads(1 + self.dice.below(3))
+            .operator(Append)
             .lockstep(self.lockstep);
         let store = builder.open().unwrap();
+        let options = KeyspaceOptions { operator: Some("append".into()), ..Default::default() };
         for name in SPACES {
-            store.keyspace(name).unwrap();
+            store.keyspace_with(name, &options).unwrap();
         }
         self.store = Some(store);
     }
@@ -167,7 +170,13 @@ impl Run {
         };
         let present = self.maps[which].contains_key(&key);
         let removable = self.inserted[which].remove(&key).is_some();
-        match self.dice.below(10) {
+        match self.dice.below(14) {
+            10.. => {
+                let operand = &value[..value.len().min(12)];
+                batch.combine(&space, &key, operand);
+                self.maps[which].entry(key).or_default().extend_from_slice(operand);
+                return;
+            }
             0..=2 if present && removable => batch.remove_single(&space, &key),
             0..=3 => batch.delete(&space, &key),
             4..=6 if !present => {

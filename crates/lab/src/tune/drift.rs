@@ -297,7 +297,11 @@ impl Prices {
                     counts[0] += 1.0;
                     counts[1] += 1.0;
                 }
-                OpKind::Put | OpKind::Insert | OpKind::Delete | OpKind::Remove => counts[0] += 1.0,
+                OpKind::Put
+                | OpKind::Insert
+                | OpKind::Delete
+                | OpKind::Remove
+                | OpKind::Combine => counts[0] += 1.0,
             }
         }
         Ok(Prices { mix: Mix::of_counts(counts), entry_bytes: profile.entry_bytes })

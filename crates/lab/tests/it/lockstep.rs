@@ -6,14 +6,15 @@
 
 use lsmith::env::MemEnv;
 use lsmith::{Event, Keyspace, KeyspaceOptions, Observer, Store};
-use lsmith_lab::FileInputs;
+use lsmith_lab::{FileInputs, Newest};
 use lsmith_policy::{MergePolicy, Registry, check_group_policy};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
 use lsmith_spec::Spec;
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{Counters, KeyRange, MergePlan, TreeEdit, key_after};
-use lsmith_workload::{OpKind, Workload, fill_value};
+use lsmith_workload::{Inputs, OpKind, Workload, fill_value};
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 /// The executed plans in order, each with its edit as text.
@@ -183,9 +184,9 @@ fn simulated(
 /// Returns the keyspaces of `workload`: one, or those of a group.
 fn keyspaces(store: &Store, workload: &Workload) -> Vec<Keyspace> {
     let Some(items) = workload.keyspace_items() else {
-        return vec![store.keyspace("default").unwrap()];
+        return vec![store.keyspace_with("default", &Newest::options(workload)).unwrap()];
     };
-    let group = KeyspaceOptions { group: Some("all".into()), ..KeyspaceOptions::default() };
+    let group = KeyspaceOptions { group: Some("all".into()), ..Newest::options(workload) };
     let make = |number| store.keyspace_with(&format!("keyspace-{number}"), &group).unwrap();
     (0..workload.items() / items).map(make).collect()
 }
@@ -210,6 +211,7 @@ pub(crate) fn play(store: &Store, workload: &Workload) {
             OpKind::Insert => keyspace.insert_new(key, &value).unwrap(),
             OpKind::Delete => keyspace.delete(key).unwrap(),
             OpKind::Remove => keyspace.remove_single(key).unwrap(),
+            OpKind::Combine => keyspace.combine(key, &value).unwrap(),
             OpKind::Read | OpKind::Scan => {}
         }
     }
@@ -220,7 +222,8 @@ fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64
     let recorder = Arc::new(Recorder { blocks, ..Recorder::default() });
     let observer: Arc<dyn Observer> = Arc::<Recorder>::clone(&recorder);
     let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
-    let store = store.memtable_bytes(memtable).lockstep(true).observer(observer).open().unwrap();
+    let store = store.memtable_bytes(memtable).lockstep(true).observer(observer);
+    let store = store.operator(Newest).open().unwrap();
     play(&store, workload);
     let stats = store.stats();
     assert_eq!((stats.plans_failed, stats.plans_refused), (0, 0), "{policy}");
@@ -368,6 +371,39 @@ fn inserts_and_removes() {
 #[test]
 fn a_recorded_history() {
     check("trace(../workload/data/small-trace.csv)", 64 << 10);
+}
+
+/// A trace in memory.
+struct Trace(String);
+
+impl Inputs for Trace {
+    fn read(&self, _file: &str) -> Result<Vec<u8>, String> {
+        Ok(self.0.clone().into_bytes())
+    }
+}
+
+/// Returns a trace of counters: three of four operations are combines, the others puts and deletes.
+fn combines() -> Workload {
+    let mut text = String::from("timestamp,op,key,value_size\n");
+    let mut number = 1_u64;
+    for at in 0..30_000 {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let draw = number >> 33;
+        let op = ["combine", "combine", "combine", "put", "combine", "delete"][draw as usize % 6];
+        let value_bytes = 60 + draw / 6 % 50;
+        writeln!(text, "{at},{op},key{:05},{value_bytes}", draw / 300 % 4000).unwrap();
+    }
+    Workload::from_spec(&"trace(combines)".parse().unwrap(), &Trace(text)).unwrap()
+}
+
+#[test]
+fn combines_of_whole_runs() {
+    check_workload(POLICIES, combines(), 32 << 10);
+}
+
+#[test]
+fn blocks_of_combines() {
+    check_workload(BLOCK_POLICIES, combines(), 32 << 10);
 }
 
 #[test]

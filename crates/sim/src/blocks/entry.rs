@@ -8,15 +8,15 @@ use lsmith_tree::{EntryKind, SeqNo};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockEntry {
     key: u32,
-    /// Logical bytes, and the kind in the two lowest bits.
+    /// Logical bytes, and the kind in the three lowest bits.
     bytes_kind: u32,
 }
 
 impl BlockEntry {
-    /// Returns an entry of `bytes` logical bytes, below 2^30.
+    /// Returns an entry of `bytes` logical bytes, below 2^29.
     pub(super) fn new(key: u32, bytes: u32, kind: EntryKind) -> BlockEntry {
-        debug_assert!(bytes < 1 << 30, "{bytes} bytes are too many");
-        BlockEntry { key, bytes_kind: bytes << 2 | kind as u32 }
+        debug_assert!(bytes < 1 << 29, "{bytes} bytes are too many");
+        BlockEntry { key, bytes_kind: bytes << 3 | kind as u32 }
     }
 }
 
@@ -28,16 +28,16 @@ impl KeyedEntry for BlockEntry {
 
     #[inline]
     fn bytes(self) -> u64 {
-        u64::from(self.bytes_kind >> 2)
+        u64::from(self.bytes_kind >> 3)
     }
 
     #[inline]
     fn kind(self) -> EntryKind {
-        kind_of((self.bytes_kind & 3) as u8)
+        kind_of((self.bytes_kind & 7) as u8)
     }
 
     fn with_kind(self, kind: EntryKind) -> BlockEntry {
-        BlockEntry { bytes_kind: self.bytes_kind & !3 | kind as u32, ..self }
+        BlockEntry { bytes_kind: self.bytes_kind & !7 | kind as u32, ..self }
     }
 
     #[inline]

@@ -46,14 +46,14 @@ pub trait KeyedEntry: Copy + Debug + 'static {
 pub struct Entry {
     rank: u32,
     bytes: u32,
-    /// The sequence number, and the kind in the two lowest bits.
+    /// The sequence number, and the kind in the three lowest bits.
     seq_kind: u64,
 }
 
 impl Entry {
     /// `bytes` are logical: key, value and 8.
     pub(super) fn new(rank: u32, bytes: u32, seq: SeqNo, kind: EntryKind) -> Entry {
-        Entry { rank, bytes, seq_kind: seq.0 << 2 | kind as u64 }
+        Entry { rank, bytes, seq_kind: seq.0 << 3 | kind as u64 }
     }
 }
 
@@ -70,11 +70,11 @@ impl KeyedEntry for Entry {
 
     #[inline]
     fn kind(self) -> EntryKind {
-        kind_of((self.seq_kind & 3) as u8)
+        kind_of((self.seq_kind & 7) as u8)
     }
 
     fn with_kind(self, kind: EntryKind) -> Entry {
-        Entry { seq_kind: self.seq_kind & !3 | kind as u64, ..self }
+        Entry { seq_kind: self.seq_kind & !7 | kind as u64, ..self }
     }
 
     #[inline]
@@ -84,36 +84,38 @@ impl KeyedEntry for Entry {
 
     #[inline]
     fn seq(self) -> SeqNo {
-        SeqNo(self.seq_kind >> 2)
+        SeqNo(self.seq_kind >> 3)
     }
 }
 
-/// Returns true if the kind in the two lowest bits of `byte` is a tombstone.
+/// Returns true if the kind in the three lowest bits of `byte` is a tombstone.
 #[inline]
 pub(crate) fn is_tombstone(byte: u8) -> bool {
-    const { assert!(EntryKind::Delete as u8 & 1 == 1 && EntryKind::Remove as u8 & 1 == 1) };
-    const { assert!(EntryKind::Put as u8 & 1 == 0 && EntryKind::Insert as u8 & 1 == 0) };
-    byte & 1 == 1
+    const { assert!(EntryKind::Delete as u8 & 5 == 1 && EntryKind::Remove as u8 & 5 == 1) };
+    const { assert!(EntryKind::Put as u8 & 5 == 0 && EntryKind::Insert as u8 & 5 == 0) };
+    const { assert!(EntryKind::Combine as u8 & 5 != 1 && EntryKind::Expiring as u8 & 5 != 1) };
+    byte & 5 == 1
 }
 
-/// Returns the kind in the two lowest bits of `byte`.
+/// Returns the kind in the three lowest bits of `byte`.
 #[inline]
 pub(crate) fn kind_of(byte: u8) -> EntryKind {
-    const KINDS: [EntryKind; 4] =
-        [EntryKind::Put, EntryKind::Delete, EntryKind::Insert, EntryKind::Remove];
-    KINDS[usize::from(byte & 3)]
+    use EntryKind::{Combine, Delete, Expiring, Insert, Put, Remove};
+    // Numbers that are no kinds do not occur.
+    const KINDS: [EntryKind; 8] = [Put, Delete, Insert, Remove, Put, Combine, Expiring, Put];
+    KINDS[usize::from(byte & 7)]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use EntryKind::{Delete, Insert, Put, Remove};
+    use EntryKind::{Combine, Delete, Insert, Put, Remove};
 
     #[test]
     fn an_entry_takes_sixteen_bytes_and_gives_back_what_was_put_in() {
         assert_eq!(size_of::<Entry>(), 16);
-        for kind in [Put, Delete, Insert, Remove] {
-            let seq = SeqNo((1 << 62) - 1);
+        for kind in [Put, Delete, Insert, Remove, Combine] {
+            let seq = SeqNo((1 << 61) - 1);
             let entry = Entry::new(u32::MAX, u32::MAX, seq, kind);
             assert_eq!((entry.seq(), entry.kind()), (seq, kind));
             assert_eq!((entry.rank(), entry.bytes()), (u32::MAX, u64::from(u32::MAX)));

@@ -23,15 +23,21 @@
 //! a remove, while *remove over (put over delete)* could still cancel the insert. A memtable that
 //! has dropped old versions has folded them in this order too. So a flush writes the same entries,
 //! whether the memtable dropped old versions in time or not.
+//!
+//! If the newest version of a stripe is a combine, its effect is computed by an operator, as far as
+//! the merge meets what it lies on. Otherwise several combines of a stripe may stay.
 
+mod operands;
 mod walk;
 
+pub use operands::Operators;
 pub use walk::Walk;
 
 use crate::cursor::EntryRef;
 use crate::error::Result;
 use crate::format::common_prefix_bytes;
 use lsmith_tree::{EntryKind, SeqNo};
+use operands::Waiting;
 use std::ops::AddAssign;
 
 /// Counts what happened to the entries that went into a merge.
@@ -88,6 +94,9 @@ pub struct Fold<C, B> {
     held: HeldEntry,
     /// The kinds of the versions of a stripe, newest first; kept to reuse its memory.
     kinds: Vec<EntryKind>,
+    /// Versions of the held key that are to be written next, oldest first.
+    waiting: Vec<Waiting>,
+    operators: Option<Operators>,
     forgets: bool,
     counts: FoldCounts,
 }
@@ -143,13 +152,16 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                 mark: 0,
             },
             kinds: Vec::new(),
+            waiting: Vec::new(),
+            operators: None,
             forgets: false,
             counts: FoldCounts::default(),
         })
     }
 
     /// If `forgets`, replaces the sequence number by 0 in entries that all live and later snapshots
-    /// see. Tombstones keep their numbers, because the fold reports when they are dropped.
+    /// see. Tombstones keep their numbers, because the fold reports when they are dropped. Combines
+    /// keep theirs, because several of a key may stay.
     ///
     /// Not for entries that stay in memory: there the number also tells whether a write that is
     /// read back from the log has left memory.
@@ -157,18 +169,33 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         Fold { forgets, ..self }
     }
 
+    /// Computes combines by `operators`. Without them all combines stay, with what they lie on.
+    pub fn combining(self, operators: Option<Operators>) -> Fold<C, B> {
+        Fold { operators, ..self }
+    }
+
     /// Returns the next entry to be written, or `None` after the last one.
     ///
     /// # Errors
-    /// Fails if the cursor fails. The fold must not be used after that.
+    /// Fails if the cursor or an operator fails. The fold must not be used after that.
     pub fn next_entry(&mut self) -> Result<Option<EntryRef<'_>>> {
+        if !self.waiting.is_empty() {
+            return Ok(Some(self.next_waiting()));
+        }
         while let Some(entry) = self.cursor.here() {
             self.held.copy_from(entry, self.cursor.mark());
             self.counts.entries_in += 1;
             self.cursor.advance()?;
+            if self.held.kind == EntryKind::Combine {
+                self.fold_operands()?;
+                return Ok(Some(self.next_waiting()));
+            }
             let alone = self.cursor.here().is_none_or(|next| !is_same(next.key, &self.held.key));
             let net = if alone { Some(self.held.kind) } else { self.fold_stripe()? };
-            let Some(kind) = net else { continue };
+            let Some(mut kind) = net else { continue };
+            if self.operators.is_some() {
+                kind = self.judge(kind)?;
+            }
             self.held.kind = kind;
             if kind.is_tombstone() && self.is_droppable() {
                 self.counts.tombstones_dropped += 1;
@@ -183,6 +210,20 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         }
         assert!(self.counts.is_balanced(), "a merge lost track of its entries: {:?}", self.counts);
         Ok(None)
+    }
+
+    /// Takes the next entry of those that wait, of which there must be one.
+    #[cold]
+    #[inline(never)]
+    fn next_waiting(&mut self) -> EntryRef<'_> {
+        let Waiting { seq, kind, value, mark } = self.waiting.pop().expect("an entry waits");
+        let is_forgotten = self.forgets && kind.is_value() && mark == 0;
+        self.held.seq = seq;
+        let seq = if is_forgotten && self.stripe_floor().is_none() { SeqNo(0) } else { seq };
+        let key = std::mem::take(&mut self.held.key);
+        self.held = HeldEntry { key, seq, kind, value, mark };
+        self.counts.entries_out += 1;
+        self.held.entry()
     }
 
     /// Returns the counts so far. They cover all entries once [`next_entry`](Fold::next_entry) has
@@ -236,6 +277,12 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             self.counts.entries_in += 1;
             self.cursor.advance()?;
         }
+        Ok(self.net_of_kinds())
+    }
+
+    /// Returns the net effect of the versions with the kinds in `kinds`, and counts those that it
+    /// stands for.
+    fn net_of_kinds(&mut self) -> Option<EntryKind> {
         let mut net: Option<EntryKind> = None;
         for &newer in self.kinds.iter().rev() {
             let Some(older) = net else {
@@ -250,7 +297,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                 self.counts.dropped_below = self.counts.dropped_below.max(self.held.seq);
             }
         }
-        Ok(net)
+        net
     }
 }
 

@@ -2,8 +2,10 @@
 //! any order. It is compared with the plain history of its writes.
 
 use super::*;
+use crate::combine::Stack;
+use crate::combine::tests::join;
 use crate::cursor::Cursor;
-use crate::memtable::{KeepFrom, Memtable};
+use crate::memtable::{FoundVersion, KeepFrom, Memtable};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::read::{MergingCursor, VisibleIter};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +33,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        12 => (0..KEYS.len(), 0usize..7).prop_map(|(key, choice)| Step::Write(key, choice)),
+        12 => (0..KEYS.len(), 0usize..10).prop_map(|(key, choice)| Step::Write(key, choice)),
         6 => Just(Step::Publish),
         2 => Just(Step::TakeSnapshot),
         2 => (0usize..9).prop_map(Step::DropSnapshot),
@@ -77,12 +79,21 @@ impl Miniature {
     }
 
     fn write(&mut self, key: &str, choice: usize) {
-        use EntryKind::{Delete, Insert, Put, Remove};
+        use EntryKind::{Combine, Delete, Insert, Put, Remove};
         let kind = match self.model(key.as_bytes(), SeqNo::MAX) {
-            None => [Insert, Insert, Insert, Insert, Put, Put, Delete][choice],
-            Some(_) => [Remove, Remove, Remove, Put, Put, Delete, Delete][choice],
+            None => [Insert, Insert, Insert, Insert, Put, Put, Delete, Combine, Combine, Combine]
+                [choice],
+            Some(_) => {
+                [Remove, Remove, Remove, Put, Put, Delete, Delete, Combine, Combine, Combine]
+                    [choice]
+            }
         };
-        let write = Owned::put(key.as_bytes(), self.history.len() as u64 + 1).with(kind);
+        let seq = self.history.len() as u64 + 1;
+        let mut write = Owned::put(key.as_bytes(), seq).with(kind);
+        if kind == Combine && seq.is_multiple_of(3) {
+            // An operand that does not combine with others.
+            write.value = Bytes::from([&write.value, &b"."[..]].concat());
+        }
         let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
         let keep = KeepFrom(oldest.min(self.visible_seq()));
         self.memtable.insert(write.as_ref(), keep);
@@ -112,11 +123,12 @@ impl Miniature {
     fn fold(&self, cursor: impl Cursor, snapshots: Vec<SeqNo>, beneath: usize) -> Vec<Owned> {
         let beneath = &self.runs[self.runs.len() - beneath..];
         let nothing = |key: &[u8]| beneath.iter().flatten().all(|entry| entry.key != key);
-        let mut fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(true);
+        let fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(true);
+        let mut fold = fold.combining(Some(Operators::strict(join())));
         let mut output = Vec::new();
         while let Some(entry) = fold.next_entry().unwrap() {
             let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
-            let is_told = entry.seq > oldest || entry.kind.is_tombstone();
+            let is_told = entry.seq > oldest || !entry.kind.is_value();
             assert_eq!(entry.seq > SeqNo(0), is_told, "{entry:?}");
             output.push(Owned::from(entry));
         }
@@ -124,16 +136,22 @@ impl Miniature {
         output
     }
 
-    /// The memtable counts the entries that a flush without snapshots would write above older runs.
-    /// Those follow from the writes alone.
+    /// The memtable counts the entries that a flush without snapshots would write above older runs,
+    /// of combines of a key only the newest. Those follow from the writes alone.
     fn check_sizes(&self) {
         let mut fold = Fold::new(self.memtable.cursor(), Vec::new(), |_: &[u8]| false).unwrap();
         let mut bytes = 0;
         let mut entries = 0;
+        let mut last = None;
         while let Some(entry) = fold.next_entry().unwrap() {
+            if last.replace(entry.key.to_vec()).is_some_and(|last| last == entry.key) {
+                continue;
+            }
             bytes += logical_bytes(entry.key.len(), entry.value.len());
             entries += 1;
-            assert_eq!(Some(entry.kind), self.net_effect(entry.key));
+            if entry.kind != EntryKind::Combine {
+                assert_eq!(Some(entry.kind), self.net_effect(entry.key));
+            }
         }
         assert_eq!(self.memtable.live_bytes(), bytes);
         assert_eq!(self.memtable.entries(), entries);
@@ -151,13 +169,14 @@ impl Miniature {
     }
 
     /// Returns the value of `key` that follows from the history.
-    fn model(&self, key: &[u8], snapshot: SeqNo) -> Option<&Bytes> {
-        let newest = self
-            .history
-            .iter()
-            .rfind(|write| write.seq <= snapshot && write.key == key)
-            .filter(|write| !write.kind.is_tombstone());
-        newest.map(|write| &write.value)
+    fn model(&self, key: &[u8], snapshot: SeqNo) -> Option<Bytes> {
+        let seen = self.history.iter().filter(|write| write.seq <= snapshot && write.key == key);
+        seen.fold(None, |value: Option<Bytes>, write| match (write.kind, value) {
+            (EntryKind::Combine, Some(value)) => {
+                Some(Bytes::from([&value[..], &write.value].join(&b',')))
+            }
+            (kind, _) => (!kind.is_tombstone()).then(|| write.value.clone()),
+        })
     }
 
     fn point_read(&self, key: &[u8], snapshot: Option<SeqNo>) -> Option<Bytes> {
@@ -166,13 +185,23 @@ impl Miniature {
             None => self.memtable.get_latest(key, &self.visible),
         };
         let snapshot = snapshot.unwrap_or(self.visible_seq());
-        let in_runs = || {
-            let entries = self.runs.iter().flatten();
-            let mut seen = entries.filter(|entry| entry.key == key && entry.seq <= snapshot);
-            seen.next().map(|entry| (entry.kind, entry.value.clone()))
-        };
-        let found = version.map(|version| (version.kind, version.value)).or_else(in_runs);
-        found.filter(|(kind, _)| !kind.is_tombstone()).map(|(_, value)| value)
+        let mut stack = Stack::default();
+        self.memtable.push_on(&mut stack, key, || snapshot);
+        if let Some(version) = version.filter(|version| version.kind != EntryKind::Combine) {
+            let FoundVersion { kind, value, .. } = version;
+            assert!(stack.is_whole());
+            let expected = (!kind.is_tombstone()).then_some(value);
+            assert_eq!(stack.combine(key, None).unwrap(), expected);
+            return expected;
+        }
+        let entries = self.runs.iter().flatten();
+        let seen = entries.filter(|entry| entry.key == key && entry.seq <= snapshot);
+        for entry in seen {
+            if stack.is_whole() || stack.push(entry.kind, entry.value.clone()) {
+                break;
+            }
+        }
+        stack.combine(key, Some(&*join())).unwrap()
     }
 
     fn scan(&self, snapshot: SeqNo) -> VisibleIter<MergingCursor> {
@@ -181,16 +210,16 @@ impl Miniature {
             sources.push(Box::new(VecCursor::new(run.clone())));
         }
         let merging = MergingCursor::new(sources);
-        VisibleIter::new(merging, snapshot, Bound::Unbounded, Bound::Unbounded)
+        VisibleIter::new(merging, snapshot, Bound::Unbounded, Bound::Unbounded).combining(join())
     }
 
     fn check_reads(&self) {
         let visible = self.visible_seq();
         for key in KEYS.map(str::as_bytes) {
-            assert_eq!(self.point_read(key, None).as_ref(), self.model(key, visible));
+            assert_eq!(self.point_read(key, None), self.model(key, visible));
             for &snapshot in &self.snapshots {
                 let found = self.point_read(key, Some(snapshot));
-                assert_eq!(found.as_ref(), self.model(key, snapshot), "{key:?} at {snapshot}");
+                assert_eq!(found, self.model(key, snapshot), "{key:?} at {snapshot}");
             }
         }
         for &snapshot in self.snapshots.iter().chain([&visible]) {
@@ -295,4 +324,47 @@ fn error_of_the_cursor_is_returned() {
     let mut fold = Fold::new(cursor, Vec::new(), |_: &[u8]| true).unwrap();
     assert!(fold.next_entry().unwrap().is_some());
     assert!(fold.next_entry().is_err());
+}
+
+fn combines(values: &[(EntryKind, &'static str)], bottom: bool) -> Vec<(u64, EntryKind, String)> {
+    let entry = |(i, (kind, value)): (usize, &(EntryKind, &'static str))| Owned {
+        value: Bytes::from_static(value.as_bytes()),
+        ..Owned::put(b"k", i as u64 + 1).with(*kind)
+    };
+    let cursor = VecCursor::new(values.iter().enumerate().map(entry).collect());
+    let fold = Fold::new(cursor, Vec::new(), |_: &[u8]| bottom).unwrap();
+    let mut fold = fold.combining(Some(Operators::lenient(join())));
+    let mut output = Vec::new();
+    while let Some(entry) = fold.next_entry().unwrap() {
+        let value = String::from_utf8(entry.value.to_vec()).unwrap();
+        output.push((entry.seq.0, entry.kind, value));
+    }
+    output
+}
+
+#[test]
+fn combines_become_a_value_only_if_all_that_they_lie_on_is_met() {
+    use EntryKind::{Combine, Delete, Insert, Put};
+    let stack = [(Combine, "a"), (Combine, "b"), (Combine, "c.")];
+    assert_eq!(combines(&stack, false), [(3, Combine, "c.".into()), (2, Combine, "a,b".into())]);
+    assert_eq!(combines(&stack, true), [(3, Put, "a,b,c.".into())]);
+    for (below, value, kind) in [(Put, "v", Put), (Insert, "v", Insert), (Delete, "", Put)] {
+        let written = combines(&[&[(below, value)], &stack[..]].concat(), false);
+        let joined = if value.is_empty() { "a,b,c.".into() } else { format!("{value},a,b,c.") };
+        assert_eq!(written, [(4, kind, joined)]);
+    }
+}
+
+/// Folds of memory must not fail because the application does. Merges may.
+#[test]
+fn lenient_fold_keeps_what_the_operator_fails_on() {
+    use EntryKind::{Combine, Put};
+    let stack = [(Put, "v"), (Combine, "!"), (Combine, "b")];
+    let kept = [(3, Combine, "b".into()), (2, Combine, "!".into()), (1, Put, "v".into())];
+    assert_eq!(combines(&stack, false), kept);
+    let entry = Owned::put(b"k", 1).with(Combine);
+    let broken = Owned { value: Bytes::from_static(b"?"), ..entry };
+    let fold = Fold::new(VecCursor::new(vec![broken]), Vec::new(), |_: &[u8]| true).unwrap();
+    let mut fold = fold.combining(Some(Operators::strict(join())));
+    assert_eq!(fold.next_entry().unwrap_err().kind(), crate::ErrorKind::Callback);
 }

@@ -2,6 +2,7 @@
 
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
+use std::borrow::Cow;
 
 /// Walks entries in the store's order, forward only. Every [`Cursor`] can do so.
 pub trait Walk {
@@ -13,6 +14,14 @@ pub trait Walk {
 
     /// Returns the entry under the walk, or `None` at its end.
     fn here(&self) -> Option<EntryRef<'_>>;
+
+    /// Reads the value of the entry under the walk, if `here` has something else in its place.
+    ///
+    /// # Errors
+    /// Fails if the value cannot be read.
+    fn read_value(&self) -> Result<Cow<'_, [u8]>> {
+        Ok(Cow::Borrowed(self.here().map_or(&[], |entry| entry.value)))
+    }
 
     /// Returns a number by which the caller of a fold knows the entry under the walk again.
     #[inline]

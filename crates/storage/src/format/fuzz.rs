@@ -35,7 +35,12 @@ fn block(codec: Codec, choices: &mut Choices<'_>) -> Vec<u8> {
     let mut last = Vec::new();
     for key in keys(choices) {
         for version in (0..1 + choices.below(3) as u64).rev() {
-            let kind = choices.pick(&[EntryKind::Put, EntryKind::Delete, EntryKind::Insert]);
+            let kind = choices.pick(&[
+                EntryKind::Put,
+                EntryKind::Delete,
+                EntryKind::Insert,
+                EntryKind::Combine,
+            ]);
             let len = if kind.is_tombstone() { 0 } else { choices.pick(&[0, 3, 3, 3, 70]) };
             let value = vec![b'v'; len];
             let entry = EntryRef { key: &key, seq: SeqNo(version * 7), kind, value: &value };

@@ -14,7 +14,7 @@ const SHORT_BYTES_MAX: usize = 512;
 /// and the difference of the sequence number to the first write of the memtable.
 const VALUE_BITS: u32 = 10;
 const KEY_BITS: u32 = 16;
-const KIND_BITS: u32 = 2;
+const KIND_BITS: u32 = 3;
 const SEQ_BITS: u32 = 64 - KIND_BITS - KEY_BITS - VALUE_BITS;
 
 /// Words of the head, in front of the key.
@@ -80,7 +80,7 @@ impl ArenaEntry {
         let (kind, since_first) = parts(rest, KIND_BITS);
         ArenaHead {
             seq: SeqNo(arena.first.0 + since_first),
-            kind: EntryKind::from_byte(kind as u8).expect("two bits, four kinds"),
+            kind: EntryKind::from_byte(kind as u8).expect("it was a kind"),
             key_bytes: key_bytes as u16,
             value_bytes: value_bytes as u16,
         }
@@ -100,7 +100,7 @@ impl ArenaEntry {
     pub(super) fn version(self, arena: &Arena) -> Stored {
         let ArenaHead { seq, kind, key_bytes, value_bytes } = self.head(arena);
         let at = self.key_at() + words_of(key_bytes.into()) as u32;
-        Stored { seq, kind, place: ValuePlace::Short { at, bytes: value_bytes } }
+        Stored::new(seq, kind, ValuePlace::Short { at, bytes: value_bytes })
     }
 }
 

@@ -5,6 +5,7 @@ use super::arena_entry::{ArenaEntry, Memory};
 use super::index::Index;
 use super::leaf::WriteEffect;
 use super::versions::{FoundVersion, KeepFrom};
+use crate::combine::Stack;
 use crate::cursor::EntryRef;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
@@ -114,6 +115,15 @@ impl Memtable {
         let index = self.index.read();
         let leaf = index.leaf(key).read();
         leaf.get(key, snapshot(), &index.arena)
+    }
+
+    /// Adds the versions of `key` that `snapshot` sees to `stack`, newest first, down to one that
+    /// makes it whole. `snapshot` is called once the leaf of the key is locked, as in
+    /// [`get_latest`](Memtable::get_latest).
+    pub fn push_on(&self, stack: &mut Stack, key: &[u8], snapshot: impl FnOnce() -> SeqNo) {
+        let index = self.index.read();
+        let leaf = index.leaf(key).read();
+        leaf.push_on(stack, key, snapshot(), &index.arena);
     }
 
     /// Returns true if there was no write yet.

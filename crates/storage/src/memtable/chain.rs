@@ -23,13 +23,21 @@ pub(super) struct Stored {
     pub(super) seq: SeqNo,
     /// The kind of the write.
     pub(super) kind: EntryKind,
+    /// For a combine, the number of combines in a row that end with it. Otherwise 0.
+    operands: u32,
     /// The place of the value.
     pub(super) place: ValuePlace,
 }
 
 impl Default for Stored {
     fn default() -> Stored {
-        Stored { seq: SeqNo(0), kind: EntryKind::Put, place: ValuePlace::default() }
+        Stored::new(SeqNo(0), EntryKind::Put, ValuePlace::default())
+    }
+}
+
+impl Stored {
+    pub(super) fn new(seq: SeqNo, kind: EntryKind, place: ValuePlace) -> Stored {
+        Stored { seq, kind, operands: u32::from(kind == EntryKind::Combine), place }
     }
 }
 
@@ -70,10 +78,13 @@ impl Chain {
     /// Adds the newest version and prunes. Calls `free` with the places of dropped values.
     pub(super) fn push(
         &mut self,
-        version: Stored,
+        mut version: Stored,
         keep: KeepFrom,
         free: &mut impl FnMut(ValuePlace),
     ) {
+        if version.kind == EntryKind::Combine {
+            version.operands = self.newest.operands.saturating_add(1);
+        }
         self.net = net_over(version.kind, self.net);
         let older = std::mem::replace(&mut self.newest, version);
         if self.older.0.capacity() == 0 {
@@ -98,6 +109,16 @@ impl Chain {
         older.partition_point(|version| version.seq <= snapshot).checked_sub(1).map(|i| &older[i])
     }
 
+    /// Returns the versions that a read of `snapshot` needs if the newest is a combine, newest
+    /// first: all down to the first that is none.
+    pub(super) fn stack_at(&self, snapshot: SeqNo) -> impl Iterator<Item = &Stored> {
+        let seen = self.versions().skip_while(move |version| version.seq > snapshot);
+        let mut is_whole = false;
+        seen.take_while(move |version| {
+            !std::mem::replace(&mut is_whole, version.kind != EntryKind::Combine)
+        })
+    }
+
     /// Returns all versions, newest first.
     pub(super) fn versions(&self) -> impl Iterator<Item = &Stored> {
         std::iter::once(&self.newest).chain(self.older.0.iter().rev())
@@ -111,11 +132,16 @@ impl Chain {
 }
 
 impl History {
-    /// Drops the versions under the newest one at or below `keep`.
+    /// Drops the versions under the newest one at or below `keep`, and, if that is a combine, under
+    /// the first one below it that is none.
     fn prune(&mut self, keep: KeepFrom, free: &mut impl FnMut(ValuePlace)) {
         let readable_by_oldest = self.0.partition_point(|version| version.seq <= keep.0);
+        let mut unread = readable_by_oldest.saturating_sub(1);
+        if let Some(combine) = self.0.get(unread).filter(|version| version.operands > 0) {
+            unread = unread.saturating_sub(combine.operands as usize);
+        }
         let mut net = None;
-        for version in self.0.drain(..readable_by_oldest.saturating_sub(1)) {
+        for version in self.0.drain(..unread) {
             net = net_over(version.kind, net);
             free(version.place);
         }
@@ -136,14 +162,10 @@ fn net_over(kind: EntryKind, older: Option<EntryKind>) -> Option<EntryKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use EntryKind::{Delete, Insert, Put, Remove};
+    use EntryKind::{Combine, Delete, Insert, Put, Remove};
 
     fn chain(kinds: &[EntryKind], keep: KeepFrom) -> Chain {
-        let version = |i: usize| Stored {
-            seq: SeqNo(i as u64 + 1),
-            kind: kinds[i],
-            place: ValuePlace::default(),
-        };
+        let version = |i: usize| Stored::new(SeqNo(i as u64 + 1), kinds[i], ValuePlace::default());
         let mut chain = Chain::new(version(0));
         for i in 1..kinds.len() {
             chain.push(version(i), KeepFrom(keep.0.min(SeqNo(i as u64))), &mut |_| ());
@@ -183,6 +205,33 @@ mod tests {
         assert_eq!(kept(&chain), [(3, Insert)]);
         assert!(chain.at(SeqNo(2)).is_none());
         assert_eq!(chain.live_bytes(1), Some(9));
+    }
+
+    fn stack(chain: &Chain, snapshot: u64) -> Vec<u64> {
+        chain.stack_at(SeqNo(snapshot)).map(|version| version.seq.0).collect()
+    }
+
+    #[test]
+    fn combines_keep_what_lies_below_them_down_to_a_value() {
+        let kinds = [Put, Put, Combine, Combine, Combine];
+        let kept_of = |keep| chain(&kinds, KeepFrom(SeqNo(keep)));
+        let all = kept_of(u64::MAX);
+        assert_eq!(kept(&all), [(5, Combine), (4, Combine), (3, Combine), (2, Put)]);
+        assert_eq!(stack(&all, 5), [5, 4, 3, 2]);
+        assert_eq!(stack(&all, 3), [3, 2]);
+        assert_eq!(stack(&all, 1), []);
+        assert_eq!(stack(&kept_of(1), 1), [1]);
+        // A put above them ends the need for them, but only for readers that see it.
+        let hidden = chain(&[Put, Combine, Combine, Put, Put], KeepFrom(SeqNo::MAX));
+        assert_eq!(kept(&hidden), [(5, Put), (4, Put)]);
+        let seen = chain(&[Put, Combine, Combine, Put, Put], KeepFrom(SeqNo(3)));
+        assert_eq!(kept(&seen), [(5, Put), (4, Put), (3, Combine), (2, Combine), (1, Put)]);
+        // Without a value below, all stay: older runs may have one.
+        let bare = chain(&[Combine, Combine, Combine], KeepFrom(SeqNo::MAX));
+        assert_eq!(stack(&bare, 9), [3, 2, 1]);
+        // The combine lies on nothing that this memtable knows.
+        let vanished = chain(&[Insert, Remove, Combine, Combine], KeepFrom(SeqNo::MAX));
+        assert_eq!(stack(&vanished, 9), [4, 3]);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl CopiedEntries {
                     let key_bytes = arena_entry.key_bytes(arena);
                     let word = self.copy(arena_entry.key_at(), words_of(key_bytes), arena);
                     let key = Span { word, bytes: key_bytes as u32 };
-                    for &Stored { seq, kind, ref place } in chain.versions() {
+                    for &Stored { seq, kind, ref place, .. } in chain.versions() {
                         let value = self.copy_value(place, arena);
                         self.entries.push(Entry { seq, kind, key, value, is_alone: false });
                     }

@@ -13,6 +13,7 @@ mod builder;
 pub use builder::FoldedBuilder;
 
 use super::FoundVersion;
+use crate::combine::Stack;
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::key_prefix;
@@ -137,6 +138,19 @@ impl Folded {
             kind: place.kind,
             value: self.shared_value(place),
         })
+    }
+
+    /// Adds the versions of `key` that `snapshot` sees to `stack`, newest first, down to one that
+    /// makes it whole.
+    pub fn push_on(&self, stack: &mut Stack, key: &[u8], snapshot: SeqNo) {
+        let prefix = key_prefix(key);
+        let of_key = |place: &&FoldedPlace| self.cmp_key(place, prefix, key).is_eq();
+        let places = self.places[self.below(key)..].iter().take_while(of_key);
+        for place in places.filter(|place| place.seq <= snapshot) {
+            if stack.push(place.kind, self.shared_value(place)) {
+                break;
+            }
+        }
     }
 
     /// Returns true if any key has several versions.

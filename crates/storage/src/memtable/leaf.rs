@@ -10,6 +10,7 @@ use super::arena_entry::{ArenaEntry, ArenaHead, Memory};
 use super::chain::{Chain, Stored, ValuePlace};
 use super::numbers::{KEYS_MAX, Numbers};
 use super::{FoundVersion, KeepFrom};
+use crate::combine::Stack;
 use crate::cursor::EntryRef;
 use lsmith_tree::{SeqNo, logical_bytes};
 use std::ops::Range;
@@ -139,7 +140,7 @@ impl Leaf {
         if !found {
             return None;
         }
-        let version = |Stored { seq, kind, place }: &Stored| {
+        let version = |Stored { seq, kind, place, .. }: &Stored| {
             let seq = *seq;
             let kind = *kind;
             let value = place.value(arena);
@@ -149,6 +150,27 @@ impl Leaf {
         match self.chained(place) {
             None => version(&ArenaEntry(place).version(arena)),
             Some(Chained { chain, .. }) => version(chain.at(snapshot)?),
+        }
+    }
+
+    /// Adds the versions of `key` that `snapshot` sees to `stack`, down to one that makes it whole.
+    pub(super) fn push_on(&self, stack: &mut Stack, key: &[u8], snapshot: SeqNo, arena: &Arena) {
+        let (position, found) = self.find(key, arena);
+        if !found {
+            return;
+        }
+        match self.versions(position, arena) {
+            KeyVersions::Once(arena_entry, _) => {
+                let Stored { seq, kind, place, .. } = arena_entry.version(arena);
+                if seq <= snapshot {
+                    stack.push(kind, place.value(arena));
+                }
+            }
+            KeyVersions::Chained(_, chain) => {
+                for version in chain.stack_at(snapshot) {
+                    stack.push(version.kind, version.place.value(arena));
+                }
+            }
         }
     }
 
@@ -217,7 +239,7 @@ impl Leaf {
         }
         let chain = &mut self.chains[(self.places[position] & !CHAINED) as usize].chain;
         let live_before = chain.live_bytes(entry.key.len());
-        let version = Stored { seq: entry.seq, kind: entry.kind, place: ValuePlace::default() };
+        let version = Stored::new(entry.seq, entry.kind, ValuePlace::default());
         chain.push(version, keep, &mut |place| {
             freed_bytes += size_of::<Stored>() + place.bytes_beside();
             place.release(memory);

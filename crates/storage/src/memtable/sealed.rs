@@ -1,6 +1,7 @@
 //! The sources of a memory run.
 
 use super::{Folded, FoundVersion, Memtable};
+use crate::combine::Stack;
 use crate::cursor::Cursor;
 use crate::sync::atomic::AtomicU64;
 use lsmith_tree::SeqNo;
@@ -30,6 +31,15 @@ impl Sealed {
             Sealed::Written(memtable) => memtable.get_latest(key, visible),
             // All folded entries were visible when their memtables were sealed.
             Sealed::Folded(folded) => folded.get(key, SeqNo::MAX),
+        }
+    }
+
+    /// Adds the versions of `key` that `snapshot` sees to `stack`, newest first, down to one that
+    /// makes it whole. For readers without a snapshot, `snapshot` is what is visible.
+    pub fn push_on(&self, stack: &mut Stack, key: &[u8], snapshot: impl FnOnce() -> SeqNo) {
+        match self {
+            Sealed::Written(memtable) => memtable.push_on(stack, key, snapshot),
+            Sealed::Folded(folded) => folded.push_on(stack, key, snapshot()),
         }
     }
 

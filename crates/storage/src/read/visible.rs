@@ -1,12 +1,15 @@
 //! The keys and values that a user sees: one value per key, as of a snapshot.
 
+use crate::combine::{Combiner, Stack, combined};
 use crate::cursor::Cursor;
 use crate::error::Result;
+use crate::expiry::{EXPIRY_BYTES, has_expired};
 use crate::format::key_prefix;
 use bytes::Bytes;
-use lsmith_tree::SeqNo;
+use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// A key and its value.
 pub(crate) type KeyValue = (Bytes, Bytes);
@@ -36,6 +39,41 @@ pub struct VisibleIter<C> {
     /// The value of the entry that the back returned last.
     back_value: LeftValue,
     ended: bool,
+    combiner: Option<Arc<dyn Combiner>>,
+    now: Option<u64>,
+    /// The value that the front has combined last.
+    combined: Bytes,
+    /// What the back has met of a key whose newest entry is a combine.
+    operands: BackStack,
+}
+
+/// What a step has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The end of the range.
+    End,
+    /// An entry with a value: that under the cursor for the front, the one kept for the back.
+    Entry,
+    /// A value that the front has combined.
+    Combined,
+}
+
+/// What the back knows of a key so far, from its oldest entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// The key is absent.
+    Nothing,
+    /// The key has the value that is kept.
+    Value,
+    /// The newest entries are combines.
+    Operands,
+}
+
+/// Operands, oldest first, over a value or over nothing.
+#[derive(Debug, Default)]
+struct BackStack {
+    base: Option<Bytes>,
+    operands: Vec<Bytes>,
 }
 
 /// The number of bytes of a key that are copied at once.
@@ -71,6 +109,23 @@ impl LeftValue {
 
     fn handle(&mut self) -> Bytes {
         self.shared.take().unwrap_or_else(|| Bytes::copy_from_slice(&self.copied))
+    }
+}
+
+impl BackStack {
+    /// Adds the next newer operand. The entries below it are `seen`, with `value` if they have one.
+    #[cold]
+    fn push(&mut self, operand: Bytes, seen: Seen, value: &mut LeftValue) {
+        if seen != Seen::Operands {
+            self.operands.clear();
+            self.base = (seen == Seen::Value).then(|| value.handle());
+        }
+        self.operands.push(operand);
+    }
+
+    /// Returns what the operands make of the value of `key`.
+    fn combine(&mut self, key: &[u8], combiner: Option<&dyn Combiner>) -> Result<Bytes> {
+        combined(key, self.base.take(), &std::mem::take(&mut self.operands), combiner)
     }
 }
 
@@ -179,7 +234,17 @@ impl<C: Cursor> VisibleIter<C> {
             returned: false,
             back_value: LeftValue::default(),
             ended: false,
+            combiner: None,
+            now: None,
+            combined: Bytes::new(),
+            operands: BackStack::default(),
         }
+    }
+
+    /// Computes the values of keys with combines by `combiner`. Without it they are errors.
+    pub fn combining(mut self, combiner: Arc<dyn Combiner>) -> VisibleIter<C> {
+        self.combiner = Some(combiner);
+        self
     }
 
     /// Takes the first `bytes` bytes from each key that is returned. All keys must have them.
@@ -233,8 +298,8 @@ impl<C: Cursor> VisibleIter<C> {
     }
 
     /// Goes to the next key from the front, which becomes the lower limit, and leaves the cursor on
-    /// its entry. Returns false if there is none.
-    fn step_front(&mut self) -> Result<bool> {
+    /// its entry, or on one behind it if its value is combined.
+    fn step_front(&mut self) -> Result<Step> {
         self.enter_front()?;
         while let Some(entry) = self.cursor.entry()
             && self.left.1.allows_below(entry.key)
@@ -242,30 +307,72 @@ impl<C: Cursor> VisibleIter<C> {
             // Skips older versions of keys behind the front, and versions newer than the snapshot.
             if self.left.0.allows_above(entry.key) && entry.seq <= self.snapshot {
                 self.left.0.exclude(entry.key);
-                if !entry.kind.is_tombstone() {
+                if entry.kind.is_value() {
                     self.returned = true;
-                    return Ok(true);
+                    return Ok(Step::Entry);
+                }
+                if !entry.kind.is_tombstone() {
+                    if self.combine_front()? {
+                        return Ok(Step::Combined);
+                    }
+                    continue;
                 }
             }
             self.cursor.next()?;
         }
-        Ok(false)
+        Ok(Step::End)
+    }
+
+    /// Computes the value of the key under the cursor from several entries, or from one that
+    /// expires. Moves on to its last entry that matters, or behind the key. Returns false if the
+    /// key is absent.
+    #[cold]
+    #[inline(never)]
+    fn combine_front(&mut self) -> Result<bool> {
+        let mut stack = Stack::at(self.now()?);
+        while let Some(entry) = self.cursor.entry()
+            && entry.key == self.left.0.key
+            && !stack.push(entry.kind, self.cursor.value())
+        {
+            self.cursor.next()?;
+        }
+        let value = stack.combine(&self.left.0.key, self.combiner.as_deref())?;
+        let is_there = value.is_some();
+        self.combined = value.unwrap_or_default();
+        Ok(is_there)
+    }
+
+    /// Returns the time at which the iterator first had to know it.
+    fn now(&mut self) -> Result<u64> {
+        if self.now.is_none() {
+            self.now = Some(self.combiner.as_ref().map_or(Ok(0), |combiner| combiner.now())?);
+        }
+        Ok(self.now.unwrap_or_default())
     }
 
     /// Goes to the next key from the back, which becomes the upper limit, and keeps its value.
-    /// Returns false if there is none.
-    fn step_back(&mut self) -> Result<bool> {
+    fn step_back(&mut self) -> Result<Step> {
         self.enter_back()?;
         while let Some(mut entry) = self.cursor.entry()
             && self.left.0.allows_above(entry.key)
         {
             self.left.1.exclude(entry.key);
-            let mut present = false;
+            let mut seen = Seen::Nothing;
             // Visits all versions of the key; the newest comes last.
             loop {
                 if entry.seq <= self.snapshot {
-                    present = !entry.kind.is_tombstone();
-                    self.back_value.set(entry.value, || self.cursor.value());
+                    if entry.kind.is_value() {
+                        seen = Seen::Value;
+                        self.back_value.set(entry.value, || self.cursor.value());
+                    } else if entry.kind == EntryKind::Combine {
+                        self.operands.push(self.cursor.value(), seen, &mut self.back_value);
+                        seen = Seen::Operands;
+                    } else if entry.kind == EntryKind::Expiring {
+                        let value = self.cursor.value();
+                        seen = self.expire_back(value)?;
+                    } else {
+                        seen = Seen::Nothing;
+                    }
                 }
                 self.cursor.prev()?;
                 let is_same = |key| order(key, &self.left.1.key).is_eq();
@@ -274,34 +381,59 @@ impl<C: Cursor> VisibleIter<C> {
                     _ => break,
                 }
             }
-            if present {
-                return Ok(true);
+            if seen == Seen::Operands {
+                self.combine_back()?;
+            }
+            if seen != Seen::Nothing {
+                return Ok(Step::Entry);
             }
         }
-        Ok(false)
+        Ok(Step::End)
     }
 
-    /// Takes a step, unless the iterator has ended. Returns true if there is an entry to return.
-    fn step(&mut self, side: RangeEnd) -> Result<bool> {
+    /// Keeps the value of an entry that expires, unless it has.
+    #[cold]
+    fn expire_back(&mut self, stored: Bytes) -> Result<Seen> {
+        if has_expired(EntryKind::Expiring, &stored, self.now()?) {
+            return Ok(Seen::Nothing);
+        }
+        self.back_value.copied.clear();
+        self.back_value.shared = Some(stored.slice(EXPIRY_BYTES..));
+        Ok(Seen::Value)
+    }
+
+    /// Combines the value of the key that the back has left.
+    #[cold]
+    #[inline(never)]
+    fn combine_back(&mut self) -> Result<()> {
+        let value = self.operands.combine(&self.left.1.key, self.combiner.as_deref())?;
+        self.back_value.copied.clear();
+        self.back_value.shared = Some(value);
+        Ok(())
+    }
+
+    /// Takes a step, unless the iterator has ended.
+    fn step(&mut self, side: RangeEnd) -> Result<Step> {
         if self.ended {
-            return Ok(false);
+            return Ok(Step::End);
         }
         let step = match side {
             RangeEnd::Front => self.step_front(),
             RangeEnd::Back => self.step_back(),
         };
-        self.ended = !matches!(step, Ok(true));
+        self.ended = matches!(step, Ok(Step::End) | Err(_));
         step
     }
 
     /// Like [`next`](Iterator::next), but returns references, and copies only the key.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        let step = self.step(RangeEnd::Front);
-        let entry = || {
-            let value = self.cursor.entry().map(|entry| entry.value).unwrap_or_default();
-            (&self.left.0.key[self.key_from..], value)
+        let value = match self.step(RangeEnd::Front) {
+            Ok(Step::Entry) => self.cursor.entry().map(|entry| entry.value).unwrap_or_default(),
+            Ok(Step::Combined) => &self.combined,
+            Ok(Step::End) => return None,
+            Err(error) => return Some(Err(error)),
         };
-        step.map(|present| present.then(entry)).transpose()
+        Some(Ok((&self.left.0.key[self.key_from..], value)))
     }
 
     /// Like [`next_back`](DoubleEndedIterator::next_back), but returns references to copies that
@@ -309,7 +441,7 @@ impl<C: Cursor> VisibleIter<C> {
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         let step = self.step(RangeEnd::Back);
         let entry = || (&self.left.1.key[self.key_from..], self.back_value.bytes());
-        step.map(|present| present.then(entry)).transpose()
+        step.map(|step| (step != Step::End).then(entry)).transpose()
     }
 }
 
@@ -317,10 +449,13 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
     type Item = Result<KeyValue>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let step = self.step(RangeEnd::Front);
-        let key = || Bytes::copy_from_slice(&self.left.0.key[self.key_from..]);
-        let entry = || (key(), self.cursor.value());
-        step.map(|present| present.then(entry)).transpose()
+        let value = match self.step(RangeEnd::Front) {
+            Ok(Step::Entry) => self.cursor.value(),
+            Ok(Step::Combined) => std::mem::take(&mut self.combined),
+            Ok(Step::End) => return None,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(Ok((Bytes::copy_from_slice(&self.left.0.key[self.key_from..]), value)))
     }
 }
 
@@ -329,7 +464,7 @@ impl<C: Cursor> DoubleEndedIterator for VisibleIter<C> {
         let step = self.step(RangeEnd::Back);
         let key = || Bytes::copy_from_slice(&self.left.1.key[self.key_from..]);
         let entry = || (key(), self.back_value.handle());
-        step.map(|present| present.then(entry)).transpose()
+        step.map(|step| (step != Step::End).then(entry)).transpose()
     }
 }
 

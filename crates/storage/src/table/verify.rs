@@ -4,11 +4,12 @@ use super::reader::Table;
 use super::table_file::{CHUNK_BYTES, ReadAhead, TableParts, Wanted};
 use crate::cursor::EntryRef;
 use crate::error::Result;
+use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
     Block, Damage, EntryPlace, FactsBuilder, KEY_BYTES_MAX, ProfileGrain, Slot,
     common_prefix_bytes, key_hash,
 };
-use lsmith_tree::{KeyRange, SeqNo, Size};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo, Size};
 use std::ops::Range;
 
 /// The state of a walk over entries.
@@ -198,6 +199,9 @@ impl<'a> VerifyWalk<'a> {
         let value = block.value(slot);
         if slot.kind.is_tombstone() && !value.is_empty() {
             return damage("a tombstone has a value");
+        }
+        if slot.kind == EntryKind::Expiring && value.len() < EXPIRY_BYTES {
+            return damage("an entry that expires has no time");
         }
         let entry = EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value };
         let begins_block = slot.start() == 0;

@@ -3,6 +3,7 @@
 use crate::cursor::EntryRef;
 use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
+use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_OUTSIDE,
     FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer,
@@ -10,7 +11,7 @@ use crate::format::{
     seal,
 };
 use lsmith_tree::blocks::fits;
-use lsmith_tree::{SeqNo, logical_bytes};
+use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -281,6 +282,9 @@ pub(super) fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'sta
     }
     if entry.kind.is_tombstone() && !entry.value.is_empty() {
         return Err("a tombstone has a value");
+    }
+    if entry.kind == EntryKind::Expiring && entry.value.len() < EXPIRY_BYTES {
+        return Err("an entry that expires has no time");
     }
     Ok(())
 }

@@ -55,7 +55,7 @@ fn damage_ends_the_stream_with_its_line() {
         ("2,put,c,", "value_size `` is not a whole number up to 1073741824"),
         ("2,put,c,-1", "value_size `-1` is not a whole number up to 1073741824"),
         ("2,put,c,4294967295", "value_size `4294967295` is not a whole number up to 1073741824"),
-        ("2,pat,c,5", "unknown op `pat`; expected put, delete or get"),
+        ("2,pat,c,5", "unknown op `pat`; expected put, delete, get or combine"),
         ("x,put,c,5", "timestamp `x` is not a whole number"),
         ("2,put,,5", "the key is empty"),
     ] {

@@ -74,6 +74,33 @@ fn line(seq: u64, change: &Change) -> Line {
             parts: vec![keyspace.to_string(), "delete".into(), readable(key)],
             fields: json!({ "seq": seq, "keyspace": **keyspace, "delete": json_text(key) }),
         },
+        Change::PutUntil { keyspace, key, value, time } => Line {
+            seq,
+            parts: vec![
+                keyspace.to_string(),
+                "put_until".into(),
+                readable(key),
+                readable(value),
+                time.to_string(),
+            ],
+            fields: json!({
+                "seq": seq,
+                "keyspace": **keyspace,
+                "put_until": json_text(key),
+                "value": json_text(value),
+                "time": time,
+            }),
+        },
+        Change::Combine { keyspace, key, operand } => Line {
+            seq,
+            parts: vec![keyspace.to_string(), "combine".into(), readable(key), readable(operand)],
+            fields: json!({
+                "seq": seq,
+                "keyspace": **keyspace,
+                "combine": json_text(key),
+                "operand": json_text(operand),
+            }),
+        },
         other => Line {
             seq,
             parts: vec![format!("{other:?}")],

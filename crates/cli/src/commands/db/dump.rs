@@ -191,5 +191,7 @@ fn kind_name(kind: EntryKind) -> &'static str {
         EntryKind::Delete => "delete",
         EntryKind::Insert => "insert",
         EntryKind::Remove => "remove",
+        EntryKind::Combine => "combine",
+        EntryKind::Expiring => "expiring",
     }
 }

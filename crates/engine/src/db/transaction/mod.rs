@@ -298,7 +298,10 @@ impl Transaction {
         for Space { keyspace, changes, .. } in &self.spaces {
             for (key, value) in changes.iter() {
                 let value_bytes = value.as_deref().unwrap_or_default();
-                buffer.push(keyspace, kind_of(value.as_ref()), key, value_bytes);
+                match value.as_ref().map(|value| keyspace.rules.expiring(key, value)).transpose()? {
+                    Some(Some(stored)) => buffer.push(keyspace, EntryKind::Expiring, key, &stored),
+                    _ => buffer.push(keyspace, kind_of(value.as_ref()), key, value_bytes),
+                }
             }
         }
         let used: Vec<Footprint> =

@@ -87,7 +87,8 @@ impl TreePlan<'_> {
         let cursor = InputCursor::new(self.version, &self.inputs, &self.tally);
         let bottom = drops && self.reserved.bottom;
         let forgets = drops && self.reserved.forgets;
-        Ok(Fold::new(cursor, self.snapshots.clone(), move |_| bottom)?.forgetting(forgets))
+        let fold = Fold::new(cursor, self.snapshots.clone(), move |_| bottom)?;
+        Ok(fold.forgetting(forgets).combining(self.reserved.keyspace.rules.strict()))
     }
 
     /// Returns what a tree that takes entries in may drop.
@@ -97,6 +98,7 @@ impl TreePlan<'_> {
             snapshots: self.snapshots.clone(),
             nothing_beneath: move |_: &[u8]| bottom,
             forgets: drops && self.reserved.forgets,
+            operators: self.reserved.keyspace.rules.strict(),
         }
     }
 }

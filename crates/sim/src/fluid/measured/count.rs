@@ -298,7 +298,8 @@ fn parts(range: &Range<usize>, count: usize) -> impl Iterator<Item = Range<usize
 fn kind(op: &Op) -> Option<Kind> {
     match op.kind {
         OpKind::Read | OpKind::Scan => None,
-        OpKind::Put | OpKind::ReadModifyWrite => Some(Kind::Put),
+        // What combines make is as long as the newest operand, and no merge drops it.
+        OpKind::Put | OpKind::ReadModifyWrite | OpKind::Combine => Some(Kind::Put),
         OpKind::Insert => Some(Kind::Insert),
         OpKind::Delete => Some(Kind::Delete),
         OpKind::Remove => Some(Kind::Remove),

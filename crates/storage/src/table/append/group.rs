@@ -1,10 +1,12 @@
 //! The versions of one key, of a batch and of the tree before it, as one walk.
 
+use super::reader::AppendTable;
 use crate::cursor::{EntryRef, newest_first};
 use crate::error::Result;
 use crate::fold::Walk;
 use crate::format::ValueRef;
 use lsmith_tree::{EntryKind, SeqNo, Size, logical_bytes};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// The [mark](Walk::mark) of entries that the tree has.
@@ -26,8 +28,10 @@ pub(super) fn value_bytes(reference: &[u8]) -> usize {
 
 /// Walks all versions of one key after the other: those of the batch, and those of the tree. The
 /// walk ends behind each key.
-pub(super) struct GroupWalk<C> {
+pub(super) struct GroupWalk<'a, C> {
     pub(super) batch: C,
+    /// The tree before the batch.
+    base: Option<&'a AppendTable>,
     /// The key of the walk; empty before the first one.
     pub(super) key: Vec<u8>,
     old: Vec<OldVersion>,
@@ -35,9 +39,9 @@ pub(super) struct GroupWalk<C> {
     passed: usize,
 }
 
-impl<C: Walk> GroupWalk<C> {
-    pub(super) fn new(batch: C) -> GroupWalk<C> {
-        GroupWalk { batch, key: Vec::new(), old: Vec::new(), passed: 0 }
+impl<'a, C: Walk> GroupWalk<'a, C> {
+    pub(super) fn new(batch: C, base: Option<&'a AppendTable>) -> GroupWalk<'a, C> {
+        GroupWalk { batch, base, key: Vec::new(), old: Vec::new(), passed: 0 }
     }
 
     /// Goes on with the key under the batch, of which the tree has the versions `old`.
@@ -73,7 +77,7 @@ impl<C: Walk> GroupWalk<C> {
     }
 }
 
-impl<C: Walk> Walk for GroupWalk<C> {
+impl<C: Walk> Walk for GroupWalk<'_, C> {
     fn begin(&mut self) -> Result<()> {
         self.batch.begin()
     }
@@ -92,6 +96,13 @@ impl<C: Walk> Walk for GroupWalk<C> {
                 Some(EntryRef { key: &self.key, seq: *seq, kind: *kind, value: reference })
             }
             None => self.next_new(),
+        }
+    }
+
+    fn read_value(&self) -> Result<Cow<'_, [u8]>> {
+        match (self.next_old(), self.base) {
+            (Some(old), Some(base)) => base.read_value(&old.reference).map(Cow::Owned),
+            _ => Ok(Cow::Borrowed(self.next_new().map_or(&[], |entry| entry.value))),
         }
     }
 

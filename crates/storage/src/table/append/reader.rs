@@ -224,6 +224,17 @@ impl AppendTable {
         Ok(slot)
     }
 
+    /// Reads the value that `reference`, which was read before, leads to.
+    pub(super) fn read_value(&self, reference: &[u8]) -> Result<Vec<u8>> {
+        let value = ValueRef::parse(reference, u64::MAX).expect("it was read before");
+        if value.value_bytes == 0 {
+            return Ok(Vec::new());
+        }
+        let block = self.fresh_block(value.block)?;
+        let slot = self.value_slot(&block, &value)?;
+        Ok(block.value(&slot).to_vec())
+    }
+
     /// Returns the children of the inner node at `span`, with their keys.
     pub(super) fn children(&self, span: Span) -> Result<Vec<(Vec<u8>, ChildRef)>> {
         let node = self.fresh_block(span)?;

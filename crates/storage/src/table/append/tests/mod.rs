@@ -95,6 +95,7 @@ impl Bench {
             snapshots,
             nothing_beneath: move |_: &[u8]| nothing_beneath,
             forgets: false,
+            operators: None,
         };
         let walk = VecCursor::new(batch.clone());
         let done = match self.root {

@@ -168,7 +168,12 @@ fn entries_out_of_order_are_refused() {
         vec![entry(vec![b'k'; 65_536], 1, b"")],
     ] {
         let snapshots = vec![SeqNo(1)];
-        let rules = BatchRules { snapshots, nothing_beneath: |_: &[u8]| true, forgets: false };
+        let rules = BatchRules {
+            snapshots,
+            nothing_beneath: |_: &[u8]| true,
+            forgets: false,
+            operators: None,
+        };
         let env: Arc<dyn Env> = Arc::new(MemEnv::new());
         let walk = Listed(batch, 0);
         let refused = AppendTable::create(&env, path(), TABLE, &bench.options, walk, rules);

@@ -1,0 +1,340 @@
+//! The combine operators of a tree, and those that a store knows.
+//!
+//! A keyspace names its operator in the manifest. The code of the operator comes with the options
+//! of each opening. Keyspaces of a group have operators of their own, so the first byte of a key
+//! chooses.
+
+use crate::group::NUMBER_BYTES;
+use lsmith_storage::combine::{Combine, CombineError, Combiner, Operator, Verdict};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::expiry::{EXPIRY_BYTES, expiring_value};
+use lsmith_storage::fold::Operators;
+use lsmith_storage::format::VALUE_BYTES_MAX;
+use lsmith_storage::panics;
+use lsmith_storage::sync::RwLock;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A combine operator that counts: values and operands are numbers, and operands are added.
+///
+/// A number is 8 bytes, the lowest first ([`i64::to_le_bytes`]). An absent key counts as 0. Sums
+/// wrap around. Every store knows this operator, by the name `counter`.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// use lsmith::{KeyspaceOptions, Store};
+///
+/// let store = Store::builder(dir.path()).open()?;
+/// let options = KeyspaceOptions { operator: Some("counter".into()), ..Default::default() };
+/// let visits = store.keyspace_with("visits", &options)?;
+/// visits.combine("/index", 2_i64.to_le_bytes())?;
+/// visits.combine("/index", 1_i64.to_le_bytes())?;
+/// assert_eq!(visits.get("/index")?.as_deref(), Some(&3_i64.to_le_bytes()[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counter;
+
+impl Counter {
+    fn number(bytes: &[u8]) -> std::result::Result<i64, CombineError> {
+        let found = || format!("a counter has 8 bytes, found {}", bytes.len());
+        Ok(i64::from_le_bytes(bytes.try_into().map_err(|_| found())?))
+    }
+}
+
+impl Combine for Counter {
+    fn name(&self) -> &str {
+        "counter"
+    }
+
+    fn combine(
+        &self,
+        _key: &[u8],
+        value: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> std::result::Result<Vec<u8>, CombineError> {
+        let mut sum = 0_i64;
+        for number in value.iter().chain(operands) {
+            sum = sum.wrapping_add(Counter::number(number)?);
+        }
+        Ok(sum.to_le_bytes().to_vec())
+    }
+
+    fn combine_operands(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        let sum = Counter::number(older).ok()?.wrapping_add(Counter::number(newer).ok()?);
+        Some(sum.to_le_bytes().to_vec())
+    }
+}
+
+/// The combine operators that a store knows, by name. The default has [`Counter`].
+#[derive(Clone)]
+pub struct CombineOperators(BTreeMap<String, Arc<dyn Combine>>);
+
+impl Default for CombineOperators {
+    fn default() -> CombineOperators {
+        let mut known = CombineOperators(BTreeMap::new());
+        known.add(Arc::new(Counter));
+        known
+    }
+}
+
+impl fmt::Debug for CombineOperators {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl CombineOperators {
+    /// Adds `operator`. It replaces one of the same name.
+    pub fn add(&mut self, operator: Arc<dyn Combine>) {
+        self.0.insert(operator.name().to_string(), operator);
+    }
+
+    /// Returns the operator called `name`.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Combine>> {
+        self.0.get(name)
+    }
+
+    /// Returns the names of all operators.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Returns the operator called `name` for the keyspace called `keyspace` of the store in `dir`.
+    ///
+    /// # Errors
+    /// `Unsupported` if it is not known.
+    pub(crate) fn of_keyspace(
+        &self,
+        name: &str,
+        keyspace: &str,
+        dir: &Path,
+    ) -> Result<&Arc<dyn Combine>> {
+        self.get(name).ok_or_else(|| {
+            let message = format!(
+                "keyspace `{keyspace}` needs the combine operator `{name}`, which is not \
+                 registered"
+            );
+            Error::new(ErrorKind::Unsupported, message).at(dir)
+        })
+    }
+}
+
+/// How entries of a keyspace expire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expiry {
+    /// The time that every value lives which is written without a time of its own, in the unit of
+    /// the [clock](crate::Builder::clock). `None` means that such values do not expire.
+    pub after: Option<u64>,
+}
+
+/// The application's clock. It returns a time, which must not go back.
+#[derive(Clone)]
+pub(crate) struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl Default for Clock {
+    fn default() -> Clock {
+        let seconds = || {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            since.map_or(0, |since| since.as_secs())
+        };
+        Clock(Arc::new(seconds))
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+impl Clock {
+    pub(crate) fn new(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Clock {
+        Clock(Arc::new(clock))
+    }
+
+    /// Returns the time.
+    ///
+    /// # Errors
+    /// `Callback` if the clock panics.
+    pub(crate) fn now(&self) -> Result<u64> {
+        panics::catch(&*self.0).map_err(|panic| {
+            Error::new(ErrorKind::Callback, format!("the clock of the store panicked: {panic}"))
+        })
+    }
+}
+
+/// Decides in merges which entries of a keyspace stay.
+///
+/// A merge shows it the newest value of a key, unless a live snapshot sees that value. So snapshots
+/// stay as they are. Merges that keep blocks do not show it the entries of these. It is called on
+/// any thread, and for one entry as often as that is merged. It must not call the store.
+pub trait MergeFilter: Send + Sync {
+    /// Returns what becomes of `key`, which has `value`.
+    fn verdict(&self, key: &[u8], value: &[u8]) -> Verdict;
+}
+
+impl<F: Fn(&[u8], &[u8]) -> Verdict + Send + Sync> MergeFilter for F {
+    fn verdict(&self, key: &[u8], value: &[u8]) -> Verdict {
+        self(key, value)
+    }
+}
+
+/// The filters of keyspaces, by name.
+#[derive(Clone, Default)]
+pub(crate) struct Filters(pub(crate) BTreeMap<String, Arc<dyn MergeFilter>>);
+
+impl fmt::Debug for Filters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What a keyspace of a tree asks for, apart from its operator.
+#[derive(Clone, Default)]
+struct OfKeyspace {
+    expiry: Option<Expiry>,
+    filter: Option<Arc<dyn MergeFilter>>,
+    name: String,
+}
+
+impl fmt::Debug for OfKeyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.name, self.expiry)
+    }
+}
+
+/// The rules that the keys of a tree obey: their operators, expiry and filters.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    /// True if the first byte of a key is the number of its keyspace.
+    is_group: bool,
+    clock: Clock,
+    /// By number of the keyspace in its group; 0 for a keyspace in none.
+    keyspaces: RwLock<BTreeMap<u8, OfKeyspace>>,
+    /// By number of the keyspace in its group; 0 for a keyspace in none. With the name of each.
+    operators: RwLock<BTreeMap<u8, (String, Operator)>>,
+}
+
+impl Rules {
+    /// Returns the rules of a tree without operators.
+    pub(crate) fn new(is_group: bool, clock: &Clock) -> Arc<Rules> {
+        Arc::new(Rules { is_group, clock: clock.clone(), ..Rules::default() })
+    }
+
+    /// Sets how entries of keyspace `number`, which is called `name`, expire, and its filter.
+    pub(crate) fn set(&self, number: u8, name: &str, expiry: Option<Expiry>, filters: &Filters) {
+        let filter = filters.0.get(name).cloned();
+        if expiry.is_some() || filter.is_some() {
+            let of_keyspace = OfKeyspace { expiry, filter, name: name.to_string() };
+            self.keyspaces.write().insert(number, of_keyspace);
+        }
+    }
+
+    /// Returns how entries of keyspace `number` expire; `None` if they do not.
+    pub(crate) fn expiry(&self, number: u8) -> Option<Expiry> {
+        self.keyspaces.read().get(&number)?.expiry
+    }
+
+    /// Returns the value of the entry that a write of `value` to `key` makes now, if all values of
+    /// its keyspace expire.
+    ///
+    /// # Errors
+    /// As [`Clock::now`].
+    pub(crate) fn expiring(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
+        let expiry = self.expiry(self.number_of(key));
+        let after = expiry.and_then(|expiry| expiry.after);
+        after.map(|after| self.value_for(after, value)).transpose()
+    }
+
+    /// Returns the value that an entry has which is written now and lives for `after`.
+    ///
+    /// # Errors
+    /// As [`Clock::now`].
+    pub(crate) fn value_for(&self, after: u64, value: &[u8]) -> Result<Vec<u8>> {
+        Ok(expiring_value(self.clock.now()?.saturating_add(after), value))
+    }
+
+    /// Sets the operator of keyspace `number` of the tree, which is called `keyspace`.
+    pub(crate) fn set_operator(&self, number: u8, keyspace: &str, combine: &Arc<dyn Combine>) {
+        let key_from = if self.is_group { NUMBER_BYTES } else { 0 };
+        let operator = Operator::new(Arc::from(keyspace), Arc::clone(combine), key_from);
+        self.operators.write().insert(number, (combine.name().to_string(), operator));
+    }
+
+    /// Returns the number of the keyspace of `key`.
+    fn number_of(&self, key: &[u8]) -> u8 {
+        if self.is_group { key.first().copied().unwrap_or_default() } else { 0 }
+    }
+
+    /// Returns the name of the operator of keyspace `number`.
+    pub(crate) fn operator_name(&self, number: u8) -> Option<String> {
+        self.operators.read().get(&number).map(|(name, _)| name.clone())
+    }
+
+    /// Returns the operators for a merge, which fails if one of them does; `None` if there are
+    /// none.
+    pub(crate) fn strict(self: &Arc<Self>) -> Option<Operators> {
+        let is_ruled = self.has_operators() || !self.keyspaces.read().is_empty();
+        is_ruled.then(|| Operators::strict(self.combiner()))
+    }
+
+    /// Returns the operators for folding memory, which must not fail; `None` if there are none.
+    pub(crate) fn lenient(self: &Arc<Self>) -> Option<Operators> {
+        self.has_operators().then(|| Operators::lenient(self.combiner()))
+    }
+
+    fn has_operators(&self) -> bool {
+        !self.operators.read().is_empty()
+    }
+
+    /// Returns the operators for reads.
+    pub(crate) fn combiner(self: &Arc<Self>) -> Arc<dyn Combiner> {
+        Arc::clone(self) as Arc<dyn Combiner>
+    }
+
+    fn operator_of(&self, key: &[u8]) -> Result<Operator> {
+        let found = self.operators.read().get(&self.number_of(key)).cloned();
+        let missing = || Error::new(ErrorKind::Callback, "the keyspace of a key has no operator");
+        found.map(|(_, operator)| operator).ok_or_else(missing)
+    }
+}
+
+impl Combiner for Rules {
+    fn now(&self) -> Result<u64> {
+        let expires = self.keyspaces.read().values().any(|keyspace| keyspace.expiry.is_some());
+        if expires { self.clock.now() } else { Ok(0) }
+    }
+
+    fn has_filters(&self) -> bool {
+        self.keyspaces.read().values().any(|keyspace| keyspace.filter.is_some())
+    }
+
+    fn verdict(&self, key: &[u8], value: &[u8]) -> Result<Verdict> {
+        let found = self.keyspaces.read().get(&self.number_of(key)).cloned();
+        let Some(OfKeyspace { filter: Some(filter), name, .. }) = found else {
+            return Ok(Verdict::Keep);
+        };
+        let key = if self.is_group { &key[NUMBER_BYTES..] } else { key };
+        let what = match panics::catch(|| filter.verdict(key, value)) {
+            Ok(Verdict::Change(value)) if value.len() > VALUE_BYTES_MAX - EXPIRY_BYTES => {
+                format!("returned a value of {} bytes", value.len())
+            }
+            Ok(verdict) => return Ok(verdict),
+            Err(panic) => format!("panicked: {panic}"),
+        };
+        let message = format!("the filter of keyspace `{name}` {what}");
+        Err(Error::new(ErrorKind::Callback, message))
+    }
+
+    fn combine(&self, key: &[u8], value: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>> {
+        self.operator_of(key)?.combine(key, value, operands)
+    }
+
+    fn combine_operands(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.operator_of(key)?.combine_operands(key, older, newer)
+    }
+}

@@ -1,0 +1,49 @@
+//! Entries that expire: their time stands in front of their value.
+//!
+//! ```text
+//! value = time: u64 | the value that readers see
+//! ```
+//!
+//! Time is a number of the application's. An entry is there as long as the clock shows less than
+//! its time.
+
+use lsmith_tree::EntryKind;
+
+/// The bytes in front of the value.
+pub const EXPIRY_BYTES: usize = 8;
+
+/// Returns the value of an entry that expires at `time`.
+pub fn expiring_value(time: u64, value: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(EXPIRY_BYTES + value.len());
+    stored.extend_from_slice(&time.to_le_bytes());
+    stored.extend_from_slice(value);
+    stored
+}
+
+/// Returns the time at which an entry with this value expires. One that is too short, which no
+/// store has written, has expired long ago.
+#[inline]
+pub fn expires_at(stored: &[u8]) -> u64 {
+    stored.first_chunk().map_or(0, |time| u64::from_le_bytes(*time))
+}
+
+/// Returns true if an entry has lost its value by the time `now`.
+#[inline]
+pub fn has_expired(kind: EntryKind, stored: &[u8], now: u64) -> bool {
+    kind == EntryKind::Expiring && expires_at(stored) <= now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_is_there_while_the_clock_shows_less_than_its_time() {
+        let stored = expiring_value(7, b"value");
+        assert_eq!((expires_at(&stored), &stored[EXPIRY_BYTES..]), (7, &b"value"[..]));
+        assert!(!has_expired(EntryKind::Expiring, &stored, 6));
+        assert!(has_expired(EntryKind::Expiring, &stored, 7));
+        assert!(!has_expired(EntryKind::Put, &stored, 7));
+        assert!(has_expired(EntryKind::Expiring, b"short", 0));
+    }
+}

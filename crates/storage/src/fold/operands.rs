@@ -1,0 +1,206 @@
+//! Folds the versions of a stripe whose newest is a combine.
+//!
+//! ```text
+//!   versions of the stripe, newest first         written
+//!   c3 c2 c1 put                                 put: the operator's value
+//!   c3 c2 c1, nothing older beneath the merge    put: the operator's value for an absent key
+//!   c3 c2 c1, something older may lie beneath    c321, or what cannot be joined, as it is
+//! ```
+//!
+//! The operator belongs to the application. If it fails, so does the fold, unless it is
+//! [lenient](Fold::combining): then all versions that the operator is needed for stay.
+
+use super::{Fold, Walk};
+use crate::combine::{Combiner, Verdict};
+use crate::cursor::EntryRef;
+use crate::error::Result;
+use crate::expiry::{EXPIRY_BYTES, has_expired};
+use lsmith_tree::{EntryKind, SeqNo};
+use std::sync::Arc;
+
+/// The operators of a fold.
+#[derive(Clone, Debug)]
+pub struct Operators {
+    combiner: Arc<dyn Combiner>,
+    lenient: bool,
+    /// The time of the merge. A clock that fails lets nothing expire.
+    now: u64,
+    /// Whether filters are asked: in merges, not where memory is folded.
+    filters: bool,
+}
+
+impl Operators {
+    /// Returns the operators that `combiner` knows. If one fails, the fold fails.
+    pub fn strict(combiner: Arc<dyn Combiner>) -> Operators {
+        let now = combiner.now().unwrap_or_default();
+        let filters = combiner.has_filters();
+        Operators { combiner, lenient: false, now, filters }
+    }
+
+    /// Returns the operators that `combiner` knows. If one fails, what it is needed for stays.
+    pub fn lenient(combiner: Arc<dyn Combiner>) -> Operators {
+        Operators { combiner, lenient: true, now: 0, filters: false }
+    }
+
+    /// Returns `made`, or `None` if the operator failed and that is allowed.
+    fn allow<T>(&self, made: Result<T>) -> Result<Option<T>> {
+        match made {
+            Err(_) if self.lenient => Ok(None),
+            made => made.map(Some),
+        }
+    }
+}
+
+/// A version that waits to be written.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) seq: SeqNo,
+    pub(super) kind: EntryKind,
+    pub(super) value: Vec<u8>,
+    pub(super) mark: u32,
+}
+
+/// The versions of a stripe from the newest, a combine, down to the first that is none.
+struct Stripe {
+    /// Newest first.
+    operands: Vec<Waiting>,
+    /// The newest that is no combine.
+    base: Option<Waiting>,
+}
+
+impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
+    /// Returns what becomes of the held entry, whose kind is `kind` now. An entry that has expired
+    /// is deleted for every reader. A filter decides on the newest value of a key, unless a live
+    /// snapshot sees it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn judge(&mut self, kind: EntryKind) -> Result<EntryKind> {
+        let Some(operators) = &self.operators else { return Ok(kind) };
+        if self.held.mark != 0 || kind.is_tombstone() {
+            return Ok(kind);
+        }
+        if has_expired(kind, &self.held.value, operators.now) {
+            self.held.value.clear();
+            return Ok(EntryKind::Delete);
+        }
+        let is_seen = self.snapshots.first().is_some_and(|newest| *newest >= self.held.seq);
+        if !operators.filters || is_seen {
+            return Ok(kind);
+        }
+        let from = if kind == EntryKind::Expiring { EXPIRY_BYTES } else { 0 };
+        match operators.combiner.verdict(&self.held.key, &self.held.value[from..])? {
+            Verdict::Keep => Ok(kind),
+            Verdict::Drop => {
+                self.held.value.clear();
+                Ok(EntryKind::Delete)
+            }
+            Verdict::Change(value) => {
+                self.held.value.truncate(from);
+                self.held.value.extend_from_slice(&value);
+                Ok(kind)
+            }
+        }
+    }
+
+    /// Steps over the other versions of the stripe of the held entry, a combine. Puts what is
+    /// written for the stripe into `waiting`, oldest first: at least one entry.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fold_operands(&mut self) -> Result<()> {
+        let Stripe { operands, base } = self.take_stripe()?;
+        let joined = match &self.operators {
+            Some(operators) if self.held.mark == 0 => {
+                let operators = operators.clone();
+                let is_last = self.stripe_floor().is_none();
+                if base.is_some() || (is_last && (self.nothing_beneath)(&self.held.key)) {
+                    self.full(&operators, &operands, base.as_ref())?
+                } else {
+                    self.partial(&operators, &operands)?
+                }
+            }
+            _ => None,
+        };
+        let met = operands.len() + usize::from(base.is_some());
+        self.waiting =
+            joined.unwrap_or_else(|| base.into_iter().chain(reversed(operands)).collect());
+        self.counts.superseded += (met - self.waiting.len()) as u64;
+        Ok(())
+    }
+
+    /// Takes the versions of the stripe. Its base has the net effect of all versions below it too,
+    /// and is missing if they cancel each other out.
+    fn take_stripe(&mut self) -> Result<Stripe> {
+        let floor = self.stripe_floor();
+        let held = &self.held;
+        let newest =
+            Waiting { seq: held.seq, kind: held.kind, value: held.value.clone(), mark: held.mark };
+        let mut stripe = Stripe { operands: vec![newest], base: None };
+        self.kinds.clear();
+        while let Some(entry) = self.cursor.here()
+            && entry.key == self.held.key
+            && floor.is_none_or(|floor| floor < entry.seq)
+        {
+            let EntryRef { seq, kind, .. } = entry;
+            if self.kinds.is_empty() {
+                // Versions that a walk marks, under such a one, stay as they are. Others are read.
+                let (value, mark) = match self.held.mark {
+                    0 => (self.cursor.read_value()?.into_owned(), 0),
+                    _ => (entry.value.to_vec(), self.cursor.mark()),
+                };
+                let version = Waiting { seq, kind, value, mark };
+                match kind {
+                    EntryKind::Combine => stripe.operands.push(version),
+                    _ => stripe.base = Some(version),
+                }
+            }
+            if stripe.base.is_some() {
+                self.kinds.push(kind);
+            }
+            self.counts.entries_in += 1;
+            self.cursor.advance()?;
+        }
+        let net = self.net_of_kinds();
+        stripe.base = stripe.base.zip(net).map(|(base, kind)| Waiting { kind, ..base });
+        Ok(stripe)
+    }
+
+    /// Returns the value that the operands make of the base, or of an absent key.
+    fn full(
+        &self,
+        operators: &Operators,
+        operands: &[Waiting],
+        base: Option<&Waiting>,
+    ) -> Result<Option<Vec<Waiting>>> {
+        let values: Vec<&[u8]> = operands.iter().rev().map(|operand| &operand.value[..]).collect();
+        let below = base.filter(|base| base.kind.is_value()).map(|base| &base.value[..]);
+        let made = operators.combiner.combine(&self.held.key, below, &values);
+        let kind = match base.map(|base| base.kind) {
+            Some(below) => EntryKind::Combine.over(below).expect("a combine never cancels"),
+            None => EntryKind::Put,
+        };
+        let made = operators.allow(made)?;
+        Ok(made.map(|value| vec![Waiting { seq: self.held.seq, kind, value, mark: 0 }]))
+    }
+
+    /// Joins neighbours among the operands. Returns what is left of them, oldest first.
+    fn partial(&self, operators: &Operators, operands: &[Waiting]) -> Result<Option<Vec<Waiting>>> {
+        let kind = EntryKind::Combine;
+        let mut left: Vec<Waiting> = Vec::new();
+        for Waiting { seq, value: newer, .. } in operands.iter().rev() {
+            if let Some(last) = left.last_mut() {
+                let combiner = &operators.combiner;
+                let made = combiner.combine_operands(&self.held.key, &last.value, newer);
+                if let Some(value) = operators.allow(made)?.flatten() {
+                    *last = Waiting { seq: *seq, kind, value, mark: 0 };
+                    continue;
+                }
+            }
+            left.push(Waiting { seq: *seq, kind, value: newer.clone(), mark: 0 });
+        }
+        Ok(Some(left))
+    }
+}
+
+fn reversed(operands: Vec<Waiting>) -> impl Iterator<Item = Waiting> {
+    operands.into_iter().rev()
+}
