@@ -84,7 +84,8 @@ impl Keyspace {
     /// is absent.
     ///
     /// # Errors
-    /// `InvalidArgument` if entries of the keyspace cannot [expire](crate::KeyspaceOptions::expiry).
+    /// `InvalidArgument` if entries of the keyspace cannot
+    /// [expire](crate::KeyspaceOptions::expiry).
     /// Otherwise as [`Store::write`](crate::Store::write).
     pub fn put_until(
         &self,
@@ -105,7 +106,8 @@ impl Keyspace {
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace has no
-    /// [operator](crate::KeyspaceOptions::operator). Otherwise as [`Store::write`](crate::Store::write).
+    /// [operator](crate::KeyspaceOptions::operator). Otherwise as
+    /// [`Store::write`](crate::Store::write).
     pub fn combine(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         match self.lacks_operator() {
             Some(message) => Err(Error::new(ErrorKind::InvalidArgument, message)),
