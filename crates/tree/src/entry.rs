@@ -23,7 +23,8 @@ impl fmt::Display for SeqNo {
 /// `Remove` promises that the key was present and inserted once. In return, the two cancel each
 /// other out before they reach the bottom of the tree. `Put` and `Delete` promise nothing.
 ///
-/// The numbers are stored in files. 4 and 5 are reserved for range deletes and combine operators.
+/// The numbers are stored in files. 4 is a range delete, which is in logs only. 5 is reserved for
+/// combine operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {

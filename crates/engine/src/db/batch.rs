@@ -3,9 +3,10 @@
 use super::{Keyspace, Store};
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
-use crate::write::{OpBuffer, Ops};
+use crate::write::{Op, OpBuffer, Ops};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_tree::EntryKind;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 /// An ordered list of writes that take effect together, across keyspaces and across a crash: all of
@@ -76,8 +77,22 @@ impl Batch {
         self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
     }
 
+    /// Adds a range delete: deletes all keys in `range`, at the cost of one write, however many
+    /// there are. Earlier writes of this batch count, later ones do not. See
+    /// [`Keyspace::delete_range`].
+    pub fn delete_range<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) {
+        let Some((start, end)) = keyspace.stored_range(range) else { return };
+        let (keyspace, kind) = (keyspace.shared(), EntryKind::Delete);
+        self.ops.push(Op { keyspace, kind, is_range: true, key: &start, value: &end });
+    }
+
     pub(super) fn add(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
-        self.ops.push(keyspace.shared(), kind, &keyspace.stored_key(key), value);
+        let key = &*keyspace.stored_key(key);
+        self.ops.push(Op { keyspace: keyspace.shared(), kind, is_range: false, key, value });
     }
 
     /// Removes all writes, so that the batch can be used again.

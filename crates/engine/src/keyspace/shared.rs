@@ -26,6 +26,8 @@ pub(crate) struct KeyspaceShared {
     pub(crate) memtable_bytes: u64,
     /// True if merges keep all sequence numbers.
     pub(crate) keeps_numbers: bool,
+    /// True once the manifest says that the keyspace has range deletes.
+    pub(crate) deletes_ranges: AtomicBool,
     /// The version that readers take.
     pub(crate) version: ArcSwap<Version>,
     /// Held by a thread that [commits](crate::commit): it writes a record of this keyspace to the
@@ -57,6 +59,7 @@ impl KeyspaceShared {
             name: Name::new(&known.name),
             memtable_bytes: known.memtable_bytes,
             keeps_numbers: known.keeps_numbers,
+            deletes_ranges: AtomicBool::new(known.deletes_ranges),
             members: known.members.as_deref().map(Members::new),
             version: ArcSwap::from_pointee(state.version(None)),
             active: ArcSwap::new(Arc::clone(&state.active)),

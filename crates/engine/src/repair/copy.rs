@@ -9,7 +9,7 @@ use crate::inspect::Entry;
 use bytes::Bytes;
 use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{SeqNo, Slice};
+use lsmith_tree::{Erased, SeqNo, Slice};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -39,9 +39,10 @@ impl DamagedStore {
         memory: Memory,
         keyspace: &Keyspace,
     ) -> Result<RepairedKeyspace> {
+        let hides = Hides::new(known, &memory);
         let sources = self.sources(known, memory);
         let mut load = keyspace.bulk_load()?;
-        let mut copy = KeyspaceCopy::new(sources);
+        let mut copy = KeyspaceCopy::new(sources, hides);
         let entries = copy.run(&mut load)?;
         if keyspace.shared().keeps_numbers {
             // The entries get new numbers. Tables that were exported earlier must stay older.
@@ -125,8 +126,36 @@ impl DamagedStore {
     }
 }
 
+/// The range deletes of a keyspace.
+struct Hides {
+    /// Those in force.
+    erased: Erased,
+    /// All that are known, also those that are done with.
+    all: Erased,
+    /// True if nothing of the manifest is missing.
+    is_exact: bool,
+}
+
+impl Hides {
+    fn new(known: &KnownKeyspace, memory: &Memory) -> Hides {
+        let erased = Erased::all([known.state.tree.erased(), &memory.erased]);
+        let all = Erased::all([&erased, &memory.logged_erased]);
+        Hides { erased, all, is_exact: known.is_exact }
+    }
+
+    /// Returns true if a range delete hides `entry`. An entry that has forgotten its number is
+    /// older than all range deletes in force. If it is not certain which are, it is not hidden.
+    fn hide(&self, entry: &Entry) -> bool {
+        match entry.seq {
+            SeqNo(0) => self.is_exact && self.erased.part_of(&entry.key).is_some(),
+            seq => seq < self.all.newest_at(&entry.key, SeqNo::MAX),
+        }
+    }
+}
+
 /// The copying of a keyspace, in key order.
 struct KeyspaceCopy {
+    hides: Hides,
     sources: Sources,
     /// The next entry of each source.
     next: Vec<Option<Found>>,
@@ -142,13 +171,14 @@ struct KeyspaceCopy {
 }
 
 impl KeyspaceCopy {
-    fn new(mut sources: Sources) -> KeyspaceCopy {
+    fn new(mut sources: Sources, hides: Hides) -> KeyspaceCopy {
         let next: Vec<Option<Found>> = sources.all.iter_mut().map(Iterator::next).collect();
         let key = |(source, next): (usize, &Option<Found>)| {
             Some(Reverse((next.as_ref()?.entry.key.clone(), source)))
         };
         let keys = next.iter().enumerate().filter_map(key).collect();
         KeyspaceCopy {
+            hides,
             sources,
             next,
             keys,
@@ -169,6 +199,7 @@ impl KeyspaceCopy {
             self.end_losses_below(&key);
             if let Some(entry) = self.newest(&key, &candidates)
                 && !entry.kind.is_tombstone()
+                && !self.hides.hide(entry)
             {
                 load.put(&entry.key, &entry.value)?;
                 count += 1;

@@ -31,6 +31,8 @@ enum Change {
     Insert(Vec<u8>),
     /// The key was inserted once.
     Remove,
+    /// All keys from the key up to this one are deleted.
+    DeleteTo(Vec<u8>),
 }
 
 #[derive(Clone, Debug)]
@@ -99,6 +101,7 @@ fn apply(maps: &mut Maps, step: &Step) {
             Change::Delete | Change::Remove => {
                 maps[*space].remove(key);
             }
+            Change::DeleteTo(end) => maps[*space].retain(|other, _| other < key || other >= end),
         }
     }
 }
@@ -140,6 +143,17 @@ impl History {
         let mut maps = self.maps.clone();
         for _ in 0..1 + dice.below(6) {
             let space = dice.below(SPACES.len());
+            if dice.chance(4) {
+                let kind = *dice.pick(b"ip");
+                let [mut from, mut end] = [dice.below(60), dice.below(60)];
+                (from, end) = (from.min(end), from.max(end) + 1);
+                let [key, end] =
+                    [from, end].map(|n| format!("{}{n:03}", kind as char).into_bytes());
+                let write = Write { space, key, change: Change::DeleteTo(end) };
+                apply(&mut maps, &Step { writes: vec![write.clone()], load: None, end: None });
+                writes.push(write);
+                continue;
+            }
             // Keys that are inserted and removed, and keys that are put and deleted.
             let write = if dice.chance(40) {
                 let key = format!("i{:03}", dice.below(60)).into_bytes();
@@ -353,6 +367,7 @@ fn batch_of(store: &Store, step: &Step) -> lsmith::Result<Batch> {
             Change::Delete => batch.delete(space, key),
             Change::Insert(value) => batch.insert_new(space, key, value),
             Change::Remove => batch.remove_single(space, key),
+            Change::DeleteTo(end) => batch.delete_range(space, &key[..]..&end[..]),
         }
     }
     for space in spaces {

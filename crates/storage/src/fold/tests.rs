@@ -3,23 +3,26 @@
 
 use super::*;
 use crate::cursor::Cursor;
+use crate::memtable::erased_key;
 use crate::memtable::{KeepFrom, Memtable};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::read::{MergingCursor, VisibleIter};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
-use lsmith_tree::logical_bytes;
+use lsmith_tree::{Key, Readers, logical_bytes};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ops::Bound;
 use std::sync::Arc;
 
-const KEYS: [&str; 3] = ["", "k", "key"];
+const KEYS: [&str; 4] = ["", "\0", "k", "key"];
 
 #[derive(Clone, Debug)]
 enum Step {
     /// Writes the key; the number chooses among the kinds that are allowed for it.
     Write(usize, usize),
+    /// Deletes the keys from the first up to the second.
+    Erase(usize, usize),
     /// Takes a snapshot of all writes so far.
     Publish,
     TakeSnapshot,
@@ -32,6 +35,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (0..KEYS.len(), 0usize..7).prop_map(|(key, choice)| Step::Write(key, choice)),
+        2 => (0..KEYS.len(), 0..=KEYS.len()).prop_map(|(from, end)| Step::Erase(from, end)),
         6 => Just(Step::Publish),
         2 => Just(Step::TakeSnapshot),
         2 => (0usize..9).prop_map(Step::DropSnapshot),
@@ -44,6 +48,12 @@ fn step() -> impl Strategy<Value = Step> {
 struct Miniature {
     /// Every write, oldest first.
     history: Vec<Owned>,
+    /// Every range delete: its keys and its number, oldest first.
+    deletes: Vec<(KeyRange, SeqNo)>,
+    /// The number of all writes.
+    writes: u64,
+    /// The range deletes of flushed memtables.
+    erased: Erased,
     /// The number of writes that are flushed.
     flushed: usize,
     visible: AtomicU64,
@@ -58,7 +68,8 @@ impl Miniature {
     fn take(&mut self, step: &Step) {
         let (index, length) = match step {
             Step::Write(key, choice) => return self.write(KEYS[*key], *choice),
-            Step::Publish => return self.visible = AtomicU64::new(self.history.len() as u64),
+            Step::Erase(from, end) => return self.erase(*from, *end),
+            Step::Publish => return self.visible = AtomicU64::new(self.writes),
             Step::TakeSnapshot => return self.snapshots.insert(0, self.visible_seq()),
             Step::Flush => return self.flush(),
             Step::DropSnapshot(index) => (*index, self.snapshots.len()),
@@ -82,17 +93,38 @@ impl Miniature {
             None => [Insert, Insert, Insert, Insert, Put, Put, Delete][choice],
             Some(_) => [Remove, Remove, Remove, Put, Put, Delete, Delete][choice],
         };
-        let write = Owned::put(key.as_bytes(), self.history.len() as u64 + 1).with(kind);
+        self.writes += 1;
+        let write = Owned::put(key.as_bytes(), self.writes).with(kind);
         let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
         let keep = KeepFrom(oldest.min(self.visible_seq()));
         self.memtable.insert(write.as_ref(), keep);
         self.history.push(write);
     }
 
+    fn erase(&mut self, from: usize, end: usize) {
+        let key = |index: usize| KEYS.get(index).map(|key| Key::from(*key));
+        let range = KeyRange { start: key(from).unwrap(), end: key(end) };
+        if range.is_empty() {
+            return;
+        }
+        self.writes += 1;
+        let seq = SeqNo(self.writes);
+        let visible = self.visible_seq();
+        let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
+        let readers = Readers { visible, snapshots: &self.snapshots };
+        self.memtable.erase(&range, seq, KeepFrom(oldest.min(visible)), &readers);
+        // The tombstone that stands for it.
+        let key = erased_key(&range);
+        self.history.push(Owned::put(key, seq.0).with(EntryKind::Delete));
+        self.deletes.push((range, seq));
+    }
+
     fn flush(&mut self) {
         self.take(&Step::Publish);
         self.check_sizes();
         let memtable = std::mem::take(&mut self.memtable);
+        let readers = Readers { visible: self.visible_seq(), snapshots: &self.snapshots };
+        self.erased.add(&memtable.erased().without_writes(), &readers);
         let run = self.fold(memtable.cursor(), self.snapshots.clone(), self.runs.len());
         self.runs.insert(0, run);
         self.flushed = self.history.len();
@@ -112,11 +144,14 @@ impl Miniature {
     fn fold(&self, cursor: impl Cursor, snapshots: Vec<SeqNo>, beneath: usize) -> Vec<Owned> {
         let beneath = &self.runs[self.runs.len() - beneath..];
         let nothing = |key: &[u8]| beneath.iter().flatten().all(|entry| entry.key != key);
-        let mut fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(true);
+        let fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(true);
+        let mut fold = fold.erasing(Erasing::new(self.erased.clone(), self.visible_seq()));
         let mut output = Vec::new();
         while let Some(entry) = fold.next_entry().unwrap() {
             let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
-            let is_told = entry.seq > oldest || entry.kind.is_tombstone();
+            let part = self.erased.part_of(entry.key);
+            let is_after = part.is_some_and(|part| part.oldest() < entry.seq);
+            let is_told = entry.seq > oldest || entry.kind.is_tombstone() || is_after;
             assert_eq!(entry.seq > SeqNo(0), is_told, "{entry:?}");
             output.push(Owned::from(entry));
         }
@@ -156,8 +191,23 @@ impl Miniature {
             .history
             .iter()
             .rfind(|write| write.seq <= snapshot && write.key == key)
-            .filter(|write| !write.kind.is_tombstone());
+            .filter(|write| !write.kind.is_tombstone())
+            .filter(|write| write.seq >= self.erased_at(key, snapshot));
         newest.map(|write| &write.value)
+    }
+
+    fn erased_at(&self, key: &[u8], snapshot: SeqNo) -> SeqNo {
+        let mut deletes = self.deletes.iter().rev();
+        let covers = |(range, seq): &&(KeyRange, SeqNo)| *seq <= snapshot && range.contains(key);
+        deletes.find(covers).map_or(SeqNo(0), |(_, seq)| *seq)
+    }
+
+    /// Returns the range deletes as readers find them.
+    fn all_erased(&self) -> Erased {
+        let readers = Readers { visible: SeqNo(0), snapshots: &[] };
+        let mut all = self.erased.clone();
+        all.add(&self.memtable.erased(), &readers);
+        all
     }
 
     fn point_read(&self, key: &[u8], snapshot: Option<SeqNo>) -> Option<Bytes> {
@@ -169,10 +219,12 @@ impl Miniature {
         let in_runs = || {
             let entries = self.runs.iter().flatten();
             let mut seen = entries.filter(|entry| entry.key == key && entry.seq <= snapshot);
-            seen.next().map(|entry| (entry.kind, entry.value.clone()))
+            seen.next().map(|entry| (entry.seq, entry.kind, entry.value.clone()))
         };
-        let found = version.map(|version| (version.kind, version.value)).or_else(in_runs);
-        found.filter(|(kind, _)| !kind.is_tombstone()).map(|(_, value)| value)
+        let found = version.map(|version| (version.seq, version.kind, version.value));
+        let newest = self.all_erased().newest_at(key, snapshot);
+        let found = found.or_else(in_runs).filter(|(seq, ..)| *seq >= newest);
+        found.filter(|(_, kind, _)| !kind.is_tombstone()).map(|(.., value)| value)
     }
 
     fn scan(&self, snapshot: SeqNo) -> VisibleIter<MergingCursor> {
@@ -182,6 +234,7 @@ impl Miniature {
         }
         let merging = MergingCursor::new(sources);
         VisibleIter::new(merging, snapshot, Bound::Unbounded, Bound::Unbounded)
+            .hiding(ErasedWalk::new(self.all_erased()))
     }
 
     fn check_reads(&self) {

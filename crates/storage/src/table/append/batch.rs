@@ -10,7 +10,7 @@ use super::values::{BatchFile, ValueWriter};
 use crate::cursor::EntryRef;
 use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
-use crate::fold::{Fold, FoldCounts, Walk};
+use crate::fold::{Erasing, Fold, FoldCounts, Walk};
 use crate::format::{
     AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, Footer, Span, ValueRef, key_hash,
 };
@@ -28,6 +28,8 @@ pub struct BatchRules<B> {
     pub nothing_beneath: B,
     /// Writes the number 0 in entries that all live and later snapshots see.
     pub forgets: bool,
+    /// The range deletes to apply.
+    pub erasing: Erasing,
 }
 
 /// What a batch has appended.
@@ -120,13 +122,13 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
     entries: C,
     rules: BatchRules<B>,
 ) -> Result<Appended> {
-    let BatchRules { snapshots, nothing_beneath, forgets } = rules;
+    let BatchRules { snapshots, nothing_beneath, forgets, erasing } = rules;
     let start = file.end();
     let walk = GroupWalk::new(entries);
     let tree = base.map(|base| &base.root).filter(|root| root.levels > 0);
     let mut batch = Batch {
         base,
-        fold: Fold::new(walk, snapshots, nothing_beneath)?.forgetting(forgets),
+        fold: Fold::new(walk, snapshots, nothing_beneath)?.forgetting(forgets).erasing(erasing),
         values: ValueWriter::new(file, options),
         leaves: LeafBuilder::default(),
         new_hashes: Vec::new(),

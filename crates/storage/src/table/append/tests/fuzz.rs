@@ -90,6 +90,7 @@ fn fuzz_append_tables() {
                 snapshots: Vec::new(),
                 nothing_beneath: |_: &[u8]| true,
                 forgets: true,
+                erasing: crate::fold::Erasing::default(),
             };
             let _ = table.append(&bench.options, walk, rules);
         });

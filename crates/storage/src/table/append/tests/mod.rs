@@ -94,6 +94,7 @@ impl Bench {
             snapshots,
             nothing_beneath: move |_: &[u8]| nothing_beneath,
             forgets: false,
+            erasing: crate::fold::Erasing::default(),
         };
         let walk = VecCursor::new(batch.clone());
         let done = match self.root {

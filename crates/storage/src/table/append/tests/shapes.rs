@@ -1,7 +1,7 @@
 //! Trees that grow, shrink and vanish, with keys and values of all lengths.
 
 use super::*;
-use crate::fold::Walk;
+use crate::fold::{Erasing, Walk};
 use crate::format::NODE_BYTES;
 
 fn key(number: u64) -> Vec<u8> {
@@ -168,7 +168,12 @@ fn entries_out_of_order_are_refused() {
         vec![entry(vec![b'k'; 65_536], 1, b"")],
     ] {
         let snapshots = vec![SeqNo(1)];
-        let rules = BatchRules { snapshots, nothing_beneath: |_: &[u8]| true, forgets: false };
+        let rules = BatchRules {
+            snapshots,
+            nothing_beneath: |_: &[u8]| true,
+            forgets: false,
+            erasing: Erasing::default(),
+        };
         let env: Arc<dyn Env> = Arc::new(MemEnv::new());
         let walk = Listed(batch, 0);
         let refused = AppendTable::create(&env, path(), TABLE, &bench.options, walk, rules);
