@@ -34,7 +34,8 @@ impl Subscriber for Logged {
         true
     }
 
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        span.record(&mut Reasons(&self.0));
         Id::from_u64(1)
     }
 

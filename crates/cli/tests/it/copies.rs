@@ -1,6 +1,6 @@
 //! `lsmith db`: checkpoints, backups, restored stores.
 
-use crate::command::{fine, json, refused};
+use crate::command::{fine, json, lsmith, refused};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -51,8 +51,10 @@ fn backups_are_made_listed_checked_removed_and_restored() {
     let damaged = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().path());
     let damaged = damaged.into_iter().find(|path| path.extension().is_some_and(|it| it == "wal"));
     fs::write(damaged.unwrap(), "short").unwrap();
-    let line = refused(1, &["db", &kept, "backups", "--verify"]);
-    assert!(line.contains("damaged"), "{line}");
+    let done = lsmith(&["db", &kept, "backups", "--verify"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.out.contains("found 5 in "), "{done:?}");
+    assert_eq!(done.err, "lsmith: 1 file is damaged\n");
     let line = refused(1, &["db", &db, "backups"]);
     assert!(line.contains("there are no backups"), "{line}");
 }

@@ -138,8 +138,9 @@ impl Store {
         };
         let made = making.make(&capture);
         let list = made.inspect_err(|_| {
-            // What cannot be removed now goes when the next backup is made.
-            let _ = to.remove_unlisted(&lists);
+            // What failed may have put the backup in force: a rename that was not synced. So the
+            // lists are read again. What cannot be removed now goes with the next backup.
+            let _ = to.lists_but(None).and_then(|lists| to.remove_unlisted(&lists));
         })?;
         // The backup is whole. Without its stamp, the next one copies more than it must.
         self.engine().manifest.write(Record::Backup(list.stamp()), |_| ())?;

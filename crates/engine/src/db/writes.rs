@@ -166,6 +166,7 @@ impl Keyspace {
         self.write_one_with(kind, key, value, self.store().context().options.persist)
     }
 
+    #[inline(always)]
     fn write_one_with(
         &self,
         kind: EntryKind,

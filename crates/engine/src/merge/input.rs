@@ -110,10 +110,15 @@ impl Walk for InputCursor {
         self.merging.seek_first()
     }
 
-    #[inline]
     fn advance(&mut self) -> Result<()> {
-        if let (Some(source), Some(entry)) = (self.merging.source(), self.merging.entry()) {
-            self.inputs[source].size += entry_size(&entry);
+        let size = self.merging.entry().map(|entry| entry_size(&entry));
+        self.pass(size.unwrap_or_default())
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, size: Size) -> Result<()> {
+        if let Some(source) = self.merging.source() {
+            self.inputs[source].size += size;
         }
         self.merging.next()
     }

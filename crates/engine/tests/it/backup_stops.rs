@@ -87,7 +87,8 @@ fn check(disk: &MemEnv, number: u64, last: u64) {
 /// work can be done again.
 fn examine(disk: &MemEnv, work: Work, done: bool) {
     let kept = backups(disk.clone());
-    assert!(kept.verify().unwrap().is_empty());
+    let damage = kept.verify().unwrap();
+    assert!(damage.is_empty(), "{damage:?}");
     let numbers: Vec<u64> = kept.list().unwrap().iter().map(|backup| backup.number).collect();
     let is_there = |number| numbers.contains(&number);
     assert!(is_there(2) && (is_there(1) || work == Work::Remove), "{numbers:?}");

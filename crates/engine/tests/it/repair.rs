@@ -194,7 +194,10 @@ fn a_missing_or_cut_table_costs_what_was_in_it() {
 
 #[test]
 fn no_block_is_lost_with_index_filter_properties_or_footer() {
-    for (name, dir) in copies() {
+    let mut dirs = copies();
+    // Append tables have nodes in place of an index: `trees.rs`.
+    dirs.remove("trees");
+    for (name, dir) in dirs {
         let expected = spaces(dir.path());
         for path in paths(dir.path(), FileType::Table) {
             let whole = fs::read(&path).unwrap();

@@ -36,7 +36,7 @@ pub use walk::Walk;
 use crate::cursor::EntryRef;
 use crate::error::Result;
 use crate::format::common_prefix_bytes;
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, SeqNo, Size, logical_bytes};
 use operands::Waiting;
 use std::ops::AddAssign;
 
@@ -121,6 +121,14 @@ impl HeldEntry {
         self.value.extend_from_slice(entry.value);
     }
 
+    fn size(&self) -> Size {
+        Size {
+            bytes: logical_bytes(self.key.len(), self.value.len()),
+            entries: 1,
+            tombstones: u64::from(self.kind.is_tombstone()),
+        }
+    }
+
     fn entry(&self) -> EntryRef<'_> {
         EntryRef { key: &self.key, seq: self.seq, kind: self.kind, value: &self.value }
     }
@@ -185,7 +193,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         while let Some(entry) = self.cursor.here() {
             self.held.copy_from(entry, self.cursor.mark());
             self.counts.entries_in += 1;
-            self.cursor.advance()?;
+            self.cursor.pass(self.held.size())?;
             if self.held.kind == EntryKind::Combine {
                 self.fold_operands()?;
                 return Ok(Some(self.next_waiting()));

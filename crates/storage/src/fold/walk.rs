@@ -2,6 +2,7 @@
 
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
+use lsmith_tree::Size;
 use std::borrow::Cow;
 
 /// Walks entries in the store's order, forward only. Every [`Cursor`] can do so.
@@ -11,6 +12,13 @@ pub trait Walk {
 
     /// Goes to the next entry. Must be on an entry.
     fn advance(&mut self) -> Result<()>;
+
+    /// Does the same for a caller that knows the size of the entry under the walk. So a walk that
+    /// counts sizes need not look at the entry again.
+    #[inline]
+    fn pass(&mut self, _: Size) -> Result<()> {
+        self.advance()
+    }
 
     /// Returns the entry under the walk, or `None` at its end.
     fn here(&self) -> Option<EntryRef<'_>>;

@@ -269,7 +269,7 @@ impl Block {
     }
 
     /// Changes `key` from the key of the entry before `slot` to the key of `slot`.
-    #[inline]
+    #[inline(always)]
     pub fn step(&self, slot: &Slot, key: &mut Vec<u8>) -> Result<(), Damage> {
         if slot.shared() > key.len() {
             return Err(Damage {
@@ -394,6 +394,7 @@ impl Block {
     }
 
     /// Searches for the newest version of `key` that `snapshot` sees.
+    #[inline(always)]
     pub fn find(&self, key: &[u8], snapshot: SeqNo) -> Result<BlockAnswer, Damage> {
         let mut slot = match self.lower_bound(key)? {
             None => return Ok(BlockAnswer::Beyond),

@@ -110,6 +110,7 @@ impl Leaf {
     }
 
     /// Returns the versions of the key at `position`.
+    #[inline]
     pub(super) fn versions(&self, position: usize, arena: &Arena) -> KeyVersions<'_> {
         let place = self.places[position];
         match self.chained(place) {

@@ -421,7 +421,9 @@ impl<C: Cursor> VisibleIter<C> {
             RangeEnd::Front => self.step_front(),
             RangeEnd::Back => self.step_back(),
         };
-        self.ended = matches!(step, Ok(Step::End) | Err(_));
+        if !matches!(step, Ok(Step::Entry)) {
+            self.ended = !matches!(step, Ok(Step::Combined));
+        }
         step
     }
 

@@ -84,8 +84,10 @@ fn a_scan_of_ten_batches_reads_little_more_than_one_of_a_sorted_table() {
             for fill in [CacheFill::Yes, CacheFill::No] {
                 let [sorted, tree] = pair.reads(fill, KEYS);
                 let what = format!("{value_bytes} B, {codec:?}, {fill:?}: {sorted:?}, {tree:?}");
-                // Nodes take a fifth at 100 bytes.
-                assert!(tree.1 as f64 <= sorted.1 as f64 * 1.4, "bytes of {what}");
+                // Nodes take a fifth at 100 bytes. They are never compressed, so they take as much
+                // as values that are.
+                let most = if codec == Codec::None { 1.4 } else { 2.2 };
+                assert!(tree.1 as f64 <= sorted.1 as f64 * most, "bytes of {what}");
                 // Ten places for each window of up to half a megabyte, and leaves. The first
                 // windows are short.
                 let windows = KEYS * value_bytes / (512 << 10);
