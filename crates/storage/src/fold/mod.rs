@@ -205,12 +205,13 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                 kind = self.judge(kind)?;
             }
             self.held.kind = kind;
-            if kind.is_tombstone() && self.is_droppable() {
-                self.counts.tombstones_dropped += 1;
-                self.counts.dropped_below = self.counts.dropped_below.max(self.held.seq);
-                continue;
-            }
-            if self.forgets && !kind.is_tombstone() && self.stripe_floor().is_none() {
+            if kind.is_tombstone() {
+                if self.is_droppable() {
+                    self.counts.tombstones_dropped += 1;
+                    self.counts.dropped_below = self.counts.dropped_below.max(self.held.seq);
+                    continue;
+                }
+            } else if self.forgets && self.stripe_floor().is_none() {
                 self.held.seq = SeqNo(0);
             }
             self.counts.entries_out += 1;

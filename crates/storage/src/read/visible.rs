@@ -413,6 +413,7 @@ impl<C: Cursor> VisibleIter<C> {
     }
 
     /// Takes a step, unless the iterator has ended.
+    #[inline(always)]
     fn step(&mut self, side: RangeEnd) -> Result<Step> {
         if self.ended {
             return Ok(Step::End);

@@ -280,6 +280,9 @@ pub(super) fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'sta
     if entry.value.len() > VALUE_BYTES_MAX {
         return Err("a value is too long");
     }
+    if entry.kind.is_value() {
+        return Ok(());
+    }
     if entry.kind.is_tombstone() && !entry.value.is_empty() {
         return Err("a tombstone has a value");
     }
