@@ -100,6 +100,23 @@ pub(crate) struct Leases {
     holds: AtomicU64,
 }
 
+/// What a look for readers has found.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    /// Where the manifest was before the look.
+    at: Position,
+    /// The position of the oldest lease.
+    oldest: Option<Position>,
+}
+
+impl Look {
+    /// Returns true if no reader needs what could go from `since` on. Of what could go only after
+    /// the look, it says nothing: a reader may have come in between.
+    fn frees(self, since: Position) -> bool {
+        since <= self.at && self.oldest.is_none_or(|oldest| since <= oldest)
+    }
+}
+
 /// Keeps everything from being freed as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Hold(Arc<Leases>);
@@ -148,15 +165,14 @@ impl Leases {
     /// Calls `free` as soon as no reader can need what it frees: now, or later on a thread that
     /// frees something or merges. The manifest says already that the store does not need it.
     pub(crate) fn free(&self, free: impl FnOnce() + Send + 'static) {
-        let since = *self.now.lock();
-        let oldest = self.oldest();
-        if self.is_held() || oldest.is_some_and(|oldest| oldest < since) {
-            self.waiting.lock().push_back((since, Box::new(free)));
+        let look = self.look();
+        if self.is_held() || !look.frees(look.at) {
+            self.waiting.lock().push_back((look.at, Box::new(free)));
             self.waits.store(true, Ordering::Release);
         } else {
             free();
         }
-        self.free_up_to(oldest);
+        self.free_up_to(look);
     }
 
     /// Removes the file at `path`, which `what` describes, as [`free`](Leases::free) does.
@@ -168,8 +184,14 @@ impl Leases {
     /// Frees what has waited for leases that were given back.
     pub(crate) fn free_waiting(&self) {
         if self.waits.load(Ordering::Acquire) {
-            self.free_up_to(self.oldest());
+            self.free_up_to(self.look());
         }
+    }
+
+    /// Looks for readers.
+    fn look(&self) -> Look {
+        let at = *self.now.lock();
+        Look { at, oldest: self.oldest() }
     }
 
     /// Frees what has waited, as far as that is possible, and forgets the rest. The next opening of
@@ -180,15 +202,14 @@ impl Leases {
         drop(rest);
     }
 
-    /// Frees what no lease from `oldest` on keeps.
-    fn free_up_to(&self, oldest: Option<Position>) {
-        let is_free = |since: Position| oldest.is_none_or(|oldest| since <= oldest);
+    /// Frees what no lease keeps that `look` has found.
+    fn free_up_to(&self, look: Look) {
         loop {
             let mut waiting = self.waiting.lock();
             if self.is_held() {
                 return;
             }
-            let next = waiting.pop_front_if(|(since, _)| is_free(*since));
+            let next = waiting.pop_front_if(|(since, _)| look.frees(*since));
             self.waits.store(!waiting.is_empty(), Ordering::Release);
             drop(waiting);
             match next {
@@ -288,6 +309,23 @@ mod tests {
         leases.free_waiting();
         assert!(!has(&env, "second"));
         assert_eq!(env.list(&Path::new(DIR).join(READERS)).unwrap(), Vec::<String>::new());
+    }
+
+    /// What broke: a thread that had found no reader freed what another thread had left to wait for
+    /// one that came meanwhile. Reads in that reader then met holes.
+    #[test]
+    fn a_look_says_nothing_of_what_goes_after_it() {
+        let (env, leases) = made();
+        leases.note(at(3, 100));
+        let look = leases.look();
+        let lease = Lease::take(&env, Path::new(DIR), at(3, 100)).unwrap();
+        leases.note(at(3, 200));
+        remove(&env, &leases, "read");
+        leases.free_up_to(look);
+        assert!(has(&env, "read"), "a reader needs it");
+        drop(lease);
+        leases.free_waiting();
+        assert!(!has(&env, "read"));
     }
 
     #[test]
