@@ -16,14 +16,15 @@ const FORMAT: u32 = 3;
 /// # Errors
 /// Fails with `Corruption` or `Io`, or with `Unsupported` if the store has another format.
 pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
-    let length = match env.file_bytes(path) {
+    // A writer may put another file in this place meanwhile. So the length is that of the file that
+    // is read.
+    let file = match env.open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io("look at", path, error)),
-        Ok(bytes) => bytes.min(4096) as usize,
+        opened => opened.map_err(|error| Error::io("open", path, error))?,
     };
-    let mut bytes = vec![0; length];
-    let mut read = || env.open(path)?.read_exact_at(&mut bytes, 0);
-    read().map_err(|error| Error::io("read", path, error))?;
+    let length = file.bytes().map_err(|error| Error::io("look at", path, error))?;
+    let mut bytes = vec![0; length.min(4096) as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
     let head = lines.next().unwrap_or_default();

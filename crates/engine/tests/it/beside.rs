@@ -82,7 +82,8 @@ fn follow(batches: Batches, env: &MemEnv, acked: &AtomicU64, over: &AtomicBool, 
             kept = Some((snapshot, now));
         }
         if dice.chance(20) {
-            assert!(store.verify().unwrap().is_empty());
+            let damage = store.verify().unwrap();
+            assert!(damage.is_empty(), "{damage:?}");
         }
         if is_last {
             return;
