@@ -61,7 +61,7 @@ pub(crate) fn refresh(engine: &Engine) -> Result<()> {
     let context = &engine.context;
     if let Some(view) = &mut *view
         && view.position == position(&context.options)?
-        // An error is told if it is there when all is read anew.
+        // After an error all is read anew below. If the error is still there, that reports it.
         && follow(engine, view).unwrap_or(false)
     {
         return Ok(());
