@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
+/// The most tables of one level that a row names one by one.
+const NAMES_MAX: usize = 8;
+
 /// A node: a table, or a part of one where a run shows several parts.
 struct Node {
     name: String,
@@ -62,16 +65,31 @@ impl Graph {
     fn print(&self) -> anyhow::Result<()> {
         let mut output = Output::new();
         for (row, tables) in self.graph.levels().iter().enumerate() {
-            let mut line = format!("{row}:");
-            for id in tables {
-                let _ = write!(line, " {}@L{}", self.node(*id).name, self.node(*id).level);
-            }
-            output.line(line)?;
+            output.line(format_args!("{row}:{}", self.row_text(tables)))?;
         }
         let note = "A table shares keys with a newer one in the row above it. \
-                    t5.2@L1: part 2 of table 5, in level 1.";
+                    t5.2@L1: part 2 of table 5, in level 1. `--json` lists all tables of long rows.";
         output.line(format_args!("\n{note}"))?;
         Ok(output.finish()?)
+    }
+
+    /// Returns the names of `tables`, level by level. Of many tables in a level it names two.
+    fn row_text(&self, tables: &[TableId]) -> String {
+        let mut by_level = BTreeMap::<usize, Vec<&str>>::new();
+        for node in tables.iter().map(|id| self.node(*id)) {
+            by_level.entry(node.level).or_default().push(&node.name);
+        }
+        let mut text = String::new();
+        for (level, names) in by_level {
+            if let [first, .., last] = &names[..]
+                && names.len() > NAMES_MAX
+            {
+                let _ = write!(text, " {} tables {first} .. {last} @L{level}", names.len());
+            } else {
+                names.iter().for_each(|name| drop(write!(text, " {name}@L{level}")));
+            }
+        }
+        text
     }
 
     fn dot(&self) -> String {
