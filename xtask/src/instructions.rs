@@ -25,7 +25,10 @@ const RISE_MAX: f64 = 0.05;
 /// Counts instructions and compares them with the recorded figures, or records them if `bless`.
 pub(crate) fn instructions(root: &Path, bless: bool) -> Result<()> {
     let build = ["bench", "-p", "lsmith", "--bench", "paths", "--no-run", "--message-format=json"];
-    let built = cargo(root).args(build).stderr(std::process::Stdio::inherit()).output()?;
+    // Incremental builds inline less across crates.
+    let mut build_cargo = cargo(root);
+    build_cargo.args(build).env("CARGO_INCREMENTAL", "0").stderr(std::process::Stdio::inherit());
+    let built = build_cargo.output()?;
     ensure!(built.status.success(), "the bench `paths` does not build");
     let program = program(&built.stdout).context("cargo did not name what it built")?;
     let mut counted = Vec::new();

@@ -71,8 +71,14 @@ impl<K: Ord> CutWalk<K> {
 
     /// Returns true if a cut lies between the keys of the calls before and this one, which
     /// `is_reached` says of a cut that is not above it.
-    #[inline]
+    #[inline(always)]
     pub fn passes(&mut self, is_reached: impl Fn(&K) -> bool) -> bool {
+        // Most outputs have no cuts.
+        !self.ahead.is_empty() && self.pass(is_reached)
+    }
+
+    #[inline(never)]
+    fn pass(&mut self, is_reached: impl Fn(&K) -> bool) -> bool {
         let mut passed = false;
         while self.ahead.last().is_some_and(&is_reached) {
             self.ahead.pop();

@@ -66,7 +66,9 @@ impl EntryKind {
     /// Returns true if the entry says the value of its key by itself.
     #[inline]
     pub fn is_value(self) -> bool {
-        matches!(self, EntryKind::Put | EntryKind::Insert)
+        // Put and insert differ in one bit. A `match` becomes a jump through a table, per entry.
+        const DIFFERENCE: u8 = EntryKind::Put as u8 ^ EntryKind::Insert as u8;
+        self as u8 & !DIFFERENCE == EntryKind::Put as u8
     }
 
     /// Returns the kind of the one entry that replaces `self` and the older entry `older` of the

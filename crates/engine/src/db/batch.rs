@@ -92,7 +92,7 @@ impl Batch {
             let op = Op { keyspace: keyspace.shared(), kind: EntryKind::Combine, key: &key, value };
             return self.ops.push_refused(op, &message);
         }
-        self.ops.push(keyspace.shared(), EntryKind::Combine, &key, value);
+        self.push_rare(keyspace, EntryKind::Combine, &key, value);
     }
 
     /// Adds a put: sets the value of `key` until the [clock](crate::Builder::clock) shows `time`.
@@ -111,24 +111,35 @@ impl Batch {
             let op = Op { keyspace: keyspace.shared(), kind, key: &key, value: &value };
             return self.ops.push_refused(op, &message);
         }
-        self.ops.push(keyspace.shared(), kind, &key, &value);
+        self.push_rare(keyspace, kind, &key, &value);
     }
 
+    #[inline]
     pub(super) fn add(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
         let key = keyspace.stored_key(key);
-        if kind.is_value() {
-            match keyspace.expiring(value) {
-                Ok(None) => {}
-                Ok(Some(stored)) => {
-                    return self.ops.push(keyspace.shared(), EntryKind::Expiring, &key, &stored);
-                }
-                Err(error) => {
-                    let op = Op { keyspace: keyspace.shared(), kind, key: &key, value };
-                    return self.ops.push_refused(op, error.message());
-                }
-            }
+        if kind.is_value() && keyspace.lives().is_some() {
+            return self.add_expiring(keyspace, kind, &key, value);
         }
         self.ops.push(keyspace.shared(), kind, &key, value);
+    }
+
+    /// Adds the entry that a write of `value` makes in a keyspace whose values all expire.
+    #[cold]
+    fn add_expiring(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
+        match keyspace.expiring(value) {
+            Ok(Some(stored)) => self.push_rare(keyspace, EntryKind::Expiring, key, &stored),
+            Ok(None) => self.push_rare(keyspace, kind, key, value),
+            Err(error) => {
+                let op = Op { keyspace: keyspace.shared(), kind, key, value };
+                self.ops.push_refused(op, error.message());
+            }
+        }
+    }
+
+    /// Adds a write that is rarer than puts and deletes, which push without a call.
+    #[inline(never)]
+    fn push_rare(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
+        self.ops.push(keyspace.shared(), kind, key, value);
     }
 
     /// Removes all writes, so that the batch can be used again.

@@ -118,13 +118,11 @@ impl<'a> Output<'a> {
                 self.throttle.keep_pace(std::mem::take(bytes));
             }
         }
-        let is_other = |first: u8| self.cuts_keyspaces && entry.key[0] != first;
         let is_full = !self.last_key.is_empty() && entry.key != self.last_key;
         let is_cut = self.cuts.passes(|cut| **cut <= *entry.key);
-        if is_full || is_cut || self.keyspace.is_some_and(is_other) {
+        if is_full || is_cut || (self.cuts_keyspaces && self.enters_keyspace(entry.key[0])) {
             self.finish_table()?;
         }
-        self.keyspace = Some(entry.key[0]);
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
@@ -137,6 +135,11 @@ impl<'a> Output<'a> {
             }
         };
         writer.add(entry)
+    }
+
+    /// Notes the first byte of the next key. Returns true if the last key had another one.
+    fn enters_keyspace(&mut self, first: u8) -> bool {
+        self.keyspace.replace(first).is_some_and(|last| last != first)
     }
 
     /// Ends a data block. `last_key` is the key of its last entry.

@@ -47,7 +47,7 @@ struct BufferedOp {
 impl OpBuffer {
     /// Adds an operation. If it breaks a rule, the batch drops all operations and refuses to be
     /// written.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(
         &mut self,
         keyspace: &Arc<KeyspaceShared>,

@@ -222,10 +222,26 @@ impl Block {
     /// Decodes the entry that starts at `start`.
     #[inline(always)]
     pub fn slot(&self, start: usize) -> Result<Slot, Damage> {
+        self.slot_of_kind(start, EntryKind::from_byte)
+    }
+
+    /// Does the same for a walk that needs to know of the entry only where it lies: its kind is
+    /// neither read nor judged.
+    #[inline(always)]
+    fn slot_passed(&self, start: usize) -> Result<Slot, Damage> {
+        self.slot_of_kind(start, |_| Some(EntryKind::Put))
+    }
+
+    #[inline(always)]
+    fn slot_of_kind(
+        &self,
+        start: usize,
+        kind: impl FnOnce(u8) -> Option<EntryKind>,
+    ) -> Result<Slot, Damage> {
         let entries = self.payload.get(..self.entries_end()).unwrap_or_default();
         let (head, at) = EntryHead::read(entries, start, self.usual)?;
         let EntryHead { shared, suffix_bytes, tagged, delta } = head;
-        let Some(kind) = EntryKind::from_byte(tagged as u8 & ((1 << KIND_BITS) - 1)) else {
+        let Some(kind) = kind(tagged as u8 & ((1 << KIND_BITS) - 1)) else {
             return Err(Damage { what: "an entry has an unknown kind", at });
         };
         let suffix_start = at as u64;
@@ -343,7 +359,7 @@ impl Block {
         let mut at = start;
         let mut matched = 0;
         loop {
-            let slot = self.slot(at)?;
+            let slot = self.slot_passed(at)?;
             let end = slot.end();
             let ordering = self.compare(&slot, target, &mut matched);
             if ordering != Ordering::Less {

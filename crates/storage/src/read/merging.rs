@@ -79,11 +79,16 @@ impl<C: Cursor> Source<C> {
     #[inline(always)]
     fn go(&mut self, direction: Direction, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
         go(&mut self.cursor)?;
-        self.head = self.cursor.entry().map_or(DEAD, |entry| {
-            let prefix = key_prefix(entry.key);
-            let rank = if direction == Direction::Forward { prefix } else { !prefix };
-            SourceHead { live: true, rank, seq: entry.seq }
-        });
+        match self.cursor.entry() {
+            // Field by field: as a whole, its padding is written too.
+            Some(entry) => {
+                let prefix = key_prefix(entry.key);
+                self.head.rank = if direction == Direction::Forward { prefix } else { !prefix };
+                self.head.seq = entry.seq;
+                self.head.live = true;
+            }
+            None => self.head = DEAD,
+        }
         Ok(())
     }
 

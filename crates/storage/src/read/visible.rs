@@ -16,7 +16,9 @@ pub(crate) type KeyValue = (Bytes, Bytes);
 
 /// The end of the range on whose side the cursor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RangeEnd {
+enum Side {
+    /// The cursor has no position.
+    Neither,
     Front,
     Back,
 }
@@ -32,8 +34,7 @@ pub struct VisibleIter<C> {
     key_from: usize,
     /// The bounds of the keys that are left, from the front and from the back.
     left: (Limit, Limit),
-    /// The side of the cursor, once it has a position.
-    side: Option<RangeEnd>,
+    side: Side,
     /// Whether the cursor is on the entry that the front returned last.
     returned: bool,
     /// The value of the entry that the back returned last.
@@ -230,7 +231,7 @@ impl<C: Cursor> VisibleIter<C> {
             snapshot,
             key_from: 0,
             left: (lower.into(), upper.into()),
-            side: None,
+            side: Side::Neither,
             returned: false,
             back_value: LeftValue::default(),
             ended: false,
@@ -257,7 +258,7 @@ impl<C: Cursor> VisibleIter<C> {
     pub fn restart(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
         self.left.0.set(lower);
         self.left.1.set(upper);
-        self.side = None;
+        self.side = Side::Neither;
         self.returned = false;
         self.ended = false;
     }
@@ -269,8 +270,8 @@ impl<C: Cursor> VisibleIter<C> {
 
     /// Goes to the position from which the front continues. It may lie below the lower limit.
     fn enter_front(&mut self) -> Result<()> {
-        if self.side != Some(RangeEnd::Front) {
-            self.side = Some(RangeEnd::Front);
+        if self.side != Side::Front {
+            self.side = Side::Front;
             self.returned = false;
             match self.left.0.reach {
                 Reach::Endless => self.cursor.seek_first()?,
@@ -282,8 +283,8 @@ impl<C: Cursor> VisibleIter<C> {
 
     /// Goes to the last entry within the upper limit.
     fn enter_back(&mut self) -> Result<()> {
-        if self.side != Some(RangeEnd::Back) {
-            self.side = Some(RangeEnd::Back);
+        if self.side != Side::Back {
+            self.side = Side::Back;
             match self.left.1.reach {
                 Reach::Endless => self.cursor.seek_last()?,
                 Reach::Excluding => self.cursor.seek_before(&self.left.1.key)?,
@@ -412,16 +413,13 @@ impl<C: Cursor> VisibleIter<C> {
         Ok(())
     }
 
-    /// Takes a step, unless the iterator has ended.
+    /// Takes a step by `go`, unless the iterator has ended.
     #[inline(always)]
-    fn step(&mut self, side: RangeEnd) -> Result<Step> {
+    fn step(&mut self, go: impl FnOnce(&mut Self) -> Result<Step>) -> Result<Step> {
         if self.ended {
             return Ok(Step::End);
         }
-        let step = match side {
-            RangeEnd::Front => self.step_front(),
-            RangeEnd::Back => self.step_back(),
-        };
+        let step = go(self);
         if !matches!(step, Ok(Step::Entry)) {
             self.ended = !matches!(step, Ok(Step::Combined));
         }
@@ -430,7 +428,7 @@ impl<C: Cursor> VisibleIter<C> {
 
     /// Like [`next`](Iterator::next), but returns references, and copies only the key.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        let value = match self.step(RangeEnd::Front) {
+        let value = match self.step(Self::step_front) {
             Ok(Step::Entry) => self.cursor.entry().map(|entry| entry.value).unwrap_or_default(),
             Ok(Step::Combined) => &self.combined,
             Ok(Step::End) => return None,
@@ -442,7 +440,7 @@ impl<C: Cursor> VisibleIter<C> {
     /// Like [`next_back`](DoubleEndedIterator::next_back), but returns references to copies that
     /// the next step overwrites.
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        let step = self.step(RangeEnd::Back);
+        let step = self.step(Self::step_back);
         let entry = || (&self.left.1.key[self.key_from..], self.back_value.bytes());
         step.map(|step| (step != Step::End).then(entry)).transpose()
     }
@@ -452,7 +450,7 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
     type Item = Result<KeyValue>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let value = match self.step(RangeEnd::Front) {
+        let value = match self.step(Self::step_front) {
             Ok(Step::Entry) => self.cursor.value(),
             Ok(Step::Combined) => std::mem::take(&mut self.combined),
             Ok(Step::End) => return None,
@@ -464,7 +462,7 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
 
 impl<C: Cursor> DoubleEndedIterator for VisibleIter<C> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let step = self.step(RangeEnd::Back);
+        let step = self.step(Self::step_back);
         let key = || Bytes::copy_from_slice(&self.left.1.key[self.key_from..]);
         let entry = || (key(), self.back_value.handle());
         step.map(|step| (step != Step::End).then(entry)).transpose()

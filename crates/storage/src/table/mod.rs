@@ -2,7 +2,7 @@
 //! and a filter. Append tables are append-only files that hold a tree.
 //!
 //! [`TableWriter`] writes a sorted table from entries in the store's order. [`Table`] reads it:
-//! [`Table::find`] reads one key, [`Table::cursor`] reads in order, [`Table::verify`] checks
+//! [`Table::search`] reads one key, [`Table::cursor`] reads in order, [`Table::verify`] checks
 //! everything. [`AppendTable`] is one root of an append table, and writes the next one.
 //! [`OpenTable`] is a table of either kind. Open tables share one [`BlockCache`]. The module
 //! `format` encodes and decodes the bytes, and `docs/format.md` documents them.

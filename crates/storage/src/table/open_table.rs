@@ -100,7 +100,7 @@ impl OpenTable {
         }
     }
 
-    /// Loads the memory that [`find`](OpenTable::find) reads first for a key with this `key_hash`.
+    /// Loads the memory that [`excludes`](OpenTable::excludes) reads first for this `key_hash`.
     #[inline]
     pub fn touch(&self, hash: u64) -> u64 {
         match self {
@@ -115,7 +115,6 @@ impl OpenTable {
     /// # Errors
     ///
     /// Fails with `Corruption` if a block is damaged, and with `Io`.
-    #[inline]
     pub fn find(
         &self,
         key: &[u8],
@@ -123,9 +122,35 @@ impl OpenTable {
         snapshot: SeqNo,
         reads: &mut ReadCount,
     ) -> Result<Option<(Block, Slot)>> {
+        if self.excludes(hash, reads) { Ok(None) } else { self.search(key, snapshot, reads) }
+    }
+
+    /// Returns true if the filter knows that the table has no key with this `key_hash`.
+    #[inline(always)]
+    pub fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
         match self {
-            OpenTable::Sorted(table) => table.find(key, hash, snapshot, reads),
-            OpenTable::Append(table) => table.find(key, hash, snapshot, reads),
+            OpenTable::Sorted(table) => table.excludes(hash, reads),
+            OpenTable::Append(table) => table.excludes(hash, reads),
+        }
+    }
+
+    /// Does what [`find`](OpenTable::find) does once the filter does not
+    /// [exclude](OpenTable::excludes) the key. A reader of many tables makes both steps itself: in
+    /// most of them it makes only the first.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`find`](OpenTable::find).
+    #[inline(always)]
+    pub fn search(
+        &self,
+        key: &[u8],
+        snapshot: SeqNo,
+        reads: &mut ReadCount,
+    ) -> Result<Option<(Block, Slot)>> {
+        match self {
+            OpenTable::Sorted(table) => table.search(key, snapshot, reads),
+            OpenTable::Append(table) => table.search(key, snapshot, reads),
         }
     }
 

@@ -210,33 +210,34 @@ impl Table {
         &self.tree_table
     }
 
-    /// Loads the memory that [`find`](Table::find) reads first for a key with this `key_hash`.
+    /// Loads the memory that [`excludes`](Table::excludes) reads first for this `key_hash`.
     #[inline]
     pub fn touch(&self, hash: u64) -> u64 {
         self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
     }
 
+    /// Returns true if the filter knows that the table has no key with this `key_hash`.
+    #[inline(always)]
+    pub fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
+        let is_excluded = self.filter.as_ref().is_some_and(|filter| !filter.may_hold(hash));
+        reads.filter_negatives += u64::from(is_excluded);
+        is_excluded
+    }
+
     /// Finds the newest version of `key` that is not newer than `snapshot`, tombstones included.
-    /// `hash` must be the `key_hash` of `key`. Returns the entry and its block.
+    /// Does not ask the filter. Returns the entry and its block.
     ///
     /// # Errors
     ///
     /// Fails with `Corruption` if a block is damaged, and with `Io`.
-    // Called by reads, and by the rare ones that combine: without this a read pays for a call.
+    // Called by most reads, and by rare ones: without this a read pays for a call.
     #[inline(always)]
-    pub fn find(
+    pub fn search(
         &self,
         key: &[u8],
-        hash: u64,
         snapshot: SeqNo,
         reads: &mut ReadCount,
     ) -> Result<Option<(Block, Slot)>> {
-        if let Some(filter) = &self.filter
-            && !filter.may_hold(hash)
-        {
-            reads.filter_negatives += 1;
-            return Ok(None);
-        }
         if key < &*self.facts.first_key || key > &*self.facts.last_key {
             return Ok(None);
         }
@@ -303,6 +304,7 @@ impl Table {
     }
 
     /// Returns block `index` if the file is mapped or the block is in the cache.
+    #[inline(always)]
     pub(super) fn near_block(&self, index: usize, reads: &mut ReadCount) -> Result<Option<Block>> {
         let place = self.fences.place(index);
         if let Some(mapped) = &self.mapped {

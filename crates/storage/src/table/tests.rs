@@ -53,7 +53,8 @@ impl Table {
         snapshot: SeqNo,
         reads: &mut ReadCount,
     ) -> Result<Option<FoundEntry>> {
-        let found = self.find(key, key_hash(key), snapshot, reads)?;
+        let is_excluded = self.excludes(key_hash(key), reads);
+        let found = if is_excluded { None } else { self.search(key, snapshot, reads)? };
         Ok(found.map(|(block, slot)| {
             let value = block.shared_value(&slot);
             assert_eq!(value, block.value(&slot));

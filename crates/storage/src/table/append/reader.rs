@@ -140,33 +140,33 @@ impl AppendTable {
         self.cache.remove_table(self.name);
     }
 
-    /// Loads the memory that [`find`](AppendTable::find) reads first for a key with this
-    /// `key_hash`.
+    /// Loads the memory that [`excludes`](AppendTable::excludes) reads first for this `key_hash`.
     #[inline]
     pub fn touch(&self, hash: u64) -> u64 {
         self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
     }
 
+    /// Returns true if the filter knows that the table has no key with this `key_hash`.
+    #[inline]
+    pub fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
+        let is_excluded = self.filter.as_ref().is_some_and(|filter| !filter.may_hold(hash));
+        reads.filter_negatives += u64::from(is_excluded);
+        is_excluded
+    }
+
     /// Finds the newest version of `key` that is not newer than `snapshot`, tombstones included.
-    /// `hash` must be the `key_hash` of `key`. Returns the entry and the block that has its value;
-    /// the offsets of the entry are those in this block.
+    /// Does not ask the filter. Returns the entry and the block that has its value; the offsets of
+    /// the entry are those in this block.
     ///
     /// # Errors
     ///
     /// Fails with `Corruption` if a block is damaged, and with `Io`.
-    pub fn find(
+    pub fn search(
         &self,
         key: &[u8],
-        hash: u64,
         snapshot: SeqNo,
         reads: &mut ReadCount,
     ) -> Result<Option<(Block, Slot)>> {
-        if let Some(filter) = &self.filter
-            && !filter.may_hold(hash)
-        {
-            reads.filter_negatives += 1;
-            return Ok(None);
-        }
         if self.root.levels == 0 || key < &*self.facts.first_key || key > &*self.facts.last_key {
             return Ok(None);
         }

@@ -238,7 +238,7 @@ fn cursor_that_meets_an_invalid_entry_is_on_no_entry() {
         let error = cursor.next().expect_err("there is no kind 7");
         assert!(section.contains(&error.offset().expect("damage has an offset")), "{error}");
         assert_eq!(cursor.entry(), None);
-        cursor.seek(b"key05").expect_err("on the way is the entry of kind 7");
+        cursor.seek(b"key00\0").expect_err("the next entry is of kind 7");
         assert_eq!(cursor.entry(), None);
         cursor.seek(b"more").unwrap();
         assert!(cursor.entry().is_some());

@@ -210,7 +210,9 @@ fn check_seeks(table: &Arc<AppendTable>, model: &[Owned]) {
 
 /// Returns the newest version of `key` up to `seq`.
 fn get(table: &AppendTable, key: &[u8], seq: SeqNo) -> Result<Option<Owned>> {
-    let found = table.find(key, key_hash(key), seq, &mut ReadCount::default())?;
+    let mut reads = ReadCount::default();
+    let is_excluded = table.excludes(key_hash(key), &mut reads);
+    let found = if is_excluded { None } else { table.search(key, seq, &mut reads)? };
     Ok(found.map(|(block, slot)| Owned {
         key: Bytes::copy_from_slice(key),
         seq: slot.seq,
