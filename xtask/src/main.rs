@@ -21,7 +21,7 @@ cargo xtask modules  which module of the store uses which, from the top down
 cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
 cargo xtask plain    a store without codecs builds without C, and its unit tests pass
-cargo xtask package  every crate builds from what would be published of it
+cargo xtask package  every crate compiles from what would be published of it
 cargo xtask instructions [--bless]
                      what the store's hot paths take, against the record (needs valgrind)
 cargo xtask pages [LSMITH]

@@ -1,5 +1,6 @@
 //! Repeatable random choices. A test with dice prints its seed when it fails, and makes the same
-//! choices again if `LSMITH_SEED` is set to this seed. `LSMITH_FULL=1` runs more seeds.
+//! choices again if `LSMITH_SEED` is set to this seed. `LSMITH_FULL=1` runs more seeds,
+//! `LSMITH_QUICK=1` fewer.
 
 use std::env;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -56,6 +57,22 @@ pub fn full() -> bool {
     env::var_os("LSMITH_FULL").is_some_and(|value| value != "0")
 }
 
+/// Returns true if `LSMITH_QUICK` asks for short runs: where the same tests run in a release build
+/// too, at full length.
+pub fn quick() -> bool {
+    env::var_os("LSMITH_QUICK").is_some_and(|value| value != "0")
+}
+
+/// Returns how many of `count` seeds or inputs a run takes: all, `more` times as many in a full
+/// run, a third in a quick one.
+pub(crate) fn share(count: u64, more: u64) -> u64 {
+    match (full(), quick()) {
+        (true, _) => count * more,
+        (false, true) => count.div_ceil(3),
+        (false, false) => count,
+    }
+}
+
 /// Returns the seed in `LSMITH_SEED`, or a new one. The caller must print it on failure.
 pub fn any_seed() -> u64 {
     asked_seed().unwrap_or_else(new_seed)
@@ -72,12 +89,15 @@ pub(crate) fn new_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 16
 }
 
-/// Runs `test` with `count` seeds, ten times as many in a full run, or with the seed in
-/// `LSMITH_SEED`.
+/// How many times as many seeds a full run takes.
+const SEEDS_FULL: u64 = 10;
+
+/// Runs `test` with `count` seeds, ten times as many in a full run, a third in a quick one, or with
+/// the seed in `LSMITH_SEED`.
 pub fn with_seeds(count: u64, test: impl Fn(u64)) {
     let seeds = match asked_seed() {
         Some(seed) => seed..seed + 1,
-        None => 0..if full() { 10 * count } else { count },
+        None => 0..share(count, SEEDS_FULL),
     };
     for seed in seeds {
         let _on_panic = SeedOnPanic(seed);
@@ -93,7 +113,7 @@ pub fn with_new_seeds(count: u64, test: impl Fn(u64)) {
     }
     let first = new_seed();
     eprintln!("new seeds from {first} on");
-    for seed in first..first + if full() { 10 * count } else { count } {
+    for seed in first..first + share(count, SEEDS_FULL) {
         let _on_panic = SeedOnPanic(seed);
         test(seed);
     }

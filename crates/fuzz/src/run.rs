@@ -1,7 +1,7 @@
 //! Runs targets without a coverage-guided fuzzer.
 
 use crate::Choices;
-use crate::dice::{SeedOnPanic, asked_seed, full, new_seed};
+use crate::dice::{SeedOnPanic, asked_seed, new_seed, share};
 use std::io::Write;
 use std::process::abort;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -23,7 +23,7 @@ pub fn run(inputs: u64, target: impl Fn(&mut Choices<'_>)) {
         return target(&mut Choices::of_seed(seed));
     }
     let first = new_seed();
-    let count = inputs * if full() { FULL } else { 1 };
+    let count = share(inputs, FULL);
     let (started, heard) = channel();
     thread::spawn(move || watch(&heard));
     for seed in first..first + count {

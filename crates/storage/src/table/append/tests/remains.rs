@@ -4,6 +4,7 @@ use super::*;
 use crate::format::{FOOTER_BYTES, Footer};
 use crate::table::append::{AppendPart, AppendRemains, RemainsEntry, RemainsLoss};
 use crate::table::{TableOptions, TableWriter};
+use lsmith_fuzz::dice::quick;
 use std::collections::BTreeSet;
 
 /// The newest entry of each key.
@@ -20,7 +21,7 @@ fn newest(entries: &[Owned]) -> Newest {
 /// A table of several batches with all special cases, and all entries that were ever in it.
 struct Grown {
     bench: Bench,
-    written: Vec<Owned>,
+    written: BTreeSet<(Bytes, Bytes)>,
     /// The names of its roots.
     roots: Vec<u64>,
 }
@@ -29,7 +30,7 @@ impl Grown {
     fn new(options: TableOptions, keys: u64, batches: u64) -> Grown {
         let mut dice = Dice(keys);
         let mut bench = Bench::new(options);
-        let mut written = Vec::new();
+        let mut written = BTreeSet::new();
         let mut roots = Vec::new();
         for number in 1..=batches {
             let share = if number == 1 { 90 } else { 20 };
@@ -46,7 +47,7 @@ impl Grown {
                 }
             });
             let batch: Vec<Owned> = batch.collect();
-            written.extend(batch.iter().cloned());
+            written.extend(batch.iter().map(|entry| (entry.key.clone(), entry.value.clone())));
             let snapshots = if number % 3 == 0 { vec![SeqNo(number - 1)] } else { Vec::new() };
             bench.append_with(batch, &snapshots, number % 2 == 0);
             roots.push(bench.root);
@@ -73,8 +74,8 @@ impl Grown {
     /// Asserts that `found` has nothing that was never written. Sequence numbers may be gone.
     fn check_written(&self, found: &Newest) {
         for (key, entry) in found {
-            let same = |other: &&Owned| other.key == key && other.value == entry.value;
-            assert!(self.written.iter().any(|other| same(&other)), "{entry:?}");
+            let is_known = self.written.contains(&(key.clone(), entry.value.clone()));
+            assert!(is_known, "{entry:?}");
         }
     }
 }
@@ -236,7 +237,7 @@ fn deletions_that_a_readable_leaf_knows_hold() {
     bench.append((0..20).map(|n| entry(format!("key {n:02}"), 1, b"old")).collect());
     bench.append((5..9).map(|n| deletion(format!("key {n:02}"), 2)).collect());
     bench.append(vec![entry("key 15", 3, b"new")]);
-    let grown = Grown { roots: Vec::new(), written: Vec::new(), bench };
+    let grown = Grown { roots: Vec::new(), written: BTreeSet::new(), bench };
     let top = grown.remains(None).root.unwrap().top.node;
     grown.flip(top.offset + 10);
     let read = Read::all(&grown.remains(Some(grown.bench.root)));
@@ -275,14 +276,17 @@ fn cut_file_shows_the_newest_values_that_are_left() {
     let root = grown.bench.root;
     let first_node = grown.footer(grown.roots[0]).index.start;
     let mut last = usize::MAX;
-    for bytes in (0..root).rev() {
+    for bytes in (0..root).rev().step_by(if quick() { 3 } else { 1 }) {
         grown.bench.disk.truncate(path(), bytes).unwrap();
         let read = Read::all(&grown.remains(Some(root)));
         let [loss] = &read.losses[..] else { panic!("{:?}", read.losses) };
         assert!(loss.only.is_none() && loss.keys.is_all());
         grown.check_written(&read.newest);
-        let without_name = Read::all(&grown.remains(None));
-        assert!(without_name.newest == read.newest);
+        // Without a name the last bytes are looked for. That takes as long again.
+        if bytes % 5 == 0 {
+            let without_name = Read::all(&grown.remains(None));
+            assert!(without_name.newest == read.newest);
+        }
         if bytes > grown.roots[0] {
             assert!(AppendRemains::is_append(&grown.bench.disk, path(), TABLE).unwrap());
             // The first batch is whole.
@@ -293,7 +297,7 @@ fn cut_file_shows_the_newest_values_that_are_left() {
             last = read.newest.len();
         }
     }
-    assert_eq!(last, 0);
+    assert!(last == 0 || quick(), "{last}");
 }
 
 #[test]
