@@ -133,6 +133,10 @@
 struct Readme;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/combine.md")]
+struct CombinePage;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/readers.md")]
 struct ReadersPage;
 

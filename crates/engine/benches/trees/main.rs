@@ -1,9 +1,12 @@
-//! What range reads of trees cost, against those of a sorted table with the same entries: of a tree
-//! that ten batches made, and of one with ten batches of updates. Warm, in CPU time of the thread,
-//! and cold, in time on the clock and in bytes from the device.
+//! Measures range reads of append tables, and of a sorted table with the same entries.
 //!
-//! `cargo bench -p lsmith --bench trees -- [MIB [VALUE_BYTES..]]`: a table of so many MiB. The
-//! folder for temporary files must be on a device.
+//! There are two append tables. Ten batches made the first one, each with a tenth of the keys. The
+//! second one got all keys at once, and then ten batches of updates. Each is read twice: from
+//! memory, which is measured in CPU time of the thread, and from the device, which is measured in
+//! time on the clock and in bytes that the device read.
+//!
+//! `cargo bench -p lsmith --bench trees -- [MIB [VALUE_BYTES..]]` reads tables of `MIB` MiB, with
+//! values of each of these lengths. The folder for temporary files must be on a device.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "benches time the store")]
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 
@@ -15,7 +18,7 @@ mod stores;
 use reads::{Cost, Reads};
 use stores::{Made, Shape};
 
-/// Bytes of a table if nothing else is said.
+/// The size of a table in MiB, if no argument says another one.
 const MIB: u64 = 64;
 
 const VALUE_BYTES: [usize; 3] = [100, 1000, 8000];

@@ -81,7 +81,7 @@ pub(crate) fn open_keyspace(
         leaving: 0,
         arrivals: 0,
         causes: context.options.histograms.then(Causes::default),
-        kept_for_ingest: None,
+        kept_range: None,
         requests: Requests::default(),
         at_rest: false,
         has_worked: false,

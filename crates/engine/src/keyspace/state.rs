@@ -52,9 +52,9 @@ pub(crate) struct KeyspaceState {
     pub(crate) arrivals: u64,
     /// Why merges have written what they wrote, if that is counted.
     pub(crate) causes: Option<Causes>,
-    /// A key range in which no new plan takes runs on storage, because an ingest waits to merge
-    /// there.
-    pub(crate) kept_for_ingest: Option<KeyRange>,
+    /// A key range in which no new plan takes runs on storage, because an ingest, or a caller who
+    /// merges a range, waits to merge there.
+    pub(crate) kept_range: Option<KeyRange>,
     /// Open requests of callers and of the write-ahead log.
     pub(crate) requests: Requests,
     /// True if the scheduler has found nothing to do since the last change of this state.
@@ -106,14 +106,14 @@ impl KeyspaceState {
             || self.view.reservations.iter().any(|r| r.state == ReservationState::UnderWay)
     }
 
-    /// Returns true if an ingest waits for the keys of `plan` on storage.
-    pub(crate) fn keeps_for_ingest(&self, plan: &MergePlan) -> bool {
+    /// Returns true if an ingest or a caller waits for keys that `plan` takes on storage.
+    pub(crate) fn keeps_range_of(&self, plan: &MergePlan) -> bool {
         let is_there = |range: &KeyRange| {
             let memory = self.view.tree.memory().runs();
             let mut inputs = plan.inputs.iter().filter(|input| input.range.overlaps(range));
             inputs.any(|input| memory.iter().all(|run| run.id() != input.run))
         };
-        self.kept_for_ingest.as_ref().is_some_and(is_there)
+        self.kept_range.as_ref().is_some_and(is_there)
     }
 
     /// Adds `request` for the scheduler.

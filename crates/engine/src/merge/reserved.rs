@@ -28,6 +28,28 @@ pub(crate) struct ReservedPlan {
 }
 
 impl ReservedPlan {
+    /// Returns `plan`, made on behalf of a caller and of runs on storage alone, in the tree `tree`
+    /// of `keyspace` with `arrivals`. It commits as a whole and keeps sequence numbers.
+    pub(crate) fn of_caller(
+        keyspace: &Arc<KeyspaceShared>,
+        plan: MergePlan,
+        tree: &Tree,
+        arrivals: u64,
+    ) -> ReservedPlan {
+        ReservedPlan {
+            keyspace: Arc::clone(keyspace),
+            bottom: tree.is_bottom_for(&plan).expect("the plan was checked"),
+            forgets: false,
+            takes_memory: false,
+            keeps_older: false,
+            rewrites: None,
+            by_hand: false,
+            part_bytes: None,
+            arrivals,
+            plan,
+        }
+    }
+
     /// Returns true if the limit on write speed applies to the output: always, except for flushes.
     pub(super) fn is_limited(&self) -> bool {
         !self.takes_memory || self.plan.inputs.len() > 1

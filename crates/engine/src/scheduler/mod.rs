@@ -180,8 +180,7 @@ impl Scheduler {
         state: &mut KeyspaceState,
         duty: Duty,
     ) -> Option<Work> {
-        let proposed =
-            self.propose(state).filter(|proposal| !state.keeps_for_ingest(&proposal.plan));
+        let proposed = self.propose(state).filter(|proposal| !state.keeps_range_of(&proposal.plan));
         if proposed.is_none() && !state.is_busy() {
             self.note_rest(keyspace, state);
             return None;

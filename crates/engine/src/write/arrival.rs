@@ -187,7 +187,7 @@ impl Drop for Ingest<'_> {
     /// Ends the reservations, and removes the files that are not in the tree. Also after a panic.
     fn drop(&mut self) {
         let mut state = self.keyspace.state.lock();
-        state.kept_for_ingest = None;
+        state.kept_range = None;
         for merged in self.arriving.iter().filter_map(|arriving| arriving.merged.as_ref()) {
             state.release(&merged.reserved);
         }
@@ -228,7 +228,7 @@ fn reserve(
     plan.inputs = runs.iter().map(input).collect();
     plan.cut_bytes = tree.run(last).and_then(|(_, run)| table_bytes(run));
     if check_plan(&state.view, &plan).is_err() {
-        state.kept_for_ingest = Some(range.clone());
+        state.kept_range = Some(range.clone());
         return None;
     }
     let run = tree.next_run();
@@ -241,21 +241,9 @@ fn reserve(
     let version = version_with(keyspace, state, &coming, run, &arriving.table);
     let mut with_arriving = plan.clone();
     with_arriving.inputs.insert(0, input(&run));
-    let bottom = coming.is_bottom_for(&with_arriving).expect("its runs are in the tree");
-    let whole = ReservedPlan {
-        keyspace: Arc::clone(keyspace),
-        bottom,
-        forgets: false,
-        takes_memory: false,
-        keeps_older: false,
-        rewrites: None,
-        by_hand: false,
-        part_bytes: None,
-        arrivals: state.arrivals,
-        plan: with_arriving,
-    };
+    let whole = ReservedPlan::of_caller(keyspace, with_arriving, &coming, state.arrivals);
     state.reserve(plan.clone());
-    state.kept_for_ingest = None;
+    state.kept_range = None;
     Some(ReservedMerge { whole, reserved: plan, version: Arc::new(version) })
 }
 

@@ -28,7 +28,7 @@ struct Kept<'a>(&'a KeyspaceShared);
 
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
-        self.0.state.lock().kept_for_ingest = None;
+        self.0.state.lock().kept_range = None;
     }
 }
 
@@ -72,24 +72,16 @@ impl WritePath {
         let Some(plan) = plan_for(&state, range) else { return Ok(Step::Done) };
         if let Err(error) = check_plan(&state.view, &plan) {
             if state.is_busy() {
-                state.kept_for_ingest = Some(range.clone());
+                state.kept_range = Some(range.clone());
                 return Ok(Step::Wait);
             }
             let message = format!("the range cannot be merged now: {error}");
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        let reserved = ReservedPlan {
-            keyspace: Arc::clone(keyspace),
-            bottom: state.view.tree.is_bottom_for(&plan).expect("the plan was checked"),
-            forgets: !state.policy.wants_numbers() && !keyspace.keeps_numbers,
-            takes_memory: false,
-            keeps_older: false,
-            rewrites: None,
-            by_hand: false,
-            part_bytes: None,
-            arrivals: state.arrivals,
-            plan: plan.clone(),
-        };
+        let tree = &state.view.tree;
+        let reserved = ReservedPlan::of_caller(keyspace, plan.clone(), tree, state.arrivals);
+        let forgets = !state.policy.wants_numbers() && !keyspace.keeps_numbers;
+        let reserved = ReservedPlan { forgets, ..reserved };
         state.reserve(plan);
         Ok(Step::Merge(Box::new(reserved), keyspace.version.load_full()))
     }
