@@ -75,6 +75,7 @@ mod seal_due;
 mod soak;
 mod space;
 mod stop_points;
+mod stop_trees;
 mod stops;
 mod strangers;
 mod stuck_logs;
