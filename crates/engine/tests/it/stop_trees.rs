@@ -78,7 +78,7 @@ const APPENDS: Script = Script {
     proof: |_, _| has_seen(Kind::Append),
 };
 
-/// Trees that are rewritten as soon as they have a dead byte.
+/// Trees that are rewritten when they have a dead byte for ten live ones.
 const IN_PLACE: Script = Script {
     name: "tree_in_place",
     options: |builder| trees(builder, "jungle(c=1.1, ratio=2, table=1kB)"),

@@ -2,8 +2,8 @@
 
 use crate::cells::setting;
 use lsmith_model::formulas::{
-    IndexShare, IntervalModel, JungleModel, LeveledModel, MemoryBufferModel, Sweep, TreeNodes,
-    bound, evaluate, formulas, ignored, scheduled, triangular, write_cost_bound,
+    IndexShare, IntervalModel, JungleModel, LeveledModel, MemoryBufferModel, Sweep, TreeLevel,
+    TreeNodes, bound, evaluate, formulas, ignored, scheduled, triangular, write_cost_bound,
 };
 use lsmith_model::{Bound, Ignored, KeyOrder, Model, Popularity, Setting, optimum};
 
@@ -93,25 +93,67 @@ fn thresholds_of_jungle_by_level() {
     }
 }
 
-/// By counting: a batch of 1 in 4 entries, in leaves of 2, goes by 7 of 16 leaves.
+/// By counting leaves. One level takes memtables in, and its trees have all entries.
 #[test]
 fn nodes_that_batches_write() {
-    let nodes = TreeNodes { reference_bytes: 50.0, leaf_bytes: 100.0, entry_bytes: 100.0 };
-    // One level of four memtables; never rewritten.
-    let IndexShare { written, held } = nodes.share(1.0, &[4.0], 1e12, true);
-    near(written, 7.0 / 16.0 * 4.0 * 0.5, 1e-9);
-    near(held, written, 1e-9);
-    // In the level above, trees of 1 and 2 batches: all of a new one, and 3/4 of twice as much.
-    let IndexShare { written, .. } = nodes.share(1.0, &[2.0, 8.0], 1e12, true);
-    near(written, ((1.0 + 1.5) / 2.0 + 7.0 / 16.0 * 4.0) / 2.0 * 0.5, 1e-9);
-    // Rewritten with one dead byte for a live one: a packed tree and the nodes of one batch.
-    let IndexShare { held, .. } = nodes.share(1.0, &[4.0], 2.0, false);
-    near(held, (1.0 + 7.0 / 4.0) / 2.0 * 0.5, 1e-9);
+    let nodes = TreeNodes { reference_bytes: 10.0, entry_bytes: 100.0 };
+    let level = |live, trees| TreeLevel { live, trees };
+    // A leaf, which every batch writes, for 100 entries of which 20 are new.
+    let IndexShare { written, held } = nodes.share(20.0, &[level(100.0, 1.0)], 1e12, 4.0);
+    let leaf = 100.0 * 10.0 + 26.0;
+    near(written, leaf / (20.0 * 100.0), 1e-9);
+    near(held, (leaf + 4.0 * 100.0 * leaf / 20.0) / (5.0 * 100.0 * 100.0), 1e-9);
+    // Ten trees of a leaf: a batch of one entry writes one of them, and large ones all.
+    let IndexShare { written, .. } = nodes.share(1.0, &[level(1000.0, 10.0)], 1e12, 0.0);
+    near(written, leaf / 100.0, 1e-9);
+    let IndexShare { written, .. } = nodes.share(200.0, &[level(1000.0, 10.0)], 1e12, 0.0);
+    near(written, 10.0 * leaf / (200.0 * 100.0), 1e-6);
+    // Rewritten with one dead byte for a live one: as many entries as were appended, packed.
+    let IndexShare { written, .. } = nodes.share(20.0, &[level(100.0, 1.0)], 2.0, 0.0);
+    near(written, (leaf / 20.0 + leaf / 100.0) / 2.0 / 100.0, 1e-9);
     // The paper's store: 20 M records of 1 kB in runs of 64 MB. Another simulation has 0.29 of 3.53
-    // bytes for nodes, with c = 3.
-    let nodes = TreeNodes::of_keys(8.0, 1032.0);
-    let IndexShare { written, .. } = nodes.share(64e6, &[256e6, 2560e6, 20e6 * 1032.0], 3.0, true);
-    near(written, 0.29 / (3.53 - 0.29), 0.16);
+    // bytes for nodes, with c = 3 and references of 16 bytes. Its upper levels keep the ranges of
+    // trees that went down, so that batches there go by more leaves.
+    let nodes = TreeNodes { reference_bytes: 16.0, entry_bytes: 1032.0 };
+    let table = 64e6 / 1032.0;
+    let levels = TreeNodes::levels(table, &[4.0 * table, 40.0 * table, 20e6]);
+    let IndexShare { written, .. } = nodes.share(table, &levels, 3.0, 1.0);
+    near(written, 0.29 / (3.53 - 0.29), 0.26);
+}
+
+/// What stores wrote and held in a run of `lsmith reproduce jungle-nodes`, and the sizes of their
+/// levels then.
+#[test]
+fn nodes_of_stores_are_predicted() {
+    for (value, table, live, trees, [c, dead, written, held]) in [
+        (100.0, 862.0, [2586.0, 33_800.0, 150e3], [4.2, 64.0, 173.0], [2.0, 0.448, 0.4158, 0.2185]),
+        (
+            100.0,
+            862.0,
+            [2586.0, 33_800.0, 150e3],
+            [4.2, 64.0, 173.0],
+            [10.0, 3.234, 0.4883, 0.2789],
+        ),
+        (1000.0, 394.0, [1300.0, 15_480.0, 60e3], [5.0, 67.0, 148.0], [2.0, 0.457, 0.0490, 0.0270]),
+        (
+            1000.0,
+            394.0,
+            [1300.0, 15_480.0, 60e3],
+            [5.0, 67.0, 148.0],
+            [10.0, 3.045, 0.0563, 0.0324],
+        ),
+        (1e4, 99.8, [330.0, 3970.0, 12e3], [15.0, 103.0, 120.0], [2.0, 0.343, 0.0052, 0.0030]),
+        (1e4, 99.8, [330.0, 3970.0, 12e3], [15.0, 103.0, 120.0], [10.0, 2.538, 0.0059, 0.0038]),
+    ] {
+        let entry: f64 = 8.0 + value;
+        let nodes = TreeNodes::of_keys(8.0, 1.5, entry, table * entry * (1.0 + dead));
+        let level = |(live, trees): (&f64, f64)| TreeLevel { live: *live, trees };
+        let levels: Vec<TreeLevel> = live.iter().zip(trees).map(level).collect();
+        let found = nodes.share(table, &levels, c, dead);
+        println!("{value} {c}: {:.3} {:.3}", found.written / written, found.held / held);
+        near(found.written, written, 0.1);
+        near(found.held, held, 0.1);
+    }
 }
 
 #[test]

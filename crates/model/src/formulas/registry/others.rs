@@ -178,6 +178,11 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
                 default: "",
                 meaning: "in place of index: bytes of a key, from which the index is predicted",
             },
+            FormulaParam {
+                name: "own",
+                default: "key",
+                meaning: "bytes of a key that the key in front of it does not have",
+            },
         ],
         bound: None,
         ignores: KEYS_AND_ORDER,
@@ -313,29 +318,41 @@ fn rate(params: &Params<'_>) -> Result<f64, SpecError> {
     }
 }
 
+/// Returns the bytes of a tree of the last of `levels` per live byte at which it is rewritten.
+fn garbage_ratio(params: &Params<'_>, levels: usize) -> Result<f64, SpecError> {
+    let each = match params.text("c").filter(|text| text.contains('/')) {
+        Some(list) => {
+            let texts: Vec<&str> = list.split('/').collect();
+            let last = texts.get(levels - 1).or(texts.last()).copied().unwrap_or_default();
+            let number = last.parse::<f64>().ok().filter(|c| (1.0..=1000.0).contains(c));
+            number.ok_or_else(|| {
+                let expected = "expected a number from 1 to 1000 for each level, as 10/5/3";
+                SpecError::conflict(format!("c = {list}: {last} is out of range: {expected}"))
+            })?
+        }
+        None => params.real("c", 3.0, 1.0..=1000.0)?,
+    };
+    // Trees that are all written equally often hold half of what they may, in the mean.
+    let all = params.real_if_given("space", 1.0..=500.0)?;
+    Ok(all.map_or(each, |space| 2.0 * space - 1.0))
+}
+
 /// Returns the formula of jungle.
 fn jungle(params: &Params<'_>, setting: &Setting<'_>) -> Result<JungleModel, SpecError> {
     let ratio = ratio(params, 10.0)?;
     let levels = JungleModel::level_sizes(setting, ratio);
-    let each = match params.text("c").filter(|text| text.contains('/')) {
-        Some(list) => {
-            let texts: Vec<&str> = list.split('/').collect();
-            let last = texts.get(levels.len() - 1).or(texts.last()).copied().unwrap_or_default();
-            let number = last.parse::<f64>().ok().filter(|c| (1.0..=100.0).contains(c));
-            number.ok_or_else(|| {
-                let expected = "expected a number from 1 to 100 for each level, as 10/5/3";
-                SpecError::conflict(format!("c = {list}: {last} is out of range: {expected}"))
-            })?
-        }
-        None => params.real("c", 3.0, 1.0..=100.0)?,
-    };
-    // Trees that are all written equally often hold half of what they may, in the mean.
-    let all = params.real_if_given("space", 1.0..=50.0)?;
-    let garbage_ratio = all.map_or(each, |space| 2.0 * space - 1.0);
+    let garbage_ratio = garbage_ratio(params, levels.len())?;
     let share = IndexShare::both(params.real("index", 0.0, 0.0..=100.0)?);
-    let index = params.real_if_given("key", 1.0..=65536.0)?.map_or(share, |key| {
-        let nodes = TreeNodes::of_keys(key, setting.item_bytes);
-        nodes.share(setting.memtable, &levels, garbage_ratio, false)
-    });
+    let index = match params.real_if_given("key", 1.0..=65536.0)? {
+        Some(key) => {
+            let own = params.real("own", key, 0.0..=65536.0)?.min(key);
+            let table = setting.sealed();
+            let file_bytes = table * setting.item_bytes * garbage_ratio;
+            let nodes = TreeNodes::of_keys(key, own, setting.item_bytes, file_bytes);
+            let levels = TreeNodes::levels(table, &levels);
+            nodes.share(table, &levels, garbage_ratio, garbage_ratio - 1.0)
+        }
+        None => share,
+    };
     Ok(JungleModel { garbage_ratio, ratio, index })
 }
