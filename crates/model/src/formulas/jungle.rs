@@ -8,8 +8,8 @@ use crate::formulas::textbook::levels_needed;
 /// `L` is the number of levels, `T` their ratio, `C` the bytes of a tree per live byte at which it
 /// is rewritten, `B_w` the index bytes written per value byte, and `B_s` those held. The write cost
 /// is `(L + 1/C) (1 + B_w)`, with one run per level and space `C T / (T - 1) (1 + B_s)`. In the
-/// paper both are between key bytes over value bytes and `C` times that. [`TreeNodes`](super::TreeNodes) predicts
-/// them.
+/// paper both are between key bytes over value bytes and `C` times that.
+/// [`TreeNodes`](super::TreeNodes) predicts them.
 ///
 /// A memtable is appended to the first level and written nowhere else. So the write cost is that
 /// of what is really written. `write_cost_system` of simulations counts a flush first, one more.
