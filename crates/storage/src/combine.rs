@@ -11,7 +11,7 @@ use crate::expiry::{EXPIRY_BYTES, has_expired};
 use crate::format::VALUE_BYTES_MAX;
 use crate::panics;
 use bytes::Bytes;
-use lsmith_tree::EntryKind;
+use lsmith_tree::{EntryKind, SeqNo};
 use std::fmt;
 use std::sync::Arc;
 
@@ -192,18 +192,22 @@ pub struct Stack {
     is_whole: bool,
     /// The time of the read.
     now: u64,
+    /// The number of the range delete that hides what is older.
+    erased: SeqNo,
 }
 
 impl Stack {
-    /// Returns a stack without entries, for a read at the time `now`.
-    pub fn at(now: u64) -> Stack {
-        Stack { now, ..Stack::default() }
+    /// Returns a stack without entries, for a read at the time `now`. A range delete with the
+    /// number `erased` hides older entries; 0 if there is none.
+    pub fn at(now: u64, erased: SeqNo) -> Stack {
+        Stack { now, erased, ..Stack::default() }
     }
 
-    /// Adds the next older entry. Returns true if no older one matters.
-    pub fn push(&mut self, kind: EntryKind, value: Bytes) -> bool {
+    /// Adds the next older entry, with number `seq`. Returns true if no older one matters.
+    pub fn push(&mut self, kind: EntryKind, seq: SeqNo, value: Bytes) -> bool {
         debug_assert!(!self.is_whole, "nothing below matters");
         match kind {
+            _ if seq < self.erased => self.is_whole = true,
             EntryKind::Combine => self.operands.push(value),
             EntryKind::Expiring => {
                 let is_there = !has_expired(kind, &value, self.now);
@@ -293,7 +297,7 @@ pub(crate) mod tests {
     fn stack(entries: &[(EntryKind, &'static str)]) -> Stack {
         let mut stack = Stack::default();
         for (kind, value) in entries {
-            if stack.push(*kind, Bytes::from_static(value.as_bytes())) {
+            if stack.push(*kind, SeqNo(1), Bytes::from_static(value.as_bytes())) {
                 break;
             }
         }

@@ -7,6 +7,7 @@ use crate::write::{Op, OpBuffer, Ops};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::expiring_value;
 use lsmith_tree::EntryKind;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 /// An ordered list of writes that take effect together, across keyspaces and across a crash: all of
@@ -89,10 +90,10 @@ impl Batch {
         let key = keyspace.stored_key(key.as_ref());
         let value = operand.as_ref();
         if let Some(message) = keyspace.lacks_operator() {
-            let op = Op { keyspace: keyspace.shared(), kind: EntryKind::Combine, key: &key, value };
+            let op = Op::single(keyspace.shared(), EntryKind::Combine, &key, value);
             return self.ops.push_refused(op, &message);
         }
-        self.push_rare(keyspace, EntryKind::Combine, &key, value);
+        self.push_rare(Op::single(keyspace.shared(), EntryKind::Combine, &key, value));
     }
 
     /// Adds a put: sets the value of `key` until the [clock](crate::Builder::clock) shows `time`.
@@ -108,10 +109,23 @@ impl Batch {
         let value = expiring_value(time, value.as_ref());
         let kind = EntryKind::Expiring;
         if let Some(message) = keyspace.lacks_expiry() {
-            let op = Op { keyspace: keyspace.shared(), kind, key: &key, value: &value };
+            let op = Op::single(keyspace.shared(), kind, &key, &value);
             return self.ops.push_refused(op, &message);
         }
-        self.push_rare(keyspace, kind, &key, &value);
+        self.push_rare(Op::single(keyspace.shared(), kind, &key, &value));
+    }
+
+    /// Adds a range delete: deletes all keys in `range`, at the cost of one write, however many
+    /// there are. Earlier writes of this batch count, later ones do not. See
+    /// [`Keyspace::delete_range`].
+    pub fn delete_range<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) {
+        let Some((start, end)) = keyspace.stored_range(range) else { return };
+        let (keyspace, kind) = (keyspace.shared(), EntryKind::Delete);
+        self.push_rare(Op { keyspace, kind, is_range: true, key: &start, value: &end });
     }
 
     #[inline]
@@ -120,17 +134,19 @@ impl Batch {
         if kind.is_value() && keyspace.lives().is_some() {
             return self.add_expiring(keyspace, kind, &key, value);
         }
-        self.ops.push(keyspace.shared(), kind, &key, value);
+        self.ops.push(Op::single(keyspace.shared(), kind, &key, value));
     }
 
     /// Adds the entry that a write of `value` makes in a keyspace whose values all expire.
     #[cold]
     fn add_expiring(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
         match keyspace.expiring(value) {
-            Ok(Some(stored)) => self.push_rare(keyspace, EntryKind::Expiring, key, &stored),
-            Ok(None) => self.push_rare(keyspace, kind, key, value),
+            Ok(Some(stored)) => {
+                self.push_rare(Op::single(keyspace.shared(), EntryKind::Expiring, key, &stored));
+            }
+            Ok(None) => self.push_rare(Op::single(keyspace.shared(), kind, key, value)),
             Err(error) => {
-                let op = Op { keyspace: keyspace.shared(), kind, key, value };
+                let op = Op::single(keyspace.shared(), kind, key, value);
                 self.ops.push_refused(op, error.message());
             }
         }
@@ -138,8 +154,8 @@ impl Batch {
 
     /// Adds a write that is rarer than puts and deletes, which push without a call.
     #[inline(never)]
-    fn push_rare(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
-        self.ops.push(keyspace.shared(), kind, key, value);
+    fn push_rare(&mut self, op: Op<'_>) {
+        self.ops.push(op);
     }
 
     /// Removes all writes, so that the batch can be used again.

@@ -3,6 +3,9 @@
 //! The folded run holds the entries that a merge of all runs would write, versions for snapshots
 //! included. It is cut into blocks as a table would be. Folding changes no answer. The manifest
 //! does not record it, because the log holds the entries of memory, folded or not.
+//!
+//! Entries under range deletes stay. A range delete is forgotten once nothing lies under it any
+//! more. If an entry had left memory before that, but not the log, replay would bring it back.
 
 use super::onto::Onto;
 use crate::context::Context;
@@ -15,7 +18,7 @@ use lsmith_storage::fold::{Fold, Operators};
 use lsmith_storage::memtable::{Folded, FoldedBuilder, FoldedRest};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
-use lsmith_tree::{AddPlace, KeyRange, MergePlan, RunId, Size, Table};
+use lsmith_tree::{AddPlace, Erased, KeyRange, MergePlan, RunId, Size, Table};
 use std::sync::Arc;
 
 /// Entries between two checks whether the store is closing.
@@ -49,7 +52,9 @@ impl ReservedFold {
             [newest, older @ ..] => {
                 let cursor = newest.cursor(&KeyRange::ALL);
                 let newest = NewestRun { cursor, size: newest.run().size() };
-                let operators = self.keyspace.rules.lenient();
+                // Where ranges were deleted, operands are not joined across them.
+                let joins = version.erased.is_none();
+                let operators = self.keyspace.rules.lenient().filter(|_| joins);
                 let folding = Folding { context, operators, block_bytes: self.block_bytes };
                 fold_over(&folding, newest, older)
             }
@@ -64,7 +69,9 @@ impl ReservedFold {
                 if let Some(writes) = state.writes_of(&runs) {
                     let place = AddPlace::Above(runs[0]);
                     let step = context.one_step();
-                    state.replace_memory(&runs, Replacement { folded, writes, place });
+                    let erased = Erased::default();
+                    let new = Replacement { folded, writes, place, erased };
+                    state.replace_memory(&runs, new);
                     self.keyspace.publish(&state);
                     step.over();
                 }

@@ -249,6 +249,7 @@ fn reserve(
         takes_memory: false,
         keeps_older: false,
         rewrites: None,
+        erases: false,
         by_hand: false,
         part_bytes: None,
         arrivals: state.arrivals,

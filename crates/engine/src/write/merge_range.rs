@@ -85,6 +85,7 @@ impl WritePath {
             takes_memory: false,
             keeps_older: false,
             rewrites: None,
+            erases: false,
             by_hand: false,
             part_bytes: None,
             arrivals: state.arrivals,

@@ -5,6 +5,7 @@
 //!   c3 c2 c1 put                                 put: the operator's value
 //!   c3 c2 c1, nothing older beneath the merge    put: the operator's value for an absent key
 //!   c3 c2 c1, something older may lie beneath    c321, or what cannot be joined, as it is
+//!   c3 c2, a range delete, c1                    put: the operator's value for an absent key
 //! ```
 //!
 //! The operator belongs to the application. If it fails, so does the fold, unless it is
@@ -66,6 +67,8 @@ struct Stripe {
     operands: Vec<Waiting>,
     /// The newest that is no combine.
     base: Option<Waiting>,
+    /// Whether a range delete hides all below the base, or below the operands if there is none.
+    is_erased: bool,
 }
 
 impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
@@ -107,12 +110,13 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     #[cold]
     #[inline(never)]
     pub(super) fn fold_operands(&mut self) -> Result<()> {
-        let Stripe { operands, base } = self.take_stripe()?;
+        let Stripe { operands, base, is_erased } = self.take_stripe()?;
         let joined = match &self.operators {
             Some(operators) if self.held.mark == 0 => {
                 let operators = operators.clone();
                 let is_last = self.stripe_floor().is_none();
-                if base.is_some() || (is_last && (self.nothing_beneath)(&self.held.key)) {
+                let mut is_bottom = || is_last && (self.nothing_beneath)(&self.held.key);
+                if base.is_some() || is_erased || is_bottom() {
                     self.full(&operators, &operands, base.as_ref())?
                 } else {
                     self.partial(&operators, &operands)?
@@ -134,13 +138,22 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         let held = &self.held;
         let newest =
             Waiting { seq: held.seq, kind: held.kind, value: held.value.clone(), mark: held.mark };
-        let mut stripe = Stripe { operands: vec![newest], base: None };
+        let mut stripe = Stripe { operands: vec![newest], base: None, is_erased: false };
         self.kinds.clear();
         while let Some(entry) = self.cursor.here()
             && entry.key == self.held.key
             && floor.is_none_or(|floor| floor < entry.seq)
         {
-            let EntryRef { seq, kind, .. } = entry;
+            let EntryRef { key, seq, kind, .. } = entry;
+            self.counts.entries_in += 1;
+            // Whoever sees the held entry does not see this one, nor those below it.
+            let newest = self.held.seq;
+            if !self.erasing.is_empty() && self.erasing.is_between(key, seq, newest) {
+                stripe.is_erased = true;
+                self.counts.erased += 1;
+                self.cursor.advance()?;
+                continue;
+            }
             if self.kinds.is_empty() {
                 // Versions that a walk marks, under such a one, stay as they are. Others are read.
                 let (value, mark) = match self.held.mark {
@@ -156,7 +169,6 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             if stripe.base.is_some() {
                 self.kinds.push(kind);
             }
-            self.counts.entries_in += 1;
             self.cursor.advance()?;
         }
         let net = self.net_of_kinds();

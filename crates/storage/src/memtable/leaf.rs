@@ -164,12 +164,14 @@ impl Leaf {
             KeyVersions::Once(arena_entry, _) => {
                 let Stored { seq, kind, place, .. } = arena_entry.version(arena);
                 if seq <= snapshot {
-                    stack.push(kind, place.value(arena));
+                    stack.push(kind, seq, place.value(arena));
                 }
             }
             KeyVersions::Chained(_, chain) => {
                 for version in chain.stack_at(snapshot) {
-                    stack.push(version.kind, version.place.value(arena));
+                    if stack.push(version.kind, version.seq, version.place.value(arena)) {
+                        break;
+                    }
                 }
             }
         }

@@ -160,7 +160,8 @@ impl Transaction {
         let key = keyspace.stored_key(key);
         let kind = kind_of(value.as_ref());
         let bytes = value.as_deref().unwrap_or_default();
-        Ops::One(Op { keyspace: keyspace.shared(), kind, key: &key, value: bytes }).check()?;
+        let op = Op { keyspace: keyspace.shared(), kind, is_range: false, key: &key, value: bytes };
+        Ops::One(op).check()?;
         let space = self.space(keyspace)?;
         let key = Key::copy_from_slice(&key);
         let before = self.spaces[space].changes.set(key.clone(), value);
@@ -298,9 +299,12 @@ impl Transaction {
         for Space { keyspace, changes, .. } in &self.spaces {
             for (key, value) in changes.iter() {
                 let value_bytes = value.as_deref().unwrap_or_default();
+                let kind = kind_of(value.as_ref());
                 match value.as_ref().map(|value| keyspace.rules.expiring(key, value)).transpose()? {
-                    Some(Some(stored)) => buffer.push(keyspace, EntryKind::Expiring, key, &stored),
-                    _ => buffer.push(keyspace, kind_of(value.as_ref()), key, value_bytes),
+                    Some(Some(stored)) => {
+                        buffer.push(Op::single(keyspace, EntryKind::Expiring, key, &stored));
+                    }
+                    _ => buffer.push(Op::single(keyspace, kind, key, value_bytes)),
                 }
             }
         }
