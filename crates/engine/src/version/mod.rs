@@ -4,6 +4,8 @@
 //! version that was current when it began. The file of a table is removed when the table is
 //! obsolete and no version holds it.
 
+mod combine;
+mod erased;
 mod memory;
 mod moment;
 mod newer;

@@ -3,13 +3,11 @@
 use super::{MemoryRun, Moment, OpenRun, OpenSlice, Ticket};
 use crate::rules::Rules;
 use bytes::Bytes;
-use lsmith_storage::combine::{Combiner, Stack};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
-use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
-use lsmith_storage::sync::atomic::Ordering;
+use lsmith_storage::read::{ConcatCursor, DISORDER, MergingCursor, Parts};
 use lsmith_storage::table::{
     CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally, RunCursor, TableCursor,
 };
@@ -121,6 +119,10 @@ impl<C: RunCursor> Parts for RunParts<C> {
 
     fn newest(&self, index: usize) -> SeqNo {
         self.part(index).table().newest()
+    }
+
+    fn disorder(&self, index: usize) -> Error {
+        Error::corruption(self.part(index).table().path(), 0, DISORDER)
     }
 
     fn open(&self, index: usize) -> Result<C> {
@@ -265,20 +267,22 @@ impl Cursor for Source {
 
     fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
         match self {
-            Source::Other { cursor, newest, .. } if *newest <= upto => match &range.end {
-                Some(end) => cursor.seek(end),
-                None => {
-                    cursor.seek_last()?;
-                    cursor.next()
+            Source::Other { cursor, newest, is_on_storage: false } if *newest <= upto => {
+                match &range.end {
+                    Some(end) => cursor.seek(end),
+                    None => {
+                        cursor.seek_last()?;
+                        cursor.next()
+                    }
                 }
-            },
+            }
             source => on_cursor!(source, cursor => cursor.leap(range, upto)),
         }
     }
 
     fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
         match self {
-            Source::Other { cursor, newest, .. } if *newest <= upto => {
+            Source::Other { cursor, newest, is_on_storage: false } if *newest <= upto => {
                 cursor.seek_before(&range.start)
             }
             source => on_cursor!(source, cursor => cursor.leap_back(range, upto)),
@@ -364,8 +368,7 @@ impl Version {
         reads: &mut ReadCount,
     ) -> Result<Option<Value<'_>>> {
         // Before the entry: see there.
-        let hides = self.active.has_erased() || self.erased.is_some();
-        let newest_erased = if hides { self.newest_erased(key, moment) } else { SeqNo(0) };
+        let newest_erased = self.newest_erased(key, moment);
         let found = match moment {
             Moment::Latest(visible) => self.active.get_latest(key, visible),
             Moment::Snapshot(seq) => self.active.get(key, seq),
@@ -419,68 +422,6 @@ impl Version {
                 // Of a dropped keyspace nothing is found, so other reads need not look.
                 return if self.is_dropped { Err(dropped()) } else { Ok(None) };
             }
-        }
-    }
-
-    /// Returns the value of `key`, whose newest entry at `moment` does not say it by itself: it is
-    /// a combine, or it expires. Reads all entries down to the first that is no combine. A range
-    /// delete with the number `erased` hides older ones.
-    #[cold]
-    #[inline(never)]
-    fn combine(
-        &self,
-        key: &[u8],
-        moment: Moment<'_>,
-        erased: SeqNo,
-        reads: &mut ReadCount,
-    ) -> Result<Option<Value<'_>>> {
-        let mut stack = Stack::at(self.rules.now()?, erased);
-        self.active.push_on(&mut stack, key, || moment.in_memory());
-        for memory in self.memory.iter() {
-            if !stack.is_whole() {
-                memory.push_on(&mut stack, key, moment);
-            }
-        }
-        let hash = key_hash(key);
-        for table in self.runs.iter().filter_map(|run| run.table_of(key)) {
-            let mut seq = moment.in_tables();
-            while !stack.is_whole()
-                && let Some((block, slot)) = table.table().find(key, hash, seq, reads)?
-            {
-                stack.push(slot.kind, slot.seq, block.shared_value(&slot));
-                // A combine always has a number, and older entries of the table smaller ones.
-                let Some(older) = slot.seq.0.checked_sub(1) else { break };
-                seq = SeqNo(older);
-            }
-        }
-        let value = stack.combine(key, Some(&*self.rules))?;
-        Ok(value.map(Value::InMemory))
-    }
-
-    /// Returns the number of the newest range delete that covers `key` at `moment`; 0 if there is
-    /// none. Entries with smaller numbers are hidden.
-    ///
-    /// A read without a snapshot calls this first, and looks for the entry then. Let `t` be the
-    /// moment at which the range deletes were copied. The read then sees either the entry that was
-    /// the newest at `t` or at the number found here, or a later one, which was the newest when it
-    /// became visible, during the read.
-    #[cold]
-    fn newest_erased(&self, key: &[u8], moment: Moment<'_>) -> SeqNo {
-        let in_active = self.active.erased();
-        let at = match moment {
-            Moment::Latest(visible) => SeqNo(visible.load(Ordering::Acquire)),
-            Moment::Snapshot(seq) => seq,
-        };
-        let older = self.erased.as_deref().map(|erased| erased.newest_at(key, at));
-        in_active.newest_at(key, at).max(older.unwrap_or_default())
-    }
-
-    /// Returns all range deletes. Those of the active memtable may not be visible yet.
-    pub(crate) fn all_erased(&self) -> Erased {
-        let in_active = self.active.erased();
-        match self.erased.as_deref() {
-            None => in_active,
-            Some(erased) => Erased::all([erased, &in_active]),
         }
     }
 

@@ -29,9 +29,24 @@ fn ops(batch: &ChangeBatch) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
             (space(keyspace), key.to_vec(), Some(value.to_vec()))
         }
         Change::Delete { keyspace, key } => (space(keyspace), key.to_vec(), None),
+        Change::DeleteRange { keyspace, start, end } => {
+            (space(keyspace), range(start, end.as_ref().unwrap()), None)
+        }
         other => panic!("{other:?}"),
     };
     batch.changes.iter().map(change).collect()
+}
+
+/// Returns what stands for the key of a range delete.
+fn range(start: &[u8], end: &[u8]) -> Vec<u8> {
+    [start, b"..", end].concat()
+}
+
+/// Returns the writes of batch `number`, as [`ops`] returns them.
+fn expected(batches: &Batches, number: u64) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
+    let deleted = batches.range(number);
+    let deleted = deleted.map(|(space, start, end)| (space, range(&start, &end), None));
+    deleted.into_iter().chain(batches.ops(number)).collect()
 }
 
 /// Reads what is there. Asserts that these are the batches behind number `last`, without a gap.
@@ -39,7 +54,7 @@ fn ops(batch: &ChangeBatch) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
 fn read(feed: &mut Changes, batches: &Batches, mut last: u64) -> u64 {
     while let Some(batch) = feed.next_batch().unwrap() {
         last += 1;
-        assert_eq!(ops(&batch), batches.ops(last), "batch {last}");
+        assert_eq!(ops(&batch), expected(batches, last), "batch {last}");
         assert_eq!(batch.last.0 - batch.first.0 + 1, batch.changes.len() as u64);
         assert_eq!(feed.next_seq(), SeqNo(batch.last.0 + 1));
     }
@@ -97,7 +112,7 @@ fn a_feed_that_fell_behind_its_bound_says_so() {
         match slow.next_batch() {
             Ok(Some(batch)) => {
                 behind += 1;
-                assert_eq!(ops(&batch), batches.ops(behind));
+                assert_eq!(ops(&batch), expected(&batches, behind));
             }
             Ok(None) => panic!("batches {behind} to {last} were left out"),
             Err(error) => break error,
@@ -177,7 +192,7 @@ fn one_who_waits_is_woken_by_a_write() {
             for number in 1..=300 {
                 // Far longer than the test may take: only a write ends the wait.
                 let batch = feed.wait(Duration::from_secs(600)).unwrap().unwrap();
-                assert_eq!(ops(&batch), batches.ops(number));
+                assert_eq!(ops(&batch), expected(&batches, number));
             }
         });
         write(&store, &batches, &mut Progress::default(), 300);
@@ -207,7 +222,7 @@ fn a_reader_resumes_in_each_life() {
             let feed = store.changes(next).and_then(|mut feed| {
                 while let Some(batch) = feed.next_batch()? {
                     last += 1;
-                    assert_eq!(ops(&batch), batches.ops(last), "batch {last}");
+                    assert_eq!(ops(&batch), expected(batches, last), "batch {last}");
                 }
                 Ok(feed)
             });

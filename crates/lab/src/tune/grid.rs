@@ -45,7 +45,7 @@ const SLOT_RATIOS: [u64; 6] = [2, 3, 4, 5, 6, 8];
 const TRIGGERS: [u64; 6] = [3, 4, 6, 8, 12, 16];
 
 /// The bytes of append tables, over live ones, at which `jungle` rewrites them.
-const DEAD: [u64; 4] = [2, 3, 5, 10];
+const DEAD: [f64; 4] = [2.0, 3.0, 5.0, 10.0];
 
 /// The bytes of all append tables together, over live ones, that `jungle` keeps to.
 const HELD: [f64; 2] = [1.5, 2.0];
@@ -60,9 +60,22 @@ const IN_BYTES: [&str; 2] = ["leveldb", "rocksdb"];
 /// Policies that merge parts of levels.
 const PARTIAL: [&str; 5] = ["full", "rr", "choose_best", "test_mixed", "mixed"];
 
-/// Returns every policy of the registry, each with a coarse grid of its parameters.
+/// Returns every policy of the registry, each with a coarse grid of its parameters. That of
+/// `jungle` is fine: its costs have several minima over the ratio.
 pub(super) fn coarse(registry: &Registry) -> Vec<Spec> {
-    grid(registry, &RUNS, &RATIOS, &PICKS[..PICKS_FIRST])
+    let mut all = grid(registry, &RUNS, &RATIOS, &PICKS[..PICKS_FIRST]);
+    all.retain(|spec| spec.name != "jungle");
+    all.extend(RATIOS_FINE.iter().flat_map(|ratio| jungles(*ratio)));
+    all
+}
+
+/// Returns all that is tried of `jungle` with this ratio.
+fn jungles(ratio: u64) -> impl Iterator<Item = Spec> {
+    let jungle = move |name: &str, value: f64| {
+        Spec::bare("jungle").with(name, value).with("ratio", ratio)
+    };
+    let held = HELD.into_iter().map(move |space| jungle("space", space));
+    DEAD.into_iter().map(move |c| jungle("c", c)).chain(held)
 }
 
 /// Returns every policy of the registry, each with a fine grid of its parameters.
@@ -82,10 +95,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     for &ratio in ratios {
         all.push(Spec::bare("tiered").with("ratio", ratio));
         all.extend(PARTIAL.iter().map(|name| Spec::bare(*name).with("ratio", ratio)));
-        all.extend(DEAD.map(|c| Spec::bare("jungle").with("c", c).with("ratio", ratio)));
-        all.extend(
-            HELD.map(|space| Spec::bare("jungle").with("space", space).with("ratio", ratio)),
-        );
+        all.extend(jungles(ratio));
         for pick in picks {
             let leveled = Spec::bare("leveled").with("ratio", ratio);
             all.extend(LEVEL0.map(|l0| leveled.clone().with("l0", l0).with("pick", pick)));

@@ -12,6 +12,6 @@ mod merging;
 pub(crate) mod vec_cursor;
 mod visible;
 
-pub use concat::{ConcatCursor, Parts};
+pub use concat::{ConcatCursor, DISORDER, Parts};
 pub use merging::MergingCursor;
 pub use visible::VisibleIter;
