@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p lsmith --bench queue -- [TASKS]`. Prints how long the search for the first task
 //! takes now and then, by a new iterator, and what is on storage.
+#![allow(clippy::print_stdout, reason = "the table is the result")]
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "benches time the store")]
 
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, Result, Store};

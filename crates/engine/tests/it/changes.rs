@@ -222,7 +222,7 @@ fn a_reader_resumes_in_each_life() {
             let feed = store.changes(next).and_then(|mut feed| {
                 while let Some(batch) = feed.next_batch()? {
                     last += 1;
-                    assert_eq!(ops(&batch), expected(batches, last), "batch {last}");
+                    assert_eq!(ops(&batch), expected(&batches, last), "batch {last}");
                 }
                 Ok(feed)
             });

@@ -68,7 +68,7 @@ impl Graph {
             output.line(format_args!("{row}:{}", self.row_text(tables)))?;
         }
         let note = "A table shares keys with a newer one in the row above it. \
-                    t5.2@L1: part 2 of table 5, in level 1. `--json` lists all tables of long rows.";
+                    t5.2@L1: part 2 of table 5, in level 1. `--json` lists all tables.";
         output.line(format_args!("\n{note}"))?;
         Ok(output.finish()?)
     }
