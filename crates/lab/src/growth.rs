@@ -4,7 +4,7 @@ use crate::profile::Profile;
 use crate::scans::ScanCosts;
 use crate::schedule::schedule;
 use lsmith_model::formulas::{
-    bound, carried_out, constant, evaluate, grown, scheduled, tiered, unmerged,
+    bound, carried_out, constant, evaluate, grown, jungle_tree, scheduled, tiered, unmerged,
 };
 use lsmith_model::{Bound, KeyOrder, Model, Setting, optimum};
 use lsmith_policy::{MergePolicy, Shape};
@@ -72,6 +72,7 @@ impl Formula {
         let formula = match spec.name.as_str() {
             "leveled" => evaluate,
             "leveldb" | "rocksdb" => grown,
+            "jungle" => jungle_tree,
             _ => return None,
         };
         Formula::over_moments(profile, memtable_bytes, |setting| formula(spec, setting)).ok()
@@ -79,8 +80,8 @@ impl Formula {
 
     /// Returns the costs of `policy`, and may run it. A policy that merges whole runs decides which
     /// runs merge when, on the expected sizes of `workload`; the formula computes the sizes of the
-    /// outputs. `None` for policies that merge parts of runs, except `leveled`, and for policies
-    /// that keep blocks.
+    /// outputs. `None` for policies that merge parts of runs, except `leveled` and `jungle`, and for
+    /// policies that keep blocks.
     ///
     /// # Errors
     /// Fails if the policy breaks a rule.

@@ -223,7 +223,7 @@ fn space_is_that_of_the_tree_at_rest() {
 }
 
 /// Policies with a formula, one for each that differs.
-const POLICIES: [&str; 12] = [
+const POLICIES: [&str; 16] = [
     "none",
     "constant",
     "tiered",
@@ -236,6 +236,10 @@ const POLICIES: [&str; 12] = [
     "leveled(ratio=4, pick=oldest)",
     "leveled(pick=whole_level)",
     "leveled(ratio=4, l0=4, pick=whole_level)",
+    "jungle",
+    "jungle(c=2)",
+    "jungle(c=10)",
+    "jungle(space=2, ratio=4)",
 ];
 
 /// Each formula is within a tenth, or its answer says that it is a bound, or that it does not know
@@ -292,6 +296,23 @@ fn designs_are_near_every_key() {
             let [write, read] = case.errors(&policy);
             assert_eq!(case.formula(&policy).unwrap().ignores, ["time"]);
             assert!(write.abs() < 0.15 && read.abs() < 0.05, "{policy} {workload}: {write} {read}");
+        }
+    }
+}
+
+/// What is appended, split and rewritten, and what is dead. There was no formula for it.
+#[test]
+fn trees_that_are_appended_to_are_near_every_key() {
+    for workload in ["churn(keys=60k, ops=900k, value=100B)", WORKLOADS[0], WORKLOADS[2]] {
+        let case = Case::new(workload, MEMTABLE_BYTES / 2);
+        for policy in ["jungle(c=2)", "jungle", "jungle(c=10/5/4)", "jungle(c=3, ratio=4)"] {
+            let formula = case.formula(policy).expect("a policy with a formula");
+            let keyed = case.keyed(policy);
+            let [write, read] = case.errors(policy);
+            let space = formula.space_cost_mean / keyed.space_cost_mean - 1.0;
+            println!("{policy} | {workload} | {write:+.3} | {read:+.3} | {space:+.3}");
+            assert!(write.abs() < 0.1 && read.abs() < 0.1, "{policy} {workload}: {write} {read}");
+            assert!(space.abs() < 0.25, "{policy} {workload}: {space}");
         }
     }
 }

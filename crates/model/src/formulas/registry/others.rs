@@ -3,11 +3,11 @@
 use super::{FormulaInfo, FormulaParam, ratio};
 use crate::cost::{Bound, Ignored, Model, Setting};
 use crate::formulas::{
-    IndexShare, JungleModel, SiltModel, SlotModel, Slots, Take, Textbook, TreeNodes,
+    IndexShare, JungleModel, JungleTree, SiltModel, SlotModel, Slots, Take, Textbook, TreeNodes,
     UniversalModel, bounded_runs, constant, least_with_runs, partial, tiered, triangular,
     triangular_levels, unmerged,
 };
-use lsmith_spec::{Params, SpecError};
+use lsmith_spec::{Params, Spec, SpecError};
 
 const MAO: &str = "Mao et al., VLDB Journal 2021, section 2";
 const LIM: &str = "Lim et al., FAST 2016";
@@ -316,6 +316,23 @@ fn rate(params: &Params<'_>) -> Result<f64, SpecError> {
     } else {
         Err(SpecError::conflict("rate = 0 is out of range: expected more than 0"))
     }
+}
+
+/// Returns the costs of the policy jungle that `spec` names, as the store has it at the moment of
+/// `setting`. [`evaluate`](super::evaluate) has the paper's table of costs instead.
+///
+/// # Errors
+/// Fails as [`evaluate`](super::evaluate) does.
+pub fn jungle_tree(spec: &Spec, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    let params = Params::new(spec, &["c", "space", "ratio", "table"], 0)?;
+    let ratio = ratio(&params, 10.0)?;
+    let is_given = params.text("table").is_some_and(|text| text != "auto");
+    let table = if is_given { params.bytes_if_given("table", 1..=1 << 50)? } else { None };
+    let table = table.map_or(setting.sealed(), |bytes| bytes as f64 / setting.item_bytes);
+    let growth = (setting.popularity.live() / (4.0 * table)).max(1.0);
+    let levels = 1 + (growth.ln() / ratio.ln()).ceil() as usize;
+    let garbage_ratio = garbage_ratio(&params, levels)?;
+    Ok(JungleTree { garbage_ratio, ratio, table }.evaluate(setting))
 }
 
 /// Returns the bytes of a tree of the last of `levels` per live byte at which it is rewritten.
