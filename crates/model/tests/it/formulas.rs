@@ -150,7 +150,6 @@ fn nodes_of_stores_are_predicted() {
         let level = |(live, trees): (&f64, f64)| TreeLevel { live: *live, trees };
         let levels: Vec<TreeLevel> = live.iter().zip(trees).map(level).collect();
         let found = nodes.share(table, &levels, c, dead);
-        println!("{value} {c}: {:.3} {:.3}", found.written / written, found.held / held);
         near(found.written, written, 0.1);
         near(found.held, held, 0.1);
     }
