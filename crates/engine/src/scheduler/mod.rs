@@ -180,11 +180,13 @@ impl Scheduler {
         state: &mut KeyspaceState,
         duty: Duty,
     ) -> Option<Work> {
-        let proposed = self.propose(state).filter(|proposal| !state.keeps_range_of(&proposal.plan));
+        let proposed = self.propose(state);
         if proposed.is_none() && !state.is_busy() {
             self.note_rest(keyspace, state);
             return None;
         }
+        // The keyspace is not at rest: the plan is for later.
+        let proposed = proposed.filter(|proposal| !state.keeps_range_of(&proposal.plan));
         let is_ours = |plan: &Proposal| duty == Duty::All || state.takes_memory(&plan.plan);
         let ours = proposed.filter(is_ours);
         // SEALED_MAX memtables stop writers. With one thread, plans that take no memtable must not

@@ -23,12 +23,15 @@ enum Step {
     Merge(Box<ReservedPlan>, Arc<Version>),
 }
 
-/// Lets other plans take the range again when dropped.
-struct Kept<'a>(&'a KeyspaceShared);
+/// Lets other plans take the range again when dropped, and wakes the threads that carry them out.
+struct Kept<'a>(&'a KeyspaceShared, &'a WritePath);
 
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
-        self.0.state.lock().kept_range = None;
+        let had_waiting = self.0.state.lock().kept_range.take().is_some();
+        if had_waiting {
+            self.1.context.progress.notify();
+        }
     }
 }
 
@@ -43,7 +46,7 @@ impl WritePath {
         range: &KeyRange,
     ) -> Result<()> {
         let _one_at_a_time = keyspace.ingesting.lock();
-        let _kept = Kept(keyspace);
+        let _kept = Kept(keyspace, self);
         loop {
             // Read first: what this thread waits for may end before it waits.
             let turn = self.context.progress.turn();
