@@ -15,6 +15,7 @@ mod closing;
 mod ends;
 mod keys;
 mod loads;
+mod ranges;
 mod runner;
 mod spaces;
 mod synced;
