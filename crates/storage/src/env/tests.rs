@@ -541,6 +541,16 @@ fn bytes_dropped_by_a_failed_sync_never_reach_the_device() {
     };
     let left = left_by(OpClass::LogSync, of_log, look);
     assert_eq!(left, ["1024 1024", "1024 512", "1024 1024", "1024 0"]);
+    // What takes their place after a cut reaches it.
+    let of_cut = |env: &FaultEnv| {
+        let failed = of_file(env);
+        let mut file = env.append(path, 0)?;
+        file.write_all(&[5; 2 * PAGE_BYTES as usize])?;
+        file.sync()?;
+        failed
+    };
+    let left = left_by(OpClass::Sync, of_cut, look);
+    assert_eq!(left, ["8192 8192"; 4]);
     let left = left_by(OpClass::Sync, of_file, look);
     assert_eq!(left, ["0 0", "8192 4096", "8192 8192", "8192 0"]);
 }

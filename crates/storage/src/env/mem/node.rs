@@ -257,6 +257,9 @@ impl FileNode {
         self.end = self.end.min(bytes);
         self.synced = self.synced.min(bytes);
         self.written.iter_mut().for_each(|written| written.end = written.end.min(bytes));
+        // What is written there from now on is new to the device.
+        self.dropped.iter_mut().for_each(|dropped| dropped.end = dropped.end.min(bytes));
+        self.dropped.retain(|dropped| dropped.start < dropped.end);
     }
 
     pub(super) fn is_log(&self) -> bool {
