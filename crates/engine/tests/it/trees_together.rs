@@ -8,7 +8,7 @@ use crate::watchdog::Watchdog;
 use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, Store};
 use parking_lot::{Condvar, Mutex};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,17 +44,17 @@ impl Meeting {
         self.state.0.lock().is_closed = true;
     }
 
-    /// Waits until two appends wait. Returns their tables, or `None` if no second one comes: there
-    /// may be no plan for it as long as the first one is under way.
-    fn wait_for_two(&self) -> Option<[PathBuf; 2]> {
+    /// Waits until appends wait whose tables `are_right`. Returns false if no further one comes:
+    /// there may be no plan for it as long as the others are under way.
+    fn wait_for(&self, are_right: impl Fn(&[PathBuf]) -> bool) -> bool {
         let (state, changed) = &*self.state;
         let mut state = state.lock();
-        while state.waiting.len() < 2 {
+        while !are_right(&state.waiting) {
             if changed.wait_for(&mut state, LONG).timed_out() {
-                return None;
+                return false;
             }
         }
-        Some([state.waiting[0].clone(), state.waiting[1].clone()])
+        true
     }
 
     fn open(&self) {
@@ -113,8 +113,8 @@ fn run_of(space: &Keyspace, path: &Path) -> Option<usize> {
 /// Returns true if two appends to trees of one run were under way at the same time.
 fn meet() -> bool {
     let env = Meeting::new();
-    // One of the threads is kept for flushes.
-    let store = Store::builder("/store").env(Arc::new(env.clone())).threads(3);
+    // One of the threads is kept for flushes. Each of the others may have come to another run.
+    let store = Store::builder("/store").env(Arc::new(env.clone())).threads(6);
     let store = store.policy("jungle(c=10, ratio=8, table=4kB)").memtable_bytes(4000);
     let store = store.log_bytes(64 << 10).open().unwrap();
     let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
@@ -131,10 +131,12 @@ fn meet() -> bool {
     // Levels now hold much more than they should, so there is work in many places.
     env.close();
     space.set_merge_policy("jungle(c=10, ratio=2, table=1kB)").unwrap();
-    let met = env.wait_for_two().is_some_and(|pair| {
-        assert_ne!(pair[0], pair[1]);
-        let runs = pair.each_ref().map(|path| run_of(&space, path));
-        runs[0].is_some() && runs[0] == runs[1]
+    let met = env.wait_for(|tables| {
+        let distinct: BTreeSet<&PathBuf> = tables.iter().collect();
+        assert_eq!(distinct.len(), tables.len(), "two appends to one tree");
+        let mut runs: Vec<usize> = tables.iter().filter_map(|path| run_of(&space, path)).collect();
+        runs.sort_unstable();
+        runs.windows(2).any(|pair| pair[0] == pair[1])
     });
     env.open();
     store.settle().unwrap();
