@@ -22,7 +22,7 @@
 
 use crate::context::Context;
 use crate::event::Event;
-use crate::keyspace::{KeyspaceState, Request};
+use crate::keyspace::{KeyspaceShared, KeyspaceState, Request};
 use crate::keyspaces::Keyspaces;
 use crate::manifest::{Manifest, Record};
 use crate::memory::remove_spill;
@@ -31,7 +31,10 @@ use crate::stats::add;
 use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::MutexGuard;
-use lsmith_tree::{Key, KeyRange, MergePlan, PlanCauses, SeqNo, Tree, TreeEdit, apply};
+use lsmith_storage::sync::atomic::Ordering;
+use lsmith_tree::{
+    DoneReaders, Key, KeyRange, MergePlan, PlanCauses, SeqNo, Tree, TreeEdit, apply,
+};
 use std::sync::Arc;
 
 /// A plan, or a part of it, whose edit is in the manifest and not yet applied.
@@ -78,6 +81,26 @@ impl Committer {
             manifest: Arc::clone(manifest),
             keyspaces: Arc::clone(keyspaces),
         }
+    }
+
+    /// Notes in the manifest that `keyspaces` have range deletes, so that programs that know of none
+    /// refuse the store. Does so once for each keyspace.
+    pub(crate) fn allow_ranges<'a>(
+        &self,
+        keyspaces: impl Iterator<Item = &'a Arc<KeyspaceShared>>,
+    ) -> Result<()> {
+        for keyspace in keyspaces {
+            if keyspace.deletes_ranges.load(Ordering::Acquire) {
+                continue;
+            }
+            let _committing = keyspace.committing.lock();
+            keyspace.state.lock().check_kept(keyspace)?;
+            if !keyspace.deletes_ranges.load(Ordering::Acquire) {
+                self.manifest.write(Record::DeletesRanges { keyspace: keyspace.id }, |_| ())?;
+                keyspace.deletes_ranges.store(true, Ordering::Release);
+            }
+        }
+        Ok(())
     }
 
     /// Commits `done`, the output of `plan_part`, which is a part or all of `reserved`. Afterwards
@@ -141,8 +164,13 @@ impl Committer {
         let PlanPart { plan, end, waiting_bytes } = plan_part;
         let PlanOutput { outcome, tables, bytes_read, bytes_written, .. } = done;
         let discard = || tables.iter().for_each(|table| table.discard());
-        let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome)
-            .map_err(|error| illegal_outcome(&error.to_string()))
+        let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome);
+        let erased = state.erased_by(&plan);
+        let readers = state.done_readers(&self.context);
+        let edit = edit
+            .map_err(|error| error.to_string())
+            .and_then(|edit| erasing(edit, erased, &state.view.tree, readers))
+            .map_err(|message| illegal_outcome(&message))
             .inspect_err(|_| discard())?;
         let result = self.write_edit(state, reserved.keyspace.id, &plan, &edit);
         let (after, flushed_seq) = result
@@ -289,6 +317,18 @@ impl Committer {
             add(&counts.merge_bytes_written, bytes_written);
         }
     }
+}
+
+/// Returns `edit` with the range deletes `erased`, and without those that are then done with.
+fn erasing(
+    mut edit: TreeEdit,
+    erased: Vec<(KeyRange, SeqNo)>,
+    tree: &Tree,
+    readers: DoneReaders,
+) -> std::result::Result<TreeEdit, String> {
+    edit.erase = erased;
+    edit.forget_done(tree, readers).map_err(|error| error.to_string())?;
+    Ok(edit)
 }
 
 /// Returns the error of an outcome that no legal plan has. Input tables may be damaged although

@@ -89,6 +89,14 @@ impl Context {
         self.snapshots.keep_from(&self.visible)
     }
 
+    /// Returns a number that all readers without a snapshot, now and later, are at or above, and
+    /// the live snapshots, newest first.
+    pub(crate) fn readers(&self) -> (SeqNo, Vec<SeqNo>) {
+        // In this order: a snapshot that is taken after the list was made is no older.
+        let visible = SeqNo(self.visible.load(Ordering::SeqCst));
+        (visible, self.snapshots.newest_first())
+    }
+
     /// Takes a snapshot of what readers see now.
     pub(crate) fn take_snapshot(&self) -> SnapshotGuard {
         self.snapshots.take(&self.visible)

@@ -11,7 +11,7 @@ use crate::expiry::{EXPIRY_BYTES, has_expired};
 use crate::format::VALUE_BYTES_MAX;
 use crate::panics;
 use bytes::Bytes;
-use lsmith_tree::EntryKind;
+use lsmith_tree::{EntryKind, SeqNo};
 use std::fmt;
 use std::sync::Arc;
 
@@ -192,6 +192,8 @@ pub struct Stack {
     is_whole: bool,
     /// The time of the read.
     now: u64,
+    /// Entries with smaller numbers lie under a range delete.
+    erased: SeqNo,
 }
 
 impl Stack {
@@ -200,10 +202,16 @@ impl Stack {
         Stack { now, ..Stack::default() }
     }
 
+    /// Takes entries with numbers below `erased`, the newest range delete over the key, for absent.
+    pub fn above(self, erased: SeqNo) -> Stack {
+        Stack { erased, ..self }
+    }
+
     /// Adds the next older entry. Returns true if no older one matters.
-    pub fn push(&mut self, kind: EntryKind, value: Bytes) -> bool {
+    pub fn push(&mut self, seq: SeqNo, kind: EntryKind, value: Bytes) -> bool {
         debug_assert!(!self.is_whole, "nothing below matters");
         match kind {
+            _ if seq < self.erased => self.is_whole = true,
             EntryKind::Combine => self.operands.push(value),
             EntryKind::Expiring => {
                 let is_there = !has_expired(kind, &value, self.now);
@@ -293,7 +301,7 @@ pub(crate) mod tests {
     fn stack(entries: &[(EntryKind, &'static str)]) -> Stack {
         let mut stack = Stack::default();
         for (kind, value) in entries {
-            if stack.push(*kind, Bytes::from_static(value.as_bytes())) {
+            if stack.push(SeqNo(1), *kind, Bytes::from_static(value.as_bytes())) {
                 break;
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::cmp::Ordering;
 
 /// The entry under a cursor.
@@ -72,6 +72,24 @@ pub trait Cursor: Send {
     /// Goes to the previous entry, or before the start. The cursor must be on an entry.
     fn prev(&mut self) -> Result<()>;
 
+    /// Goes to the next entry, and may pass over entries in `range` with sequence numbers up to
+    /// `upto` if that costs less than to visit them. The cursor must be on such an entry.
+    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        let _ = (range, upto);
+        self.next()
+    }
+
+    /// The reverse of [`leap`](Cursor::leap).
+    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        let _ = (range, upto);
+        self.prev()
+    }
+
+    /// Returns a sequence number that no entry of the table or memtable under the cursor exceeds.
+    fn newest(&self) -> SeqNo {
+        SeqNo::MAX
+    }
+
     /// Returns the entry under the cursor, or `None` if the cursor is on no entry.
     fn entry(&self) -> Option<EntryRef<'_>>;
 
@@ -126,6 +144,18 @@ impl Cursor for Box<dyn Cursor> {
 
     fn prev(&mut self) -> Result<()> {
         (**self).prev()
+    }
+
+    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        (**self).leap(range, upto)
+    }
+
+    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        (**self).leap_back(range, upto)
+    }
+
+    fn newest(&self) -> SeqNo {
+        (**self).newest()
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {

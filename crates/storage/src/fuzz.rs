@@ -1,6 +1,6 @@
 //! Batches and file names of any kind: refused, or read as they can be written.
 
-use crate::format::{LoggedBatch, LoggedOp, decode_batch, encode_empty_batch};
+use crate::format::{LoggedBatch, LoggedOp, RANGE_DELETE, decode_batch, encode_empty_batch};
 use crate::names::{numbered, parse};
 use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_bytes, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
@@ -18,14 +18,20 @@ fn batch(first: u64, ops: &[LoggedOp<'_>]) -> Vec<u8> {
     put_varint(&mut out, first);
     put_varint(&mut out, ops.len() as u64);
     for op in ops {
-        out.push(op.kind as u8);
+        out.push(if op.is_range { RANGE_DELETE } else { op.kind as u8 });
         put_varint(&mut out, op.keyspace.into());
-        put_pair(&mut out, op.kind, op.key, op.value);
+        if op.is_range {
+            put_bytes(&mut out, op.key);
+            put_bytes(&mut out, op.value);
+        } else {
+            put_pair(&mut out, op.kind, op.key, op.value);
+        }
     }
     out
 }
 
-/// The parts of an entry: kind, sequence number, key and value.
+/// The parts of an entry: kind, sequence number, key and value. A delete with a value stands for
+/// the delete of a range.
 type EntryParts = (EntryKind, u64, Vec<u8>, Vec<u8>);
 
 fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
@@ -37,13 +43,19 @@ fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
         let key = 1 + choices.below(6);
         let len = choices.pick(&[0, 1, 5, 130]);
         let value = if kind.is_tombstone() { 0 } else { len };
-        (kind, 1 + choices.below(60) as u64, choices.bytes(key), choices.bytes(value))
+        let (number, key) = (1 + choices.below(60) as u64, choices.bytes(key));
+        if kind == EntryKind::Delete && choices.chance(30) {
+            let end = [&key[..], &[choices.below(3) as u8]].concat();
+            return (kind, number, key, end);
+        }
+        (kind, number, key, choices.bytes(value))
     };
     (0..count).map(entry).collect()
 }
 
 fn op((kind, keyspace, key, value): &EntryParts) -> LoggedOp<'_> {
-    LoggedOp { keyspace: *keyspace as u32, kind: *kind, key, value }
+    let is_range = *kind == EntryKind::Delete && !value.is_empty();
+    LoggedOp { keyspace: *keyspace as u32, kind: *kind, is_range, key, value }
 }
 
 #[test]

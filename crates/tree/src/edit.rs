@@ -2,14 +2,16 @@
 
 use crate::check::{PlanError, TreeError, check_slices};
 use crate::entry::SeqNo;
+use crate::erased::{DoneReaders, Readers};
 use crate::extent::Extent;
 use crate::level::{Counters, Level};
 use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place};
 use crate::range::KeyRange;
 use crate::run::{KnotId, Run, RunId};
-use crate::slice::{Size, Slice};
+use crate::slice::{Size, Slice, TableId};
 use crate::tree::{LEVELS_MAX, Tree};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The result of a plan, as the interpreter reports it.
@@ -36,6 +38,8 @@ pub struct Outcome {
     pub blocks: BlockCounts,
     /// The greatest sequence number of a tombstone that was dropped.
     pub dropped_below: SeqNo,
+    /// Range deletes up to this number hide no entry of new tables.
+    pub cleared: SeqNo,
     /// Empty room in the blocks that the output adds to its level, in logical bytes.
     pub room_added: u64,
     /// Empty room in the blocks of that level that the plan takes.
@@ -111,6 +115,10 @@ pub struct TreeEdit {
     pub counters: Vec<(usize, Counters)>,
     /// The greatest sequence number of a tombstone dropped, within the hull of what is removed.
     pub dropped_below: SeqNo,
+    /// Range deletes whose memtables left memory by this edit.
+    pub erase: Vec<(KeyRange, SeqNo)>,
+    /// Ranges in which range deletes up to a number are done with.
+    pub forget: Vec<(KeyRange, SeqNo)>,
     /// Changes of the memo.
     pub memo: Vec<MemoChange>,
 }
@@ -183,6 +191,7 @@ impl TreeEdit {
             if plan.mode == Mode::Merge && plan.makes_trees() {
                 date_trees(tree, plan, &mut slices);
             }
+            clear_new(tree, plan, outcome.cleared, &mut slices);
             self.add.push(addition(tree, plan, slices)?);
         }
         for (mut part, slices) in outcome.rewritten.drain(..) {
@@ -204,6 +213,24 @@ impl TreeEdit {
                 self.add.push(Addition { run, place: AddPlace::Into, knot: None, slices });
             }
         }
+        Ok(())
+    }
+
+    /// Adds which range deletes are done with once this edit is applied to `tree`, to what the edit
+    /// forgets.
+    ///
+    /// # Errors
+    /// As [`apply`].
+    pub fn forget_done(&mut self, tree: &Tree, readers: DoneReaders) -> Result<(), EditError> {
+        if tree.erased.is_empty() && self.erase.is_empty() {
+            return Ok(());
+        }
+        let taken = self.remove.iter().map(|input| &input.range);
+        let all = taken.chain(self.erase.iter().map(|(range, _)| range));
+        let region = all.fold(KeyRange::new("", ""), |hull, range| hull.hull(range));
+        let mut after = tree.clone();
+        apply(&mut after, self)?;
+        self.forget = after.erased_done(&region, readers);
         Ok(())
     }
 
@@ -230,6 +257,23 @@ fn date_trees(tree: &Tree, plan: &MergePlan, slices: &mut [Slice]) {
         let same = before.and_then(|all| all.into_iter().find(|slice| slice.table().id == id));
         let born = same.map_or(tree.flushes, |same| same.table().born);
         *slice = slice.clone().born_at(born);
+    }
+}
+
+/// Says of each new table up to which number range deletes hide nothing of it.
+fn clear_new(tree: &Tree, plan: &MergePlan, cleared: SeqNo, slices: &mut [Slice]) {
+    if cleared == SeqNo(0) {
+        return;
+    }
+    let target = match plan.place {
+        Place::Into(run) | Place::Append(run) => Some(run),
+        _ => None,
+    };
+    let runs = plan.inputs.iter().map(|input| input.run).chain(target);
+    let runs = runs.filter_map(|run| tree.run(run)).flat_map(|(_, run)| run.slices());
+    let old: BTreeSet<TableId> = runs.map(|slice| slice.table().id).collect();
+    for slice in slices.iter_mut().filter(|slice| !old.contains(&slice.table().id)) {
+        *slice = slice.clone().cleared_to(cleared);
     }
 }
 
@@ -380,6 +424,8 @@ impl TreeEdit {
         self.flushes = 0;
         self.flushed = Size::default();
         self.dropped_below = SeqNo::default();
+        self.erase.clear();
+        self.forget.clear();
     }
 }
 
@@ -488,6 +534,13 @@ fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
     let taken = edit.remove.iter().map(|input| input.range.clone());
     let hull = taken.reduce(|hull, range| hull.hull(&range)).unwrap_or(KeyRange::ALL);
     tree.dropped.raise(&hull, edit.dropped_below);
+    for (range, seq) in &edit.erase {
+        tree.erased.erase(range, *seq, &Readers::ANY);
+    }
+    for (range, seq) in &edit.forget {
+        tree.erased.forget(range, *seq);
+        tree.dropped.raise(range, *seq);
+    }
     for (level, counters) in &edit.counters {
         tree.level_mut(*level).counters.add(counters);
     }

@@ -25,7 +25,7 @@ impl fmt::Display for SeqNo {
 /// `Combine` is an update that waits to be applied: its value is an operand for the operator of the
 /// keyspace.
 ///
-/// The numbers are stored in files. 4 is reserved for range deletes.
+/// The numbers are stored in files. 4 is a range delete, which is in logs only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {

@@ -134,6 +134,9 @@ pub struct Table {
     pub seq_min: SeqNo,
     /// The greatest sequence number of all entries.
     pub seq_max: SeqNo,
+    /// Range deletes up to this number hide no entry of the table: the merge that wrote it has left
+    /// those out. 0 if nothing is known.
+    pub cleared: SeqNo,
     /// Profile points within the range, ascending. Policies cut at these.
     pub profile: Profile,
 }
@@ -260,6 +263,14 @@ impl Slice {
             return self;
         }
         Slice { table: Arc::new(Table { born: flushes, ..Table::clone(&self.table) }), ..self }
+    }
+
+    /// Returns this slice of a table whose entries are not hidden by range deletes up to `seq`.
+    pub(crate) fn cleared_to(self, seq: SeqNo) -> Slice {
+        if self.table.cleared == seq {
+            return self;
+        }
+        Slice { table: Arc::new(Table { cleared: seq, ..Table::clone(&self.table) }), ..self }
     }
 
     /// Returns the part of `table` that consists of these cells. The result equals that of

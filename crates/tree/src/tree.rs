@@ -2,6 +2,7 @@
 
 use crate::dropped::Dropped;
 use crate::entry::SeqNo;
+use crate::erased::Erased;
 use crate::level::Level;
 use crate::memo::Memo;
 use crate::range::KeyRange;
@@ -45,6 +46,7 @@ pub struct Tree {
     pub(crate) flushes: u64,
     pub(crate) flushed: Size,
     pub(crate) dropped: Dropped,
+    pub(crate) erased: Erased,
     pub(crate) memo: Memo,
 }
 
@@ -139,6 +141,12 @@ impl Tree {
     /// Returns which tombstones merges have dropped, by key range.
     pub fn dropped(&self) -> &Dropped {
         &self.dropped
+    }
+
+    /// Returns which keys range deletes have erased, as far as runs may hold entries of them. Those
+    /// of memtables are not among them.
+    pub fn erased(&self) -> &Erased {
+        &self.erased
     }
 
     /// Returns the notes of the policy.

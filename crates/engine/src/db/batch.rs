@@ -7,6 +7,7 @@ use crate::write::{Op, OpBuffer, Ops};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::expiring_value;
 use lsmith_tree::EntryKind;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 /// An ordered list of writes that take effect together, across keyspaces and across a crash: all of
@@ -89,7 +90,7 @@ impl Batch {
         let key = keyspace.stored_key(key.as_ref());
         let value = operand.as_ref();
         if let Some(message) = keyspace.lacks_operator() {
-            let op = Op { keyspace: keyspace.shared(), kind: EntryKind::Combine, key: &key, value };
+            let op = refused(keyspace, EntryKind::Combine, &key, value);
             return self.ops.push_refused(op, &message);
         }
         self.push_rare(keyspace, EntryKind::Combine, &key, value);
@@ -108,7 +109,7 @@ impl Batch {
         let value = expiring_value(time, value.as_ref());
         let kind = EntryKind::Expiring;
         if let Some(message) = keyspace.lacks_expiry() {
-            let op = Op { keyspace: keyspace.shared(), kind, key: &key, value: &value };
+            let op = refused(keyspace, kind, &key, &value);
             return self.ops.push_refused(op, &message);
         }
         self.push_rare(keyspace, kind, &key, &value);
@@ -130,7 +131,7 @@ impl Batch {
             Ok(Some(stored)) => self.push_rare(keyspace, EntryKind::Expiring, key, &stored),
             Ok(None) => self.push_rare(keyspace, kind, key, value),
             Err(error) => {
-                let op = Op { keyspace: keyspace.shared(), kind, key, value };
+                let op = refused(keyspace, kind, key, value);
                 self.ops.push_refused(op, error.message());
             }
         }
@@ -140,6 +141,19 @@ impl Batch {
     #[inline(never)]
     fn push_rare(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
         self.ops.push(keyspace.shared(), kind, key, value);
+    }
+
+    /// Adds a range delete: deletes all keys in `range`, at the cost of one write, however many
+    /// there are. Earlier writes of this batch count, later ones do not. See
+    /// [`Keyspace::delete_range`].
+    pub fn delete_range<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) {
+        let Some((start, end)) = keyspace.stored_range(range) else { return };
+        let (keyspace, kind) = (keyspace.shared(), EntryKind::Delete);
+        self.ops.push_op(Op { keyspace, kind, is_range: true, key: &start, value: &end });
     }
 
     /// Removes all writes, so that the batch can be used again.
@@ -200,4 +214,9 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Returns the write of one key that a batch refuses.
+fn refused<'a>(keyspace: &'a Keyspace, kind: EntryKind, key: &'a [u8], value: &'a [u8]) -> Op<'a> {
+    Op { keyspace: keyspace.shared(), kind, is_range: false, key, value }
 }

@@ -107,6 +107,15 @@ pub enum Change {
         /// The key.
         key: Bytes,
     },
+    /// All keys from `start` up to, not including, `end` were deleted.
+    DeleteRange {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The first key; empty for no bound.
+        start: Bytes,
+        /// The first key behind the range; `None` for no bound.
+        end: Option<Bytes>,
+    },
 }
 
 impl Store {
@@ -315,7 +324,17 @@ fn changes_of(
 fn change(tree: &KeyspaceShared, payload: &Bytes, op: &LoggedOp<'_>) -> Change {
     let keyspace = Arc::from(tree.name_of(op.key));
     let number_bytes = if tree.members.is_some() { NUMBER_BYTES } else { 0 };
-    let key = payload.slice_ref(&op.key[number_bytes..]);
+    let key = payload.slice_ref(op.key.get(number_bytes..).unwrap_or_default());
+    if op.is_range {
+        // Without an end of its own, the range ends at the next keyspace of the group.
+        let is_own = number_bytes == 0 || op.value.first() == op.key.first();
+        let end = op.value.get(number_bytes..).filter(|_| is_own && !op.value.is_empty());
+        return Change::DeleteRange {
+            keyspace,
+            start: key,
+            end: end.map(|end| payload.slice_ref(end)),
+        };
+    }
     let value = || payload.slice_ref(op.value);
     match op.kind {
         EntryKind::Delete | EntryKind::Remove => Change::Delete { keyspace, key },

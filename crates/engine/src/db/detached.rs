@@ -199,12 +199,17 @@ impl Batch {
     /// Returns the writes of the batch with the names of their keyspaces, as these are now.
     ///
     /// # Errors
-    /// `InvalidArgument` if a write of the batch breaks a rule: the batch then has no writes.
+    /// `InvalidArgument` if a write of the batch breaks a rule: the batch then has no writes. Also
+    /// if a write deletes a range, which batches without a store do not have.
     pub fn detach(&self) -> Result<DetachedBatch> {
         let ops = self.ops();
         ops.check()?;
         let mut batch = DetachedBatch::new();
         for op in ops.iter() {
+            if op.is_range {
+                let message = "a batch that deletes ranges cannot be detached from its store";
+                return Err(Error::new(ErrorKind::InvalidArgument, message));
+            }
             let number_bytes = if op.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
             let name = op.keyspace.name_of(op.key);
             batch.add(&name, op.kind, &op.key[number_bytes..], op.value);

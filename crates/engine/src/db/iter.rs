@@ -8,6 +8,7 @@ use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::read::{MergingCursor, VisibleIter};
 use lsmith_storage::table::ReadTally;
+use lsmith_tree::ErasedWalk;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -82,6 +83,7 @@ impl Iter {
         let cursor = version.cursor_beneath(own, &tally);
         let entries = VisibleIter::new(cursor, snapshot.seq(), lower, upper);
         let entries = entries.without_first(key_from).combining(version.rules.combiner());
+        let entries = entries.hiding(ErasedWalk::new(version.all_erased()));
         let (moved, error) = (false, None);
         let note = ScanNote { tally, runs: None, store };
         Iter { entries, moved, error, snapshot, _version: version, note }

@@ -226,6 +226,64 @@ impl Keyspace {
         Ok(found?.map(take))
     }
 
+    /// Deletes all keys in `range`, at the cost of one write, however many there are.
+    ///
+    /// Reads and scans pass over deleted entries. Merges drop them, and tables of which nothing is
+    /// left, without reading them. See `docs/range-deletes.md`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = lsmith::Store::builder(dir.path()).open()?;
+    /// let queue = store.keyspace("queue")?;
+    /// for number in 0..100_u64 {
+    ///     queue.put(number.to_be_bytes(), "a task")?;
+    /// }
+    /// queue.delete_range(..70_u64.to_be_bytes())?;
+    /// let (first, _) = queue.iter().next().expect("30 tasks are left")?;
+    /// assert_eq!(first, 70_u64.to_be_bytes().as_slice());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range ends before it begins; an empty range is no error, and
+    /// deletes nothing. Otherwise as [`Store::write`].
+    pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let Some((start, end)) = self.stored_range(range) else { return Ok(()) };
+        let (keyspace, kind) = (&self.shared, lsmith_tree::EntryKind::Delete);
+        let op = crate::write::Op { keyspace, kind, is_range: true, key: &start, value: &end };
+        self.write_op(op, self.store.context().options.persist)
+    }
+
+    /// Returns the first key of `range` and the first behind it, as the tree has them; an end that
+    /// is missing is empty. Returns `None` if the range is empty.
+    pub(super) fn stored_range<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+    ) -> Option<(Vec<u8>, Vec<u8>)> {
+        let above = |key: &K| [key.as_ref(), &[0]].concat();
+        let start = match range.start_bound() {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(key) => key.as_ref().to_vec(),
+            Bound::Excluded(key) => above(key),
+        };
+        let end = match range.end_bound() {
+            Bound::Unbounded => None,
+            Bound::Excluded(key) => Some(key.as_ref().to_vec()),
+            Bound::Included(key) => Some(above(key)),
+        };
+        // No key is empty, and none lies below one zero byte.
+        if end.as_ref().is_some_and(|end| *end == start || end.is_empty() || **end == [0]) {
+            return None;
+        }
+        let Some(member) = &self.member else { return Some((start, end.unwrap_or_default())) };
+        let upper = end.map_or(Bound::Unbounded, |end| Bound::Excluded(Bytes::from(end)));
+        match member.stored_bounds((Bound::Included(Bytes::from(start)), upper)) {
+            (Bound::Included(start), Bound::Excluded(end)) => Some((start.into(), end.into())),
+            (Bound::Included(start), _) => Some((start.into(), Vec::new())),
+            _ => None,
+        }
+    }
+
     /// Returns an iterator over all entries as they are now, in key order. It can be read from both
     /// ends.
     pub fn iter(&self) -> Iter {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, ErasedWalk, SeqNo};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -117,6 +117,7 @@ impl Snapshot {
             Bound::Unbounded => entries.seek_first()?,
             Bound::Included(key) | Bound::Excluded(key) => entries.seek(key.as_ref())?,
         }
+        let mut hides = ErasedWalk::new(version.all_erased());
         let mut exported = 0;
         // The key of the last entry that the snapshot sees. Older entries of it are hidden.
         let mut seen: Option<Vec<u8>> = None;
@@ -127,7 +128,9 @@ impl Snapshot {
             }
             let is_before =
                 matches!(range.start_bound(), Bound::Excluded(start) if start.as_ref() == key);
-            if seq <= self.seq() && !is_before && seen.as_deref() != Some(key) {
+            let newest = hides.part_of(key).map_or(SeqNo(0), |part| part.newest_at(self.seq()));
+            let is_new = seen.as_deref() != Some(key);
+            if seq <= self.seq() && seq >= newest && !is_before && is_new {
                 match kind {
                     EntryKind::Combine => {
                         let combined = self.get(keyspace, key)?;

@@ -175,7 +175,10 @@ impl Keyspace {
         mode: PersistMode,
     ) -> Result<()> {
         let key = self.stored_key(key);
-        let op = Op { keyspace: self.shared(), kind, key: &key, value };
+        self.write_op(Op { keyspace: self.shared(), kind, is_range: false, key: &key, value }, mode)
+    }
+
+    pub(super) fn write_op(&self, op: Op<'_>, mode: PersistMode) -> Result<()> {
         let timer = self.store().context().timer();
         self.store().engine().write_path.write(Ops::One(op), mode)?;
         timer.end(|recorders| &recorders.write_nanos);

@@ -9,7 +9,7 @@ use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::format::{LoggedBatch, decode_batch};
 use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
-use lsmith_tree::SeqNo;
+use lsmith_tree::{KeyRange, SeqNo};
 use std::path::{Path, PathBuf};
 
 /// The content of a write-ahead log, a manifest, or a copy of memory. It holds the whole file in
@@ -78,8 +78,10 @@ pub enum Content {
 pub struct Write {
     /// The number of the keyspace.
     pub keyspace: u32,
-    /// The entry that was written.
+    /// The entry that was written; the delete of the first key for a range delete.
     pub entry: Entry,
+    /// The range that was deleted, if the write is a range delete.
+    pub range: Option<KeyRange>,
 }
 
 impl LogFile {
@@ -169,8 +171,9 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format
             key: payload.slice_ref(op.key),
             seq: SeqNo(seq),
             kind: op.kind,
-            value: payload.slice_ref(op.value),
+            value: if op.is_range { Bytes::new() } else { payload.slice_ref(op.value) },
         },
+        range: op.range(),
     };
     let writes = ops.iter().zip(first.0..).map(write).collect();
     Ok(Content::Batch { first, numbers, writes })

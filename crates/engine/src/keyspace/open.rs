@@ -9,7 +9,7 @@ use crate::rules::Rules;
 use crate::version::{Reclaim, TableHandle};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{Causes, Table, TableId, Tree, TreeView};
+use lsmith_tree::{Causes, SeqNo, Table, TableId, Tree, TreeView};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map;
 use std::sync::Arc;
@@ -55,10 +55,10 @@ pub(crate) fn open_keyspace(
     let tables = open_tables(context, &known.tree, &base)?;
     let with_profiles = |named: &Arc<Table>| {
         let found = tables[&named.id].table().tree_table();
-        // The file does not say when it was begun.
-        match named.born {
-            0 => Arc::clone(found),
-            born => Arc::new(Table { born, ..Table::clone(found) }),
+        // The file does not say when it was begun, and which range deletes were applied.
+        match (named.born, named.cleared) {
+            (0, SeqNo(0)) => Arc::clone(found),
+            (born, cleared) => Arc::new(Table { born, cleared, ..Table::clone(found) }),
         }
     };
     let tree = known.tree.clone().with_tables(with_profiles);

@@ -29,6 +29,8 @@ pub(crate) struct KeyspaceShared {
     pub(crate) keeps_numbers: bool,
     /// The combine operators of its keys.
     pub(crate) rules: Arc<Rules>,
+    /// True once the manifest says that the keyspace has range deletes.
+    pub(crate) deletes_ranges: AtomicBool,
     /// The version that readers take.
     pub(crate) version: ArcSwap<Version>,
     /// Held by a thread that [commits](crate::commit): it writes a record of this keyspace to the
@@ -61,6 +63,7 @@ impl KeyspaceShared {
             memtable_bytes: known.memtable_bytes,
             keeps_numbers: known.keeps_numbers,
             rules: Arc::clone(&state.rules),
+            deletes_ranges: AtomicBool::new(known.deletes_ranges),
             members: known.members.as_deref().map(Members::new),
             version: ArcSwap::from_pointee(state.version(None)),
             active: ArcSwap::new(Arc::clone(&state.active)),

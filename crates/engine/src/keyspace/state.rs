@@ -14,7 +14,7 @@ use crate::manifest::Spill;
 use crate::rules::Rules;
 use crate::version::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use lsmith_tree::{
-    Causes, KeyRange, MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree,
+    Causes, Erased, KeyRange, MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree,
     TreeView, check_plan,
 };
 use rustc_hash::FxHashMap;
@@ -149,8 +149,11 @@ impl KeyspaceState {
                 }
             }
         };
+        let lists = self.sealed.iter().map(|sealed| &sealed.erased);
+        let erased = Erased::all(std::iter::once(self.view.tree.erased()).chain(lists));
         Version {
             active: Arc::clone(&self.active.memtable),
+            erased: (!erased.is_empty()).then(|| Box::new(erased)),
             memory: self.view.tree.memory().runs().iter().map(memory).collect(),
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),

@@ -39,6 +39,8 @@ pub(crate) struct KeyspaceFacts {
     pub(crate) memtable_bytes: u64,
     /// True if merges keep all sequence numbers.
     pub(crate) keeps_numbers: bool,
+    /// True if ranges were deleted.
+    pub(crate) deletes_ranges: bool,
     /// The names of the keyspaces that share the tree, in the order of their numbers. `None` unless
     /// this is a group.
     pub(crate) members: Option<Vec<String>>,
@@ -68,6 +70,7 @@ impl KeyspaceFacts {
             compression,
             memtable_bytes,
             keeps_numbers: false,
+            deletes_ranges: false,
             members: None,
             operators: BTreeMap::new(),
             expiries: BTreeMap::new(),
@@ -87,6 +90,13 @@ impl KeyspaceFacts {
     /// Returns true if write `seq` to `key` has left memory: it is in a table, or has left nothing.
     pub(crate) fn has_left_memory(&self, key: &[u8], seq: SeqNo) -> bool {
         seq <= self.flushed_seq || seq <= self.taken.newest_of(key)
+    }
+
+    /// Returns true if the range delete with number `seq` is in the tree, or is done with. Every
+    /// record that says of some writes that they have left memory, or are in a copy, puts all older
+    /// range deletes into the tree, or a record before it does.
+    pub(crate) fn has_in_tree(&self, seq: SeqNo) -> bool {
+        seq <= self.durable_seq()
     }
 
     /// Returns the number up to which all writes of this keyspace are in tables or in the copy of
@@ -151,6 +161,7 @@ impl Account {
                 state.flushed_seq = flushed_seq;
                 state.taken = taken.into_iter().collect();
             }
+            Record::DeletesRanges { keyspace } => self.keyspace(keyspace)?.deletes_ranges = true,
             Record::Policy { keyspace, policy } => self.keyspace(keyspace)?.policy = policy,
             Record::Logs(logs) => {
                 self.next_file = self.next_file.max(logs.newest.saturating_add(1));
@@ -279,6 +290,7 @@ impl Account {
                 ruled(number, Record::Member { group: id, number, name: name.clone() })
             };
             let members = state.members.iter().flatten().enumerate().map(member);
+            let ranges = state.deletes_ranges.then_some(Record::DeletesRanges { keyspace: id });
             let spill = state.spill.map(|spill| Record::Spill { keyspace: id, spill });
             let tree = Record::Tree {
                 keyspace: id,
@@ -286,7 +298,7 @@ impl Account {
                 taken: state.taken.marks().collect(),
                 tree: Box::new(bare::shorten_tree(state.tree.clone())),
             };
-            std::iter::once(keyspace).chain(members).chain(spill).chain([tree])
+            std::iter::once(keyspace).chain(members).chain(ranges).chain(spill).chain([tree])
         });
         let next_file = std::iter::once(Record::NextFile(self.next_file));
         let logs = self.logs.map(Record::Logs);

@@ -42,7 +42,7 @@ fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Res
         let table = slice.table();
         check_number("table", table.id.0, NUMBER_MAX)?;
         check_number("root", table.root, NUMBER_MAX)?;
-        check_seq(table.seq_min.max(table.seq_max))?;
+        check_seq(table.seq_min.max(table.seq_max).max(table.cleared))?;
         check_size("of a table", table.size)?;
         check_number("dead bytes", table.dead_bytes, SIZE_MAX)?;
         check_number("flushes before a table", table.born, NUMBER_MAX)?;
@@ -61,6 +61,7 @@ pub(crate) fn check_edit(edit: &TreeEdit) -> Checked {
     check_size("of an edit", sum)?;
     check_number("flushes", edit.flushes, NUMBER_MAX)?;
     check_size("flushed", edit.flushed)?;
+    edit.erase.iter().chain(&edit.forget).try_for_each(|(_, seq)| check_seq(*seq))?;
     check_seq(edit.dropped_below)
 }
 
@@ -75,6 +76,7 @@ pub(crate) fn check_counts(tree: &Tree) -> Checked {
     check_number("flushes", tree.flushes(), NUMBER_MAX)?;
     check_size("flushed", tree.flushed())?;
     check_seq(tree.dropped_below())?;
+    tree.erased().parts().flat_map(|part| &part.seqs).try_for_each(|seq| check_seq(*seq))?;
     for level in tree.levels() {
         let mut counters = level.counters().fields();
         counters.try_for_each(|(name, count)| check_number(name, count, SIZE_MAX))?;

@@ -11,6 +11,7 @@
 //! operator counter keyspace 4 visits memtable 4MiB policy tiered(ratio=4)
 //! policy 0 leveled(ratio=10)
 //! compression 0 lz4
+//! deletes_ranges 0
 //! spill 0 file 15 upto 4800 entries 977
 //! short_tree 0 flushed 5123
 //! taken 5400 k..m
@@ -80,6 +81,8 @@ pub(crate) enum Record {
     Policy { keyspace: u32, policy: String },
     /// A keyspace changed its compression.
     Compression { keyspace: u32, compression: String },
+    /// A keyspace has range deletes from now on.
+    DeletesRanges { keyspace: u32 },
     /// A change of a keyspace's tree.
     Edit { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
     /// The memory of a keyspace was copied to a file, which replaces any earlier copy.
@@ -155,6 +158,7 @@ impl Record {
             Record::Compression { keyspace, compression } => {
                 format!("compression {keyspace} {compression}\n")
             }
+            Record::DeletesRanges { keyspace } => format!("deletes_ranges {keyspace}\n"),
             Record::Policy { keyspace, policy } => format!("policy {keyspace} {policy}\n"),
             Record::Tree { keyspace, flushed_seq, taken, tree } => {
                 format!("short_tree {keyspace} flushed {flushed_seq}\n{}{tree}", taken_lines(taken))
@@ -240,6 +244,7 @@ impl Record {
                 }
                 Ok(Record::Compression { keyspace: number(id)?, compression: codecs.to_string() })
             }
+            "deletes_ranges" => number(rest).map(|keyspace| Record::DeletesRanges { keyspace }),
             "policy" => {
                 let (id, policy) = rest.split_once(' ').ok_or_else(|| bad("a policy", rest))?;
                 Ok(Record::Policy { keyspace: number(id)?, policy: policy.to_string() })
@@ -426,6 +431,7 @@ mod tests {
                 made: Box::new(Record::Member { group: 2, number: 7, name: "rows".into() }),
             },
             Record::Compression { keyspace: 3, compression: "lz4".into() },
+            Record::DeletesRanges { keyspace: 3 },
             Record::Policy { keyspace: 3, policy: "leveled(ratio=4, l0=2)".into() },
             Record::Tree {
                 keyspace: 3,
@@ -458,6 +464,7 @@ mod tests {
             b"edit 0\nedit",
             b"tree 0 flushed 1\nL0",
             b"policy 1",
+            b"deletes_ranges",
             b"compressed_keyspace lz4",
             b"compressed_keyspace lz4 1 a memtable 1MiB",
             b"compression 1",

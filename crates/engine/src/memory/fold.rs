@@ -3,6 +3,9 @@
 //! The folded run holds the entries that a merge of all runs would write, versions for snapshots
 //! included. It is cut into blocks as a table would be. Folding changes no answer. The manifest
 //! does not record it, because the log holds the entries of memory, folded or not.
+//!
+//! Entries under range deletes stay. A range delete is forgotten once nothing lies under it any
+//! more. If an entry had left memory before that, but not the log, replay would bring it back.
 
 use super::onto::Onto;
 use crate::context::Context;
@@ -11,11 +14,11 @@ use crate::stats::add;
 use crate::version::MemoryRun;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{ErrorKind, Result};
-use lsmith_storage::fold::{Fold, Operators};
+use lsmith_storage::fold::{Erasing, Fold, Operators};
 use lsmith_storage::memtable::{Folded, FoldedBuilder, FoldedRest};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
-use lsmith_tree::{AddPlace, KeyRange, MergePlan, RunId, Size, Table};
+use lsmith_tree::{AddPlace, Erased, KeyRange, MergePlan, RunId, Size, Table};
 use std::sync::Arc;
 
 /// Entries between two checks whether the store is closing.
@@ -50,7 +53,9 @@ impl ReservedFold {
                 let cursor = newest.cursor(&KeyRange::ALL);
                 let newest = NewestRun { cursor, size: newest.run().size() };
                 let operators = self.keyspace.rules.lenient();
-                let folding = Folding { context, operators, block_bytes: self.block_bytes };
+                let erasing = Erasing::keeping(version.all_erased());
+                let block_bytes = self.block_bytes;
+                let folding = Folding { context, operators, erasing, block_bytes };
                 fold_over(&folding, newest, older)
             }
         };
@@ -64,7 +69,9 @@ impl ReservedFold {
                 if let Some(writes) = state.writes_of(&runs) {
                     let place = AddPlace::Above(runs[0]);
                     let step = context.one_step();
-                    state.replace_memory(&runs, Replacement { folded, writes, place });
+                    let erased = Erased::default();
+                    let new = Replacement { folded, writes, place, erased };
+                    state.replace_memory(&runs, new);
                     self.keyspace.publish(&state);
                     step.over();
                 }
@@ -105,11 +112,11 @@ pub(super) fn fold_over(
 
 /// Folds `sources`, newest first, into a new run. Returns and fails as [`fold_over`] does.
 fn fold(folding: &Folding<'_>, sources: Vec<Box<dyn Cursor>>) -> Result<Option<(Folded, Table)>> {
-    let Folding { context, operators, block_bytes } = folding;
+    let Folding { context, operators, erasing, block_bytes } = folding;
     // Read after the inputs were fixed: a later snapshot sees the newest versions of all of them.
     let snapshots = context.snapshots.newest_first();
     let fold = Fold::new(MergingCursor::new(sources), snapshots, |_| false)?;
-    let mut fold = fold.combining(operators.clone());
+    let mut fold = fold.combining(operators.clone()).erasing(erasing.clone());
     let number = context.new_number();
     let mut builder = FoldedBuilder::new(number, *block_bytes);
     let mut entries = 0;
@@ -131,7 +138,7 @@ fn fold_onto(
     new: NewestRun,
     (rest, shares): (FoldedRest, bool),
 ) -> Result<Option<(Folded, Table)>> {
-    let Folding { context, operators, block_bytes } = folding;
+    let Folding { context, operators, erasing, block_bytes } = folding;
     let snapshots = context.snapshots.newest_first();
     let number = context.new_number();
     let mut builder = FoldedBuilder::new(number, *block_bytes);
@@ -139,7 +146,8 @@ fn fold_onto(
         builder.share(&rest, new.size.entries as usize);
     }
     let onto = Onto::new(new.cursor, rest);
-    let mut fold = Fold::new(onto, snapshots, |_| false)?.combining(operators.clone());
+    let fold = Fold::new(onto, snapshots, |_| false)?.combining(operators.clone());
+    let mut fold = fold.erasing(erasing.clone());
     loop {
         fold.walk_mut().add_single(&mut builder)?;
         if !fold.walk_mut().next_key() {
@@ -156,6 +164,8 @@ fn fold_onto(
 pub(super) struct Folding<'a> {
     pub(super) context: &'a Context,
     pub(super) operators: Option<Operators>,
+    /// The range deletes. Combines on both sides of one stay apart.
+    pub(super) erasing: Erasing,
     pub(super) block_bytes: u64,
 }
 

@@ -29,7 +29,7 @@ use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
 use lsmith_storage::sync::MutexGuard;
-use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
+use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit, apply};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -173,6 +173,7 @@ impl Spilling<'_> {
     ) -> Result<()> {
         let writes = state.writes_of(runs).expect("no plan takes reserved runs");
         let spill = Spill { file, newest: writes.newest, entries };
+        self.record_erased(state, writes.newest)?;
         let record = Record::Spill { keyspace: self.keyspace.id, spill };
         MutexGuard::unlocked(state, || self.manifest.write(record, |_| ()))?;
         let step = self.context.one_step();
@@ -184,6 +185,35 @@ impl Spilling<'_> {
         let old = state.spill.replace(spill);
         step.over();
         remove_spill(self.context, old);
+        Ok(())
+    }
+}
+
+impl Spilling<'_> {
+    /// Records the range deletes in memory up to number `newest` in the manifest, and moves them to
+    /// the tree: the copy has only entries, and the log will not be read.
+    fn record_erased(
+        &self,
+        state: &mut MutexGuard<'_, KeyspaceState>,
+        newest: SeqNo,
+    ) -> Result<()> {
+        let edit = TreeEdit { erase: state.erased_upto(newest), ..TreeEdit::default() };
+        if edit.erase.is_empty() {
+            return Ok(());
+        }
+        let record = Record::Edit {
+            keyspace: self.keyspace.id,
+            flushed_seq: SeqNo(0),
+            taken: Vec::new(),
+            edit: edit.clone(),
+        };
+        MutexGuard::unlocked(state, || self.manifest.write(record, |_| ()))?;
+        let step = self.context.one_step();
+        // Memtables may have been sealed meanwhile.
+        apply(&mut state.view.tree, &edit).expect("range deletes fit any tree");
+        state.forget_erased(newest);
+        self.keyspace.publish(state);
+        step.over();
         Ok(())
     }
 }

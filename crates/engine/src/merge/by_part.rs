@@ -62,7 +62,7 @@ impl Merger {
         let inputs = version.tree.disk_runs().filter(|run| reserved.plan.takes(run.id()));
         let bytes: u64 = inputs.map(|run| run.bytes()).sum();
         reserved.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
-        let plan = SplitPlan::new(&self.context, reserved, &version.tree, table);
+        let plan = SplitPlan::new(&self.context, reserved, &version, table);
         let split = self.offer(plan, parts, version, self.parts_ahead());
         // Even after a panic, no thread may take another part or keep the version.
         let result = panics::as_error("a merge", || self.commit_parts(reserved, &split, commit));
@@ -144,6 +144,7 @@ impl Merger {
         let storage = done.taken.iter().copied().sum();
         let taken = TakenSizes { storage, ..TakenSizes::default() };
         let mut outcome = outcome_of(done.counts, taken);
+        outcome.cleared = split.plan.erasing.cleared(&plan.hull(), &split.plan.snapshots);
         let mut output = self.output_of(split, done);
         if let Err(error) = panics::as_error("a merge", || output.open_tables()) {
             output.remove();

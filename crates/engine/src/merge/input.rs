@@ -3,17 +3,16 @@
 use crate::version::{Source, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
-use lsmith_storage::fold::Walk;
+use lsmith_storage::fold::{Erasing, Walk};
 use lsmith_storage::read::MergingCursor;
 use lsmith_storage::table::{CacheFill, ReadTally};
-use lsmith_tree::{Input, LevelId, Size, logical_bytes};
+use lsmith_tree::{Input, LevelId, SeqNo, Size, logical_bytes};
 use std::sync::Arc;
 
 /// Returns a cursor over the entries of `input` in `version`. Adds reads of files to `tally`.
 fn entries(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Source {
     if let Some(memory) = version.memory_run(input.run) {
-        let cursor = memory.cursor(&input.range);
-        return Source::Other { cursor, is_on_storage: false };
+        return Source::of_memory(memory, &input.range);
     }
     let run = version.disk_run(input.run).expect("check_plan found every input");
     run.source(&input.range, CacheFill::No, Some(tally))
@@ -48,6 +47,9 @@ impl TakenSizes {
 pub(super) struct InputCursor {
     merging: MergingCursor<Source>,
     inputs: Vec<TakenInput>,
+    /// The range deletes, and the live snapshots.
+    erasing: Erasing,
+    snapshots: Vec<SeqNo>,
 }
 
 /// An input, and the size of its entries that were taken so far.
@@ -91,7 +93,26 @@ impl InputCursor {
         InputCursor {
             inputs: inputs.iter().map(|input| TakenInput::new(version, input)).collect(),
             merging: MergingCursor::new(cursors.collect()),
+            erasing: Erasing::default(),
+            snapshots: Vec::new(),
         }
+    }
+
+    /// Passes over entries of tables that a range delete hides as a whole from all readers. They
+    /// are not read, and do not count as taken.
+    pub(super) fn leaping(self, erasing: Erasing, snapshots: &[SeqNo]) -> InputCursor {
+        InputCursor { erasing, snapshots: snapshots.to_vec(), ..self }
+    }
+
+    fn leap(&mut self) -> Result<()> {
+        while let Some(entry) = self.merging.entry()
+            && let Some((range, upto)) = self.erasing.seen_by_all(entry.key, &self.snapshots)
+            && self.merging.newest() <= upto
+        {
+            let range = range.clone();
+            self.merging.leap(&range, upto)?;
+        }
+        Ok(())
     }
 
     /// Returns the sizes that went into the merge, once the cursor is at its end.
@@ -107,7 +128,8 @@ impl InputCursor {
 
 impl Walk for InputCursor {
     fn begin(&mut self) -> Result<()> {
-        self.merging.seek_first()
+        self.merging.seek_first()?;
+        if self.erasing.is_empty() { Ok(()) } else { self.leap() }
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -120,7 +142,8 @@ impl Walk for InputCursor {
         if let Some(source) = self.merging.source() {
             self.inputs[source].size += size;
         }
-        self.merging.next()
+        self.merging.next()?;
+        if self.erasing.is_empty() { Ok(()) } else { self.leap() }
     }
 
     #[inline]

@@ -33,11 +33,11 @@ use crate::throttle::Throttle;
 use crate::version::Version;
 use crate::wal::Wal;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::fold::FoldCounts;
+use lsmith_storage::fold::{Erasing, FoldCounts};
 use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::table::{ProfileGrain, TableOptions};
-use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, TableId, Tree};
+use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, SeqNo, TableId, Tree};
 use std::sync::Arc;
 
 /// Entries between two checks whether the store is closing.
@@ -76,6 +76,9 @@ impl Merger {
     ) -> Result<PlanOutput> {
         if reserved.plan.mode == Mode::Move {
             return Ok(PlanOutput::new(relabel(&reserved.plan, version), &reserved.plan, version));
+        }
+        if reserved.erases {
+            return Ok(PlanOutput::new(Outcome::default(), &reserved.plan, version));
         }
         let options = self.table_options(reserved, version);
         if reserved.plan.makes_trees() {
@@ -128,6 +131,15 @@ impl Merger {
         }
         Ok(())
     }
+}
+
+/// Returns the range deletes that a merge of inputs in `version` applies, and the live snapshots,
+/// newest first. The inputs are fixed already: later snapshots see the newest version of all keys,
+/// and later range deletes are newer than all entries.
+fn erasing(context: &Context, version: &Version) -> (Erasing, Vec<SeqNo>) {
+    let erased = version.all_erased();
+    let (visible, snapshots) = context.readers();
+    (Erasing::new(erased, visible), snapshots)
 }
 
 /// If `error` is a corruption, returns the damage in the tables of `inputs` instead, if there is

@@ -4,15 +4,15 @@
 //! read nor written: the output has slices of the tables that hold them. All other entries go to
 //! new tables. In the output, slices of old and new tables alternate.
 
-use super::outcome_of;
 use super::output::Output;
 use super::part::{Block, Cursors, Part};
 use super::side::{FoldedSide, MergeSide, Sides, StorageSide};
 use super::{InputCursor, Merger, ReservedPlan, entry_size};
+use super::{erasing, outcome_of};
 use crate::version::{OpenRun, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::fold::{Fold, FoldCounts, Operators};
+use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Operators};
 use lsmith_storage::table::ReadTally;
 use lsmith_tree::blocks::{
     BlockRules, BlockSink, Neighbours, OutputPart, PreserveRules, Preserved, PreservingMerge,
@@ -36,12 +36,13 @@ impl Merger {
     ) -> Result<(Outcome, u64)> {
         let plan = &reserved.plan;
         let tally = Arc::new(ReadTally::default());
-        // Read after the inputs are fixed: later snapshots see the newest version of all keys.
-        let snapshots = self.context.snapshots.newest_first();
+        let (erasing, snapshots) = erasing(&self.context, version);
         let operators = reserved.keyspace.rules.strict();
-        let sides = sides(version, plan, (&snapshots, &operators), &tally)?;
+        let applied = Applied { erasing: &erasing, snapshots: &snapshots, operators: &operators };
+        let sides = sides(version, plan, applied, &tally)?;
+        let cleared = erasing.cleared(&plan.hull(), &snapshots);
         let fold = Fold::new(sides, snapshots, |_| reserved.bottom)?;
-        let mut fold = fold.forgetting(reserved.forgets).combining(operators);
+        let mut fold = fold.forgetting(reserved.forgets).combining(operators).erasing(erasing);
         let rules = self.preserve_rules(reserved, reuse, version);
         let block_bytes = rules.rules.block_bytes;
         let mut merge = PreservingMerge::new(plan, rules, NewBlocks::new(output, &tally));
@@ -68,6 +69,8 @@ impl Merger {
         outcome.read += kept;
         new.output.finish_table()?;
         let closed = new.close_gap(version, plan, block_bytes)?;
+        // Blocks that were copied as a whole may have entries under range deletes.
+        outcome.cleared = if new.copied == Size::default() { cleared } else { SeqNo(0) };
         new.add_to(&mut outcome, &parts, closed)?;
         outcome.blocks.read = tally.blocks();
         Ok((outcome, tally.bytes()))
@@ -123,8 +126,17 @@ fn total_counts(first: FoldCounts, second: FoldCounts) -> FoldCounts {
         superseded: first.superseded + second.superseded,
         tombstones_dropped: first.tombstones_dropped + second.tombstones_dropped,
         pairs_cancelled: first.pairs_cancelled + second.pairs_cancelled,
+        erased: first.erased + second.erased,
         dropped_below: first.dropped_below.max(second.dropped_below),
     }
+}
+
+/// What a merge applies to its entries.
+struct Applied<'a> {
+    erasing: &'a Erasing,
+    /// Newest first.
+    snapshots: &'a [SeqNo],
+    operators: &'a Option<Operators>,
 }
 
 /// Returns the oldest input as the older side, and all others, folded, as the newer side. A single
@@ -132,7 +144,7 @@ fn total_counts(first: FoldCounts, second: FoldCounts) -> FoldCounts {
 fn sides(
     version: &Version,
     plan: &MergePlan,
-    (snapshots, operators): (&[SeqNo], &Option<Operators>),
+    Applied { erasing, snapshots, operators }: Applied<'_>,
     tally: &Arc<ReadTally>,
 ) -> Result<Sides> {
     let reads_ahead = plan.reuse.is_none_or(|reuse| reuse.piece_bytes == u64::MAX);
@@ -142,7 +154,8 @@ fn sides(
         }
         None => {
             let inputs = std::slice::from_ref(input);
-            MergeSide::Memory(Box::new(InputCursor::new(version, inputs, tally)))
+            let inputs = InputCursor::new(version, inputs, tally);
+            MergeSide::Memory(Box::new(inputs.leaping(erasing.clone(), snapshots)))
         }
     };
     Ok(match &plan.inputs[..] {
@@ -152,8 +165,9 @@ fn sides(
         [newer @ .., older] => {
             let inputs = InputCursor::new(version, newer, tally);
             let nothing_beneath: fn(&[u8]) -> bool = |_| false;
+            let inputs = inputs.leaping(erasing.clone(), snapshots);
             let fold = Fold::new(inputs, snapshots.to_vec(), nothing_beneath)?;
-            let fold = fold.combining(operators.clone());
+            let fold = fold.combining(operators.clone()).erasing(erasing.clone());
             Sides::new(MergeSide::Folded(Box::new(FoldedSide::new(fold))), one(older))
         }
     })

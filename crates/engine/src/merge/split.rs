@@ -8,16 +8,16 @@
 use super::input::{InputCursor, taken_of};
 use super::output::{Output, Written};
 use super::{Merger, ReservedPlan};
-use super::{named, outcome_of};
+use super::{erasing, named, outcome_of};
 use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
 use crate::version::Version;
 use lsmith_storage::error::Result;
-use lsmith_storage::fold::{Fold, FoldCounts, Operators};
+use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Operators};
 use lsmith_storage::panics;
 use lsmith_storage::sync::{Condvar, Mutex};
 use lsmith_storage::table::{ReadTally, TableOptions};
-use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size, Tree};
+use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size};
 use std::fmt;
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub(super) struct SplitPlan {
     /// The live snapshots, newest first.
     pub(super) snapshots: Vec<SeqNo>,
     operators: Option<Operators>,
+    /// The range deletes.
+    pub(super) erasing: Erasing,
     pub(super) tally: Arc<ReadTally>,
 }
 
@@ -48,9 +50,10 @@ impl SplitPlan {
     pub(super) fn new(
         context: &Context,
         reserved: &ReservedPlan,
-        tree: &Tree,
+        version: &Version,
         table: TableOptions,
     ) -> SplitPlan {
+        let (erasing, snapshots) = erasing(context, version);
         SplitPlan {
             keyspace: Arc::clone(&reserved.keyspace),
             inputs: reserved.plan.inputs.clone(),
@@ -58,10 +61,11 @@ impl SplitPlan {
             forgets: reserved.forgets,
             limited: reserved.is_limited(),
             cut_bytes: reserved.plan.cut_bytes,
-            cut_keys: reserved.plan.cut_keys(tree),
+            cut_keys: reserved.plan.cut_keys(&version.tree),
             table,
-            snapshots: context.snapshots.newest_first(),
+            snapshots,
             operators: reserved.keyspace.rules.strict(),
+            erasing,
             tally: Arc::default(),
         }
     }
@@ -201,8 +205,9 @@ impl Merger {
         output: &mut Output<'_>,
         table: TableOptions,
     ) -> Result<(Outcome, u64)> {
-        let plan = SplitPlan::new(&self.context, reserved, &version.tree, table);
+        let plan = SplitPlan::new(&self.context, reserved, version, table);
         let tally = Arc::clone(&plan.tally);
+        let cleared = plan.erasing.cleared(&reserved.plan.hull(), &plan.snapshots);
         let parts = self.parts_of(reserved, version);
         let done = match parts.len() {
             0 | 1 => vec![self.merge_part(&plan, &plan.inputs, version)],
@@ -228,6 +233,7 @@ impl Merger {
         output.open_tables()?;
         let taken = taken_of(version, &reserved.plan.inputs, &sizes);
         let mut outcome = outcome_of(counts, taken);
+        outcome.cleared = cleared;
         outcome.blocks.read = tally.blocks();
         output.add_to(&mut outcome);
         Ok((outcome, tally.bytes()))
@@ -314,8 +320,10 @@ impl Merger {
         output: &mut Output<'_>,
     ) -> Result<(FoldCounts, Vec<Size>)> {
         let cursor = InputCursor::new(version, inputs, &plan.tally);
+        let cursor = cursor.leaping(plan.erasing.clone(), &plan.snapshots);
         let fold = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
-        let mut fold = fold.forgetting(plan.forgets).combining(plan.operators.clone());
+        let fold = fold.forgetting(plan.forgets).combining(plan.operators.clone());
+        let mut fold = fold.erasing(plan.erasing.clone());
         let mut entries = 0;
         while let Some(entry) = fold.next_entry()? {
             output.add(entry)?;

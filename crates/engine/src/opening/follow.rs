@@ -19,7 +19,7 @@ use lsmith_storage::log::{LogReader, LogStart};
 use lsmith_storage::memtable::KeepFrom;
 use lsmith_storage::names::{self, FileKind};
 use lsmith_storage::sync::atomic::Ordering::SeqCst;
-use lsmith_tree::SeqNo;
+use lsmith_tree::{Readers, SeqNo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,6 +87,12 @@ fn read_on(
         let keep = KeepFrom(context.keep_from());
         for (seq, op) in (batch.first.0..).zip(&batch.ops) {
             let state = keyspaces[&op.keyspace].state.lock();
+            if let Some(range) = op.range() {
+                let (visible, snapshots) = context.readers();
+                let readers = Readers { visible, snapshots: &snapshots };
+                state.active.memtable.erase(&range, SeqNo(seq), keep, &readers);
+                continue;
+            }
             let entry = EntryRef { key: op.key, seq: SeqNo(seq), kind: op.kind, value: op.value };
             state.active.memtable.insert(entry, keep);
         }

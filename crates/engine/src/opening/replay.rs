@@ -33,7 +33,7 @@ use lsmith_storage::format::{LoggedBatch, decode_batch};
 use lsmith_storage::log::{LogEnd, LogStart};
 use lsmith_storage::memtable::KeepFrom;
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::SeqNo;
+use lsmith_tree::{Readers, SeqNo};
 use std::ops::Range;
 use std::path::Path;
 
@@ -358,7 +358,13 @@ impl Opening {
                 }
                 return Err(format!("there is no keyspace {}", op.keyspace));
             };
-            if self.account.keyspaces[&op.keyspace].is_covered(op.key, seq) {
+            let range = op.range();
+            let facts = &self.account.keyspaces[&op.keyspace];
+            let is_in_tree = match &range {
+                Some(_) => facts.has_in_tree(seq),
+                None => facts.is_covered(op.key, seq),
+            };
+            if is_in_tree {
                 continue;
             }
             let state = keyspace.state.lock();
@@ -366,8 +372,14 @@ impl Opening {
             if self.logs.last().is_none_or(|last| last.number != log.number) {
                 self.logs.push(log);
             }
+            let keep = keep_newest(seq);
+            if let Some(range) = range {
+                let readers = Readers { visible: keep.0, snapshots: &[] };
+                state.active.memtable.erase(&range, seq, keep, &readers);
+                continue;
+            }
             let entry = EntryRef { key: op.key, seq, kind: op.kind, value: op.value };
-            state.active.memtable.insert(entry, keep_newest(seq));
+            state.active.memtable.insert(entry, keep);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use lsmith_storage::combine::{Combiner, Stack};
 use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{EntryKind, KeyRange, SeqNo, Slice};
+use lsmith_tree::{EntryKind, Erased, KeyRange, SeqNo, Slice};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::path::PathBuf;
@@ -44,10 +44,11 @@ impl DamagedStore {
         memory: Memory,
         keyspace: &Keyspace,
     ) -> Result<RepairedKeyspace> {
+        let hides = Hides::new(known, &memory);
         let sources = self.sources(known, memory);
         let mut load = keyspace.bulk_load()?;
         let combiner = keyspace.shared().rules.combiner();
-        let mut copy = KeyspaceCopy::new(sources, self.dir.clone(), combiner);
+        let mut copy = KeyspaceCopy::new(sources, hides, (self.dir.clone(), combiner));
         let entries = copy.run(&mut load)?;
         if keyspace.shared().keeps_numbers {
             // The entries get new numbers. Tables that were exported earlier must stay older.
@@ -131,8 +132,36 @@ impl DamagedStore {
     }
 }
 
+/// The range deletes of a keyspace.
+struct Hides {
+    /// Those in force.
+    erased: Erased,
+    /// All that are known, also those that are done with.
+    all: Erased,
+    /// True if nothing of the manifest is missing.
+    is_exact: bool,
+}
+
+impl Hides {
+    fn new(known: &KnownKeyspace, memory: &Memory) -> Hides {
+        let erased = Erased::all([known.state.tree.erased(), &memory.erased]);
+        let all = Erased::all([&erased, &memory.logged_erased]);
+        Hides { erased, all, is_exact: known.is_exact }
+    }
+
+    /// Returns true if a range delete hides `entry`. An entry that has forgotten its number is
+    /// older than all range deletes in force. If it is not certain which are, it is not hidden.
+    fn hide(&self, entry: &Entry) -> bool {
+        match entry.seq {
+            SeqNo(0) => self.is_exact && self.erased.part_of(&entry.key).is_some(),
+            seq => seq < self.all.newest_at(&entry.key, SeqNo::MAX),
+        }
+    }
+}
+
 /// The copying of a keyspace, in key order.
 struct KeyspaceCopy {
+    hides: Hides,
     sources: Sources,
     /// The next entry of each source.
     next: Vec<Option<Found>>,
@@ -151,13 +180,18 @@ struct KeyspaceCopy {
 }
 
 impl KeyspaceCopy {
-    fn new(mut sources: Sources, dir: PathBuf, combiner: Arc<dyn Combiner>) -> KeyspaceCopy {
+    fn new(
+        mut sources: Sources,
+        hides: Hides,
+        (dir, combiner): (PathBuf, Arc<dyn Combiner>),
+    ) -> KeyspaceCopy {
         let next: Vec<Option<Found>> = sources.all.iter_mut().map(Iterator::next).collect();
         let key = |(source, next): (usize, &Option<Found>)| {
             Some(Reverse((next.as_ref()?.entry.key.clone(), source)))
         };
         let keys = next.iter().enumerate().filter_map(key).collect();
         KeyspaceCopy {
+            hides,
             sources,
             next,
             keys,
@@ -178,7 +212,7 @@ impl KeyspaceCopy {
             let key = key.clone();
             self.take(&key, &mut candidates);
             self.end_losses_below(&key);
-            let newest = self.newest(&key, &candidates);
+            let newest = self.newest(&key, &candidates).filter(|entry| !self.hides.hide(entry));
             let value = match newest.map(|entry| (entry, entry.kind)) {
                 Some((entry, EntryKind::Combine)) => {
                     self.combined(entry, &candidates).map(|value| (EntryKind::Put, value))
@@ -244,7 +278,7 @@ impl KeyspaceCopy {
         }
         let mut found = Stack::default();
         for entry in stack {
-            if found.push(entry.kind, entry.value) {
+            if self.hides.hide(&entry) || found.push(entry.seq, entry.kind, entry.value) {
                 break;
             }
         }

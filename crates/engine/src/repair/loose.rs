@@ -8,7 +8,9 @@
 use super::known::Reading;
 use super::lost_member;
 use crate::manifest::{KeyspaceFacts, KeyspaceRecord, Record};
-use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit};
+use lsmith_tree::{
+    AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit, apply,
+};
 
 /// The runs of a tree, newest first, without the guarantees of a legal tree.
 #[derive(Clone, Debug, Default)]
@@ -145,6 +147,9 @@ impl Reading {
                 let state = self.account.keyspaces.get_mut(&keyspace).expect("it was just made");
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
                 state.taken.extend(&taken);
+                let (erase, forget) = (edit.erase.clone(), edit.forget.clone());
+                let erasing = TreeEdit { erase, forget, ..TreeEdit::default() };
+                apply(&mut state.tree, &erasing).expect("range deletes fit any tree");
                 let tree = self.loose.entry(keyspace);
                 tree.or_insert_with(|| LooseTree::new(&state.tree)).change(edit);
             }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use lsmith_storage::bounds::SEQ_MAX;
 use lsmith_storage::log::{LogId, LogKind, LogRemains};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo, key_after};
+use lsmith_tree::{EntryKind, Erased, Key, KeyRange, Readers, SeqNo, key_after};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The newest writes of each key, newest first: combines, and the first write below them that is
@@ -26,6 +26,10 @@ pub(super) struct Memory {
     pub(super) copied: Option<(u64, Newest)>,
     /// Entries of the log that are in tables too.
     pub(super) logged: Newest,
+    /// The range deletes of the logs that are not in the tree yet.
+    pub(super) erased: Erased,
+    /// All range deletes of the logs.
+    pub(super) logged_erased: Erased,
     /// The number up to which a copy of memory replaces the log.
     copied_end: SeqNo,
 }
@@ -90,6 +94,13 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
                 let memory = memories.entry(op.keyspace).or_default();
                 let state = &known.keyspace(old, op.keyspace).state;
                 let seq = SeqNo(seq);
+                if let Some(range) = op.range() {
+                    memory.logged_erased.erase(&range, seq, &Readers::ANY);
+                    if !state.has_in_tree(seq) {
+                        memory.erased.erase(&range, seq, &Readers::ANY);
+                    }
+                    continue;
+                }
                 let is_past = seq <= memory.copied_end || state.has_left_memory(op.key, seq);
                 let entry = Entry {
                     key: Bytes::copy_from_slice(op.key),

@@ -221,8 +221,9 @@ impl Scheduler {
             keeps_older: state.keeps_older_than(&plan),
             rewrites: match origin {
                 Origin::Rewrite(table) => Some(table),
-                Origin::Policy | Origin::ByHand | Origin::Flush => None,
+                Origin::Policy | Origin::ByHand | Origin::Flush | Origin::Erase => None,
             },
+            erases: origin == Origin::Erase,
             by_hand: origin == Origin::ByHand,
             arrivals: state.arrivals,
             part_bytes: None,

@@ -17,6 +17,8 @@ pub(super) enum Origin {
     ByHand,
     /// The store: a memtable waits, and the policy has no plan for it.
     Flush,
+    /// The store: range deletes hide all that the plan takes from all readers.
+    Erase,
     /// The store: little of this table is live.
     Rewrite(TableId),
 }
@@ -38,6 +40,11 @@ impl Scheduler {
             if let Some(plan) = merge_all(state) {
                 return Some(Proposal { plan, origin: Origin::ByHand });
             }
+        }
+        if !state.view.tree.erased().is_empty()
+            && let Some(plan) = self.erase(state)
+        {
+            return Some(Proposal { plan, origin: Origin::Erase });
         }
         let start = thread_cpu_nanos();
         let plan = state.policy.next_merge(&state.view);
@@ -61,6 +68,16 @@ impl Scheduler {
             Some(Proposal { plan, origin: Origin::Rewrite(table) })
         };
         flush_waiting(state).or_else(rewrite)
+    }
+}
+
+impl Scheduler {
+    /// Returns a plan that drops what range deletes hide of a slice from all readers, if that is
+    /// all of it or a large part.
+    fn erase(&self, state: &KeyspaceState) -> Option<MergePlan> {
+        let (visible, snapshots) = self.context.readers();
+        let oldest = snapshots.last().copied().unwrap_or(visible).min(visible);
+        MergePlan::erase(&state.view, oldest)
     }
 }
 

@@ -6,7 +6,7 @@ use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::Result;
 use lsmith_storage::memtable::{Folded, FoldedRest, FoundVersion, Sealed};
 use lsmith_storage::read::{ConcatCursor, Parts};
-use lsmith_tree::{KeyRange, Run};
+use lsmith_tree::{KeyRange, Run, SeqNo};
 use std::sync::Arc;
 
 /// A run in memory. Parts that plans have taken are not visible through it.
@@ -54,6 +54,12 @@ impl MemoryRun {
         if self.whole || is_visible(&self.run, key) {
             self.sealed.push_on(stack, key, || moment.in_memory());
         }
+    }
+
+    /// Returns a sequence number that no entry exceeds.
+    pub(crate) fn newest(&self) -> SeqNo {
+        let tables = self.run.slices().iter().map(|slice| slice.table().seq_max);
+        tables.max().unwrap_or(SeqNo::MAX)
     }
 
     /// Returns a cursor over the visible entries in `range`.
@@ -110,7 +116,7 @@ mod tests {
     use super::*;
     use lsmith_storage::cursor::EntryRef;
     use lsmith_storage::memtable::{FoldedBuilder, KeepFrom, Memtable};
-    use lsmith_tree::{EntryKind, RunId, SeqNo, Slice, TableId};
+    use lsmith_tree::{EntryKind, RunId, Slice, TableId};
 
     fn keys(memory: &MemoryRun, range: &str) -> Vec<String> {
         let mut cursor = memory.cursor(&range.parse().unwrap());

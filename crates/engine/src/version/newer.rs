@@ -15,6 +15,10 @@ impl Version {
     /// Returns the number of the newest entry of `key`, if it is greater than `since`. Looks only
     /// into tables that have newer entries.
     pub(crate) fn newer_entry(&self, key: &[u8], since: SeqNo) -> Result<Option<SeqNo>> {
+        let erased = self.all_erased().newest_at(key, SeqNo::MAX);
+        if erased > since {
+            return Ok(Some(erased));
+        }
         let newest = Moment::Snapshot(SeqNo::MAX);
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, newest));
         if let Some(found) = self.active.get(key, SeqNo::MAX).or_else(in_memory) {
@@ -42,6 +46,11 @@ impl Version {
         range: &KeyRange,
         since: SeqNo,
     ) -> Result<Option<(Key, SeqNo)>> {
+        let erased = self.all_erased();
+        let newer = erased.overlapping(range).find(|part| part.seqs[0] > since);
+        if let Some(part) = newer {
+            return Ok(Some((part.range.intersection(range).start, part.seqs[0])));
+        }
         let newest = self.active.seq_range().map(|(_, newest)| newest);
         if newest.is_some_and(|newest| newest > since)
             && let Some(found) = first_newer(&mut self.active.cursor(), range, since)?

@@ -86,6 +86,12 @@ struct FileSpace {
 }
 
 impl TableHandle {
+    /// Returns a sequence number that no entry exceeds.
+    #[inline]
+    pub(crate) fn newest(&self) -> SeqNo {
+        self.table.tree_table().seq_max
+    }
+
     /// Opens the sorted table `id` in `place`.
     pub(crate) fn open(place: &TablePlace<'_>, id: TableId) -> Result<Arc<TableHandle>> {
         TableHandle::open_root(place, id, 0)

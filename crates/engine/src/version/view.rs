@@ -9,10 +9,11 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
 use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
+use lsmith_storage::sync::atomic::Ordering;
 use lsmith_storage::table::{
     CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally, RunCursor, TableCursor,
 };
-use lsmith_tree::{KeyRange, RunId, SeqNo, Tree};
+use lsmith_tree::{Erased, KeyRange, RunId, SeqNo, Tree};
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -33,7 +34,8 @@ impl OpenRun {
         if self.has_trees() {
             let parts: RunParts<OpenCursor> = self.parts(range, fill, tally);
             let cursor = Box::new(ConcatCursor::new(parts));
-            return Source::Other { cursor, is_on_storage: true };
+            let newest = self.slices().map(|part| part.table().newest()).max().unwrap_or_default();
+            return Source::Other { cursor, is_on_storage: true, newest };
         }
         Source::Run(ConcatCursor::new(self.parts(range, fill, tally)))
     }
@@ -117,6 +119,10 @@ impl<C: RunCursor> Parts for RunParts<C> {
         Arc::as_ptr(self.part(index).table()) as usize
     }
 
+    fn newest(&self, index: usize) -> SeqNo {
+        self.part(index).table().newest()
+    }
+
     fn open(&self, index: usize) -> Result<C> {
         let cursor = C::over(self.part(index).table().table(), self.fill);
         Ok(self.tally.iter().fold(cursor, C::tallied))
@@ -139,6 +145,9 @@ impl<C: RunCursor> Parts for RunParts<C> {
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) active: Arc<Memtable>,
+    /// The range deletes of the tree and of memory, without those of the active memtable. `None` if
+    /// there are none.
+    pub(crate) erased: Option<Box<Erased>>,
     pub(crate) memory: Vec<Arc<MemoryRun>>,
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
@@ -166,17 +175,28 @@ pub(crate) enum Source {
     /// The active memtable.
     Active(MemtableCursor),
     /// A run in memory, or a run on storage that has append tables.
-    Other { cursor: Box<dyn Cursor>, is_on_storage: bool },
+    Other {
+        cursor: Box<dyn Cursor>,
+        is_on_storage: bool,
+        /// A number that no entry exceeds.
+        newest: SeqNo,
+    },
     /// A run of sorted tables.
     Run(ConcatCursor<RunParts<TableCursor>>),
 }
 
 impl Source {
+    /// Returns a cursor over the entries of `run`, a run in memory, in `range`.
+    pub(crate) fn of_memory(run: &MemoryRun, range: &KeyRange) -> Source {
+        let (cursor, newest) = (run.cursor(range), run.newest());
+        Source::Other { cursor, is_on_storage: false, newest }
+    }
+
     /// Returns true if this is a run on storage that was looked at.
     pub(crate) fn is_run_opened(&self) -> bool {
         match self {
             Source::Run(cursor) => cursor.has_opened(),
-            Source::Other { cursor, is_on_storage } => *is_on_storage && cursor.has_opened(),
+            Source::Other { cursor, is_on_storage, .. } => *is_on_storage && cursor.has_opened(),
             Source::Active(_) => false,
         }
     }
@@ -243,6 +263,35 @@ impl Cursor for Source {
         on_cursor!(self, cursor => cursor.entry())
     }
 
+    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        match self {
+            Source::Other { cursor, newest, .. } if *newest <= upto => match &range.end {
+                Some(end) => cursor.seek(end),
+                None => {
+                    cursor.seek_last()?;
+                    cursor.next()
+                }
+            },
+            source => on_cursor!(source, cursor => cursor.leap(range, upto)),
+        }
+    }
+
+    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        match self {
+            Source::Other { cursor, newest, .. } if *newest <= upto => {
+                cursor.seek_before(&range.start)
+            }
+            source => on_cursor!(source, cursor => cursor.leap_back(range, upto)),
+        }
+    }
+
+    fn newest(&self) -> SeqNo {
+        match self {
+            Source::Other { newest, .. } => *newest,
+            source => on_cursor!(source, cursor => cursor.newest()),
+        }
+    }
+
     fn value(&self) -> Bytes {
         on_cursor!(self, cursor => cursor.value())
     }
@@ -295,6 +344,7 @@ impl Version {
     pub(crate) fn empty() -> Version {
         Version {
             active: Arc::default(),
+            erased: None,
             memory: Vec::new(),
             runs: Vec::new(),
             tree: Tree::new(),
@@ -313,13 +363,18 @@ impl Version {
         moment: Moment<'_>,
         reads: &mut ReadCount,
     ) -> Result<Option<Value<'_>>> {
+        // Before the entry: see there.
+        let newest_erased = self.newest_erased(key, moment);
         let found = match moment {
             Moment::Latest(visible) => self.active.get_latest(key, visible),
             Moment::Snapshot(seq) => self.active.get(key, seq),
         };
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
         if let Some(version) = found.or_else(in_memory) {
-            let lsmith_storage::memtable::FoundVersion { kind, value, .. } = version;
+            let lsmith_storage::memtable::FoundVersion { kind, value, seq } = version;
+            if seq < newest_erased {
+                return Ok(None);
+            }
             if kind.is_value() {
                 return Ok(Some(Value::InMemory(value)));
             }
@@ -334,7 +389,9 @@ impl Version {
             while asked < TABLES_ASKED
                 && let Some(run) = runs.next()
             {
-                if let Some(handle) = run.table_of(key) {
+                if let Some(handle) = run.table_of(key)
+                    && (newest_erased == SeqNo(0) || handle.newest() > newest_erased)
+                {
                     slots[asked] = Some(handle.table());
                     asked += 1;
                 }
@@ -348,6 +405,9 @@ impl Version {
                 }
                 if let Some((block, slot)) = table.search(key, seq, reads)? {
                     let value = Value::InBlock { block, slot, version: PhantomData };
+                    if slot.seq < newest_erased {
+                        return Ok(None);
+                    }
                     if slot.kind.is_value() {
                         return Ok(Some(value));
                     }
@@ -363,7 +423,7 @@ impl Version {
     }
 
     /// Returns the value of `key`, whose newest entry at `moment` does not say it by itself: it is
-    /// a combine, or it expires. Reads all entries down to the first that is no combine.
+    /// a combine, or it expires.
     #[cold]
     #[inline(never)]
     fn combine(
@@ -372,7 +432,29 @@ impl Version {
         moment: Moment<'_>,
         reads: &mut ReadCount,
     ) -> Result<Option<Value<'_>>> {
-        let mut stack = Stack::at(self.rules.now()?);
+        let mut erased = self.newest_erased(key, moment);
+        // A range delete that became visible meanwhile may lie under entries that were seen.
+        let stack = loop {
+            let stack = self.stack(key, moment, erased, reads)?;
+            let newest = self.newest_erased(key, moment);
+            if newest == std::mem::replace(&mut erased, newest) {
+                break stack;
+            }
+        };
+        let value = stack.combine(key, Some(&*self.rules))?;
+        Ok(value.map(Value::InMemory))
+    }
+
+    /// Reads all entries of `key` down to the first that is no combine, or that lies under the range
+    /// delete `erased`.
+    fn stack(
+        &self,
+        key: &[u8],
+        moment: Moment<'_>,
+        erased: SeqNo,
+        reads: &mut ReadCount,
+    ) -> Result<Stack> {
+        let mut stack = Stack::at(self.rules.now()?).above(erased);
         self.active.push_on(&mut stack, key, || moment.in_memory());
         for memory in self.memory.iter() {
             if !stack.is_whole() {
@@ -385,14 +467,46 @@ impl Version {
             while !stack.is_whole()
                 && let Some((block, slot)) = table.table().find(key, hash, seq, reads)?
             {
-                stack.push(slot.kind, block.shared_value(&slot));
+                stack.push(slot.seq, slot.kind, block.shared_value(&slot));
                 // A combine always has a number, and older entries of the table smaller ones.
                 let Some(older) = slot.seq.0.checked_sub(1) else { break };
                 seq = SeqNo(older);
             }
         }
-        let value = stack.combine(key, Some(&*self.rules))?;
-        Ok(value.map(Value::InMemory))
+        Ok(stack)
+    }
+
+    /// Returns the number of the newest range delete that covers `key` at `moment`; 0 if there is
+    /// none. Entries with smaller numbers are hidden.
+    ///
+    /// A read without a snapshot calls this first, and looks for the entry then. Let `t` be the
+    /// moment at which the range deletes were copied. The read then sees either the entry that was
+    /// the newest at `t` or at the number found here, or a later one, which was the newest when it
+    /// became visible, during the read.
+    #[inline]
+    fn newest_erased(&self, key: &[u8], moment: Moment<'_>) -> SeqNo {
+        let hides = self.active.has_erased() || self.erased.is_some();
+        if hides { self.find_erased(key, moment) } else { SeqNo(0) }
+    }
+
+    #[cold]
+    fn find_erased(&self, key: &[u8], moment: Moment<'_>) -> SeqNo {
+        let in_active = self.active.erased();
+        let at = match moment {
+            Moment::Latest(visible) => SeqNo(visible.load(Ordering::Acquire)),
+            Moment::Snapshot(seq) => seq,
+        };
+        let older = self.erased.as_deref().map(|erased| erased.newest_at(key, at));
+        in_active.newest_at(key, at).max(older.unwrap_or_default())
+    }
+
+    /// Returns all range deletes. Those of the active memtable may not be visible yet.
+    pub(crate) fn all_erased(&self) -> Erased {
+        let in_active = self.active.erased();
+        match self.erased.as_deref() {
+            None => in_active,
+            Some(erased) => Erased::all([erased, &in_active]),
+        }
     }
 
     /// Returns a cursor over all entries, merged from all sources, newest source first. Adds all
@@ -408,12 +522,10 @@ impl Version {
         own: Option<Box<dyn Cursor>>,
         tally: &Arc<ReadTally>,
     ) -> MergingCursor<Source> {
-        let own = own.map(|cursor| Source::Other { cursor, is_on_storage: false });
+        let own =
+            own.map(|cursor| Source::Other { cursor, is_on_storage: false, newest: SeqNo::MAX });
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
-        let in_memory = |run: &Arc<MemoryRun>| {
-            let cursor = run.cursor(&KeyRange::ALL);
-            Source::Other { cursor, is_on_storage: false }
-        };
+        let in_memory = |run: &Arc<MemoryRun>| Source::of_memory(run, &KeyRange::ALL);
         let memory = self.memory.iter().map(in_memory);
         let source = |run: &Arc<OpenRun>| run.source(&KeyRange::ALL, CacheFill::Yes, Some(tally));
         let runs = self.runs.iter().map(source);

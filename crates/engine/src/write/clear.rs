@@ -69,6 +69,7 @@ impl WritePath {
         let after = self.committer.write_apart(&mut state, coming, record)?;
         let step = context.one_step();
         state.view.tree = after;
+        state.forget_erased(seq);
         let spill = state.forget_cleared(flushed_seq);
         let old = keyspace.version.load_full();
         let new = Arc::new(state.version(Some(&old)));
@@ -88,8 +89,15 @@ fn clearing(state: &KeyspaceState, range: KeyRange, seq: SeqNo) -> TreeEdit {
     let runs = state.view.tree.runs().filter(|(_, run)| !run.overlapping(&range).is_empty());
     let input =
         |(_, run): (_, &Arc<lsmith_tree::Run>)| Input { run: run.id(), range: range.clone() };
-    // Entries from outside that are older than the clearing would come back.
-    TreeEdit { remove: runs.map(input).collect(), dropped_below: seq, ..TreeEdit::default() }
+    TreeEdit {
+        remove: runs.map(input).collect(),
+        // Replay skips all range deletes up to `seq`, also those of the group's other keyspaces.
+        erase: state.erased_upto(seq),
+        forget: vec![(range.clone(), seq)],
+        // Entries from outside that are older than the clearing would come back.
+        dropped_below: seq,
+        ..TreeEdit::default()
+    }
 }
 
 impl KeyspaceState {

@@ -35,7 +35,7 @@ use lsmith_storage::error::Result;
 use lsmith_storage::memtable::KeepFrom;
 use lsmith_storage::sync::Guard;
 use lsmith_storage::sync::atomic::Ordering;
-use lsmith_tree::SeqNo;
+use lsmith_tree::{KeyRange, Readers, SeqNo};
 use std::sync::Arc;
 
 /// The path of writes and bulk loads into an open store.
@@ -89,6 +89,10 @@ impl WritePath {
         if ops.len() == 0 {
             return Ok(SeqNo(0));
         }
+        if ops.have_ranges() {
+            let ranges = ops.iter().filter(|op| op.is_range);
+            self.committer.allow_ranges(ranges.map(|op| op.keyspace))?;
+        }
         for keyspace in ops.keyspaces() {
             self.hold_back(keyspace, ops.bytes() as u64)?;
         }
@@ -126,6 +130,15 @@ impl WritePath {
     }
 }
 
+/// Deletes `range` in the memtable `active`, by the write `seq`.
+#[cold]
+fn erase(context: &Context, active: &Active, range: &KeyRange, seq: SeqNo) {
+    let keep = KeepFrom(context.keep_from());
+    let (visible, snapshots) = context.readers();
+    let readers = Readers { visible, snapshots: &snapshots };
+    active.memtable.erase(range, seq, keep, &readers);
+}
+
 /// Inserts the entries of `ops`, with sequence numbers from `first` on, into the active memtables.
 fn insert(context: &Context, writer: &WalWriter, first: SeqNo, ops: Ops<'_>) {
     let keep = KeepFrom(context.keep_from());
@@ -140,6 +153,10 @@ fn insert(context: &Context, writer: &WalWriter, first: SeqNo, ops: Ops<'_>) {
             }
         };
         let Op { kind, key, value, .. } = op;
+        if let Some(range) = op.range() {
+            erase(context, active, &range, SeqNo(seq));
+            continue;
+        }
         active.memtable.insert(EntryRef { key, seq: SeqNo(seq), kind, value }, keep);
     }
 }

@@ -3,8 +3,8 @@
 use crate::group::NUMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX, put_varint};
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_storage::format::{KEY_BYTES_MAX, RANGE_DELETE, VALUE_BYTES_MAX, put_varint};
+use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo};
 use std::sync::Arc;
 
 /// The most bytes of a batch: 1 GiB. Keys and values count, and 24 bytes for each write.
@@ -24,6 +24,8 @@ pub(crate) struct OpBuffer {
     /// The operations as the log will hold them.
     record: Vec<u8>,
     ops: Vec<BufferedOp>,
+    /// True if an operation deletes a range.
+    has_ranges: bool,
     /// The number of operations that were pushed, dropped ones included.
     pub(crate) len: usize,
     /// Bytes of the keys and values of `ops`.
@@ -38,6 +40,7 @@ struct BufferedOp {
     /// The index of the keyspace among those of the batch.
     keyspace: u32,
     kind: EntryKind,
+    is_range: bool,
     key_start: u32,
     key_bytes: u32,
     value_start: u32,
@@ -55,11 +58,17 @@ impl OpBuffer {
         key: &[u8],
         value: &[u8],
     ) {
+        self.push_op(Op { keyspace, kind, is_range: false, key, value });
+    }
+
+    /// Adds `op` in the same way.
+    #[inline(always)]
+    pub(crate) fn push_op(&mut self, op: Op<'_>) {
         self.len += 1;
         if self.refusal.is_some() {
             return;
         }
-        let op = Op { keyspace, kind, key, value };
+        let Op { keyspace, kind, is_range, key, value } = op;
         let bytes = self.bytes + key.len() + value.len();
         if let Some(message) = op.broken_rule().or_else(|| too_large(bytes, self.len)) {
             return self.refuse(op, &message);
@@ -73,9 +82,11 @@ impl OpBuffer {
         let value_start = self.record.len() as u32;
         self.record.extend_from_slice(value);
         let keyspace = self.index_of(keyspace);
+        self.has_ranges |= is_range;
         self.ops.push(BufferedOp {
             keyspace,
             kind,
+            is_range,
             key_start,
             key_bytes: key.len() as u32,
             value_start,
@@ -95,6 +106,7 @@ impl OpBuffer {
     #[cold]
     fn refuse(&mut self, op: Op<'_>, message: &str) {
         let what = match op.kind {
+            _ if op.is_range => "a range delete",
             EntryKind::Put => "a put",
             EntryKind::Delete => "a delete",
             EntryKind::Insert => "an insert",
@@ -124,17 +136,21 @@ impl OpBuffer {
         Op {
             keyspace: &self.keyspaces[op.keyspace as usize],
             kind: op.kind,
+            is_range: op.is_range,
             key: part(op.key_start, op.key_bytes),
             value: part(op.value_start, op.value_bytes),
         }
     }
 }
 
-/// One write of one key.
+/// One write of one key, or of a range of keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op<'a> {
     pub(crate) keyspace: &'a Arc<KeyspaceShared>,
     pub(crate) kind: EntryKind,
+    /// True for the delete of a range: `key` is its start, empty for none, and `value` its end,
+    /// empty for none.
+    pub(crate) is_range: bool,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
 }
@@ -142,14 +158,22 @@ pub(crate) struct Op<'a> {
 impl Op<'_> {
     /// Appends the bytes that precede the key in the log: kind, keyspace, length of the key.
     fn put_head(&self, out: &mut Vec<u8>) {
-        out.push(self.kind as u8);
+        out.push(if self.is_range { RANGE_DELETE } else { self.kind as u8 });
         put_varint(out, u64::from(self.keyspace.id));
         put_varint(out, self.key.len() as u64);
     }
 
+    /// Returns the range that the operation deletes, if it deletes one.
+    pub(crate) fn range(&self) -> Option<KeyRange> {
+        self.is_range.then(|| KeyRange {
+            start: Key::copy_from_slice(self.key),
+            end: (!self.value.is_empty()).then(|| Key::copy_from_slice(self.value)),
+        })
+    }
+
     /// Appends the length of the value, which follows the key in the log. Tombstones have none.
     fn put_value_bytes(&self, out: &mut Vec<u8>) {
-        if !self.kind.is_tombstone() {
+        if self.is_range || !self.kind.is_tombstone() {
             put_varint(out, self.value.len() as u64);
         }
     }
@@ -157,6 +181,9 @@ impl Op<'_> {
     /// Returns a message about the limit that the operation breaks, if it breaks one.
     #[inline]
     fn broken_rule(&self) -> Option<String> {
+        if self.is_range {
+            return self.broken_range_rule();
+        }
         let number_bytes = if self.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
         match (self.key.len(), self.value.len()) {
             (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => None,
@@ -169,6 +196,21 @@ impl Op<'_> {
                 Some(format!("expected a key of at most {most} bytes, found {found}"))
             }
         }
+    }
+}
+
+impl Op<'_> {
+    #[cold]
+    fn broken_range_rule(&self) -> Option<String> {
+        let (start, end) = (self.key, self.value);
+        if start.len() > KEY_BYTES_MAX || end.len() > KEY_BYTES_MAX + 1 {
+            let found = start.len().max(end.len());
+            return Some(format!(
+                "expected the ends of a range to have at most {KEY_BYTES_MAX} bytes, found {found}"
+            ));
+        }
+        let is_turned = !end.is_empty() && start >= end;
+        is_turned.then(|| "expected a range that does not end before it begins".into())
     }
 }
 
@@ -209,6 +251,15 @@ impl<'a> Ops<'a> {
         match self {
             Ops::One(op) => std::slice::from_ref(op.keyspace),
             Ops::Many(buffer) => &buffer.keyspaces,
+        }
+    }
+
+    /// Returns true if an operation deletes a range.
+    #[inline]
+    pub(crate) fn have_ranges(&self) -> bool {
+        match self {
+            Ops::One(op) => op.is_range,
+            Ops::Many(buffer) => buffer.has_ranges,
         }
     }
 

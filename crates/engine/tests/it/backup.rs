@@ -54,7 +54,7 @@ fn files(env: &MemEnv) -> Vec<PathBuf> {
 fn a_later_backup_copies_what_is_new() {
     for policy in POLICIES {
         let env = MemEnv::new();
-        let batches = Batches { keys: 5000, value_bytes: 300, ..Batches::new(2) };
+        let batches = Batches { keys: 5000, value_bytes: 300, ranges: false, ..Batches::new(2) };
         let store = builder(&env, DIR).policy(policy).open().unwrap();
         let mut progress = Progress::default();
         write(&store, &batches, &mut progress, 200);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 const DIR: &str = "/store";
 const COPY: &str = "/copies/one";
 const BATCHES: Batches =
-    Batches { seed: 7, keys: 80, key_bytes: 8, value_bytes: 200, in_group: false };
+    Batches { seed: 7, keys: 80, key_bytes: 8, value_bytes: 200, in_group: false, ranges: true };
 const WRITTEN: u64 = 60;
 
 /// The number of stop points in a short test.

@@ -33,6 +33,8 @@ enum Change {
     Remove,
     /// The number is added to that of the key.
     Combine(i64),
+    /// All keys from the key up to this one are deleted.
+    DeleteTo(Vec<u8>),
 }
 
 #[derive(Clone, Debug)]
@@ -106,6 +108,7 @@ fn apply(maps: &mut Maps, step: &Step) {
                 let sum = i64::from_le_bytes(counter[..].try_into().unwrap());
                 *counter = sum.wrapping_add(*number).to_le_bytes().to_vec();
             }
+            Change::DeleteTo(end) => maps[*space].retain(|other, _| other < key || other >= end),
         }
     }
 }
@@ -161,6 +164,17 @@ impl History {
         let mut maps = self.maps.clone();
         for _ in 0..1 + dice.below(6) {
             let space = dice.below(SPACES.len());
+            if dice.chance(4) {
+                let kind = *dice.pick(b"ipc");
+                let [mut from, mut end] = [dice.below(60), dice.below(60)];
+                (from, end) = (from.min(end), from.max(end) + 1);
+                let [key, end] =
+                    [from, end].map(|n| format!("{}{n:03}", kind as char).into_bytes());
+                let write = Write { space, key, change: Change::DeleteTo(end) };
+                apply(&mut maps, &Step { writes: vec![write.clone()], load: None, end: None });
+                writes.push(write);
+                continue;
+            }
             // Keys that are inserted and removed, counters, and keys that are put and deleted.
             let write = if dice.chance(20) {
                 let key = format!("c{:03}", dice.below(20)).into_bytes();
@@ -387,6 +401,7 @@ fn batch_of(store: &Store, step: &Step) -> lsmith::Result<Batch> {
             Change::Insert(value) => batch.insert_new(space, key, value),
             Change::Remove => batch.remove_single(space, key),
             Change::Combine(number) => batch.combine(space, key, number.to_le_bytes()),
+            Change::DeleteTo(end) => batch.delete_range(space, &key[..]..&end[..]),
         }
     }
     for space in spaces {

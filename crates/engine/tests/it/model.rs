@@ -13,7 +13,7 @@ use lsmith::env::MemEnv;
 use lsmith::{Batch, Iter, Keyspace, KeyspaceOptions, PersistMode, Snapshot, Store};
 use lsmith_policy::Registry;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -77,6 +77,8 @@ struct Run {
     lockstep: bool,
     policy: String,
     keys: Vec<Vec<u8>>,
+    /// How many of 100 writes delete a range.
+    ranges: usize,
     store: Option<Store>,
     maps: [Map; 2],
     /// Keys that were inserted when absent and not written since: those may be removed.
@@ -90,6 +92,7 @@ impl Run {
         let mut dice = Dice::new(seed);
         let mut run = Run {
             keys: keys(&mut dice),
+            ranges: [0, 2, 8, 25][dice.below(4)],
             dice,
             env: match seed % 2 {
                 0 => MemEnv::new(),
@@ -163,6 +166,13 @@ impl Run {
     fn choose(&mut self, batch: &mut Batch) {
         let which = self.dice.below(2);
         let space = self.space(which);
+        if self.dice.chance(self.ranges) {
+            let bounds = self.bounds();
+            batch.delete_range(&space, bounds.clone());
+            self.maps[which].retain(|key, _| !bounds.contains(key));
+            self.inserted[which].retain(|key, ()| !bounds.contains(key));
+            return;
+        }
         let key = self.key();
         let value = match self.dice.below(60) {
             0 => self.dice.bytes(3000),

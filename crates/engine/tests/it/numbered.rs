@@ -49,6 +49,8 @@ pub(crate) struct Batches {
     pub(crate) value_bytes: usize,
     /// True if the two keyspaces are those of a group.
     pub(crate) in_group: bool,
+    /// True if some batches begin with a range delete.
+    pub(crate) ranges: bool,
 }
 
 /// The batches that were written, and how far they got.
@@ -65,7 +67,21 @@ pub(crate) struct Progress {
 impl Batches {
     pub(crate) fn new(seed: u64) -> Batches {
         let value_bytes = if seed.is_multiple_of(2) { 60 } else { 1500 };
-        Batches { seed, keys: 60, key_bytes: 8, value_bytes, in_group: false }
+        let ranges = seed % 3 > 0;
+        Batches { seed, keys: 60, key_bytes: 8, value_bytes, in_group: false, ranges }
+    }
+
+    /// Returns the keyspace, the start and the end of the range that batch `number` deletes before
+    /// its other writes, if it deletes one.
+    pub(crate) fn range(&self, number: u64) -> Option<(usize, Vec<u8>, Vec<u8>)> {
+        let mut dice =
+            Dice::new(self.seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        if !self.ranges || !dice.chance(15) {
+            return None;
+        }
+        let [one, other] = [dice.below(self.keys), dice.below(self.keys)];
+        let key = |key: usize| format!("{key:0width$}", width = self.key_bytes).into_bytes();
+        Some((dice.below(2), key(one.min(other)), key(one.max(other) + 1)))
     }
 
     /// Returns the writes of batch `number`: the keyspace, the key, and the value or `None` for a
@@ -99,6 +115,9 @@ impl Batches {
         let [left, right] = [0, 1].map(|at| store.keyspace_with(SPACES[at], &options[at]));
         let spaces = [left?, right?];
         let mut batch = Batch::new();
+        if let Some((space, start, end)) = self.range(number) {
+            batch.delete_range(&spaces[space], start..end);
+        }
         for (space, key, value) in self.ops(number) {
             match value {
                 Some(value) => batch.put(&spaces[space], key, value),
@@ -131,6 +150,9 @@ impl Batches {
     pub(crate) fn after(&self, number: u64) -> Maps {
         let mut maps = Maps::default();
         for number in 1..=number {
+            if let Some((space, start, end)) = self.range(number) {
+                maps[space].retain(|key, _| *key < start || *key >= end);
+            }
             for (space, key, value) in self.ops(number) {
                 match value {
                     Some(value) => maps[space].insert(key, value),

@@ -17,7 +17,7 @@ fn always(_: &FaultEnv, _: &MemEnv) -> bool {
 
 /// Options with short batches, so that few operations do much.
 const BATCHES: Batches =
-    Batches { seed: 1, keys: 60, key_bytes: 8, value_bytes: 60, in_group: false };
+    Batches { seed: 1, keys: 60, key_bytes: 8, value_bytes: 60, in_group: false, ranges: true };
 
 const PLAIN: Script = Script {
     name: "plain",

@@ -36,7 +36,7 @@ pub use walk::Walk;
 use crate::cursor::EntryRef;
 use crate::error::Result;
 use crate::format::common_prefix_bytes;
-use lsmith_tree::{EntryKind, SeqNo, Size, logical_bytes};
+use lsmith_tree::{EntryKind, Erased, ErasedWalk, KeyRange, SeqNo, Size, logical_bytes};
 use operands::Waiting;
 use std::ops::AddAssign;
 
@@ -45,7 +45,7 @@ use std::ops::AddAssign;
 /// Every entry is counted once, so at the end of the merge
 ///
 /// ```text
-/// entries_in = entries_out + superseded + tombstones_dropped + 2 * pairs_cancelled
+/// entries_in = entries_out + superseded + tombstones_dropped + 2 * pairs_cancelled + erased
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldCounts {
@@ -59,6 +59,8 @@ pub struct FoldCounts {
     pub tombstones_dropped: u64,
     /// Inserts that vanished together with the remove above them: two entries each.
     pub pairs_cancelled: u64,
+    /// Entries dropped because a range delete hides them from all readers.
+    pub erased: u64,
     /// At or above the sequence number of every tombstone that was dropped or cancelled.
     pub dropped_below: SeqNo,
 }
@@ -70,6 +72,7 @@ impl AddAssign for FoldCounts {
         self.superseded += other.superseded;
         self.tombstones_dropped += other.tombstones_dropped;
         self.pairs_cancelled += other.pairs_cancelled;
+        self.erased += other.erased;
         self.dropped_below = self.dropped_below.max(other.dropped_below);
     }
 }
@@ -77,7 +80,8 @@ impl AddAssign for FoldCounts {
 impl FoldCounts {
     /// Returns true if every entry that went in is counted in one of the other fields.
     fn is_balanced(&self) -> bool {
-        let gone = self.superseded + self.tombstones_dropped + 2 * self.pairs_cancelled;
+        let gone =
+            self.superseded + self.tombstones_dropped + 2 * self.pairs_cancelled + self.erased;
         self.entries_in == self.entries_out + gone
     }
 }
@@ -98,7 +102,84 @@ pub struct Fold<C, B> {
     waiting: Vec<Waiting>,
     operators: Option<Operators>,
     forgets: bool,
+    erasing: Erasing,
     counts: FoldCounts,
+}
+
+/// The range deletes that a merge applies.
+#[derive(Clone, Debug, Default)]
+pub struct Erasing {
+    walk: ErasedWalk,
+    visible: SeqNo,
+    /// True if nothing is dropped.
+    keeps: bool,
+}
+
+impl Erasing {
+    /// Returns the range deletes in `erased` that all readers without a snapshot, now and later,
+    /// see: those with numbers up to `visible`. That number must have been loaded before the list
+    /// of live snapshots.
+    pub fn new(erased: Erased, visible: SeqNo) -> Erasing {
+        Erasing { walk: ErasedWalk::new(erased), visible, keeps: false }
+    }
+
+    /// Returns the range deletes in `erased` for a merge that drops nothing because of them. Combines
+    /// on both sides of a range delete stay apart.
+    pub fn keeping(erased: Erased) -> Erasing {
+        Erasing { walk: ErasedWalk::new(erased), visible: SeqNo(0), keeps: true }
+    }
+
+    /// Returns true if no range was deleted.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.walk.is_empty()
+    }
+
+    /// Returns the greatest number up to which the range deletes over `range` are applied to all
+    /// entries, if `snapshots` are the live ones, newest first.
+    pub fn cleared(&self, range: &KeyRange, snapshots: &[SeqNo]) -> SeqNo {
+        self.walk.erased().cleared_by(range, self.oldest_reader(snapshots))
+    }
+
+    /// Returns the number that all readers are at or above.
+    pub fn oldest_reader(&self, snapshots: &[SeqNo]) -> SeqNo {
+        snapshots.last().copied().unwrap_or(SeqNo::MAX).min(self.visible)
+    }
+
+    /// Returns the part around `key`, and the newest of its range deletes that all readers see.
+    pub fn seen_by_all(&mut self, key: &[u8], snapshots: &[SeqNo]) -> Option<(&KeyRange, SeqNo)> {
+        let oldest = self.oldest_reader(snapshots);
+        let part = self.walk.part_of(key)?;
+        let newest = part.newest_at(oldest);
+        (newest > SeqNo(0)).then_some((&part.range, newest))
+    }
+
+    /// Returns true if a range delete hides entry `seq` of `key` from all readers that see the
+    /// entry.
+    fn erases(&mut self, key: &[u8], seq: SeqNo, snapshots: &[SeqNo]) -> bool {
+        if self.keeps {
+            return false;
+        }
+        let Some(part) = self.walk.part_of(key) else { return false };
+        // The oldest of those that hide it: the fewest readers see the entry, but not this one.
+        let Some(hides) = part.seqs.iter().copied().rfind(|other| *other > seq) else {
+            return false;
+        };
+        let is_between = |snapshot: &SeqNo| seq <= *snapshot && *snapshot < hides;
+        hides <= self.visible && !snapshots.iter().any(is_between)
+    }
+
+    /// Returns true if a range delete of `key` lies between entries `older` and `newer`.
+    fn divides(&mut self, key: &[u8], older: SeqNo, newer: SeqNo) -> bool {
+        let Some(part) = self.walk.part_of(key) else { return false };
+        part.seqs.iter().any(|erased| older < *erased && *erased < newer)
+    }
+
+    /// Returns true if a range delete of `key` is older than entry `seq`. Without its number the
+    /// entry would lie under the range delete.
+    fn needs_number(&mut self, key: &[u8], seq: SeqNo) -> bool {
+        self.walk.part_of(key).is_some_and(|part| part.oldest() < seq)
+    }
 }
 
 /// A copy of the newest version of a stripe, because the cursor moves on behind it.
@@ -163,6 +244,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             waiting: Vec::new(),
             operators: None,
             forgets: false,
+            erasing: Erasing::default(),
             counts: FoldCounts::default(),
         })
     }
@@ -182,6 +264,12 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         Fold { operators, ..self }
     }
 
+    /// Drops entries that the range deletes in `erasing` hide from all readers. Entries that are
+    /// newer than one of them keep their numbers.
+    pub fn erasing(self, erasing: Erasing) -> Fold<C, B> {
+        Fold { erasing, ..self }
+    }
+
     /// Returns the next entry to be written, or `None` after the last one.
     ///
     /// # Errors
@@ -191,6 +279,14 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             return Ok(Some(self.next_waiting()));
         }
         while let Some(entry) = self.cursor.here() {
+            if !self.erasing.is_empty()
+                && self.erasing.erases(entry.key, entry.seq, &self.snapshots)
+            {
+                self.counts.entries_in += 1;
+                self.counts.erased += 1;
+                self.cursor.advance()?;
+                continue;
+            }
             self.held.copy_from(entry, self.cursor.mark());
             self.counts.entries_in += 1;
             self.cursor.pass(self.held.size())?;
@@ -211,7 +307,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                     self.counts.dropped_below = self.counts.dropped_below.max(self.held.seq);
                     continue;
                 }
-            } else if self.forgets && self.stripe_floor().is_none() {
+            } else if self.forgets && self.stripe_floor().is_none() && !self.needs_number() {
                 self.held.seq = SeqNo(0);
             }
             self.counts.entries_out += 1;
@@ -228,7 +324,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         let Waiting { seq, kind, value, mark } = self.waiting.pop().expect("an entry waits");
         let is_forgotten = self.forgets && kind.is_value() && mark == 0;
         self.held.seq = seq;
-        let seq = if is_forgotten && self.stripe_floor().is_none() { SeqNo(0) } else { seq };
+        let is_forgotten = is_forgotten && self.stripe_floor().is_none() && !self.needs_number();
+        let seq = if is_forgotten { SeqNo(0) } else { seq };
         let key = std::mem::take(&mut self.held.key);
         self.held = HeldEntry { key, seq, kind, value, mark };
         self.counts.entries_out += 1;
@@ -268,6 +365,13 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         self.snapshots.get(seeing).copied()
     }
 
+    /// Returns true if the held version would lie under a range delete without its number.
+    #[inline]
+    fn needs_number(&mut self) -> bool {
+        let HeldEntry { key, seq, .. } = &self.held;
+        !self.erasing.is_empty() && self.erasing.needs_number(key, *seq)
+    }
+
     /// Returns true if the held version, a tombstone, hides nothing.
     fn is_droppable(&mut self) -> bool {
         self.stripe_floor().is_none() && (self.nothing_beneath)(&self.held.key)
@@ -282,7 +386,13 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             && entry.key == self.held.key
             && floor.is_none_or(|floor| floor < entry.seq)
         {
-            self.kinds.push(entry.kind);
+            let erases =
+                |erasing: &mut Erasing| erasing.erases(entry.key, entry.seq, &self.snapshots);
+            if !self.erasing.is_empty() && erases(&mut self.erasing) {
+                self.counts.erased += 1;
+            } else {
+                self.kinds.push(entry.kind);
+            }
             self.counts.entries_in += 1;
             self.cursor.advance()?;
         }

@@ -7,6 +7,9 @@
 //!   c3 c2 c1, something older may lie beneath    c321, or what cannot be joined, as it is
 //! ```
 //!
+//! What a range delete hides from all readers does not count. If one lies among the versions and
+//! hides some of them from a part of the readers only, all versions stay.
+//!
 //! The operator belongs to the application. If it fails, so does the fold, unless it is
 //! [lenient](Fold::combining): then all versions that the operator is needed for stay.
 
@@ -66,6 +69,8 @@ struct Stripe {
     operands: Vec<Waiting>,
     /// The newest that is no combine.
     base: Option<Waiting>,
+    /// True if a range delete lies among the versions.
+    is_divided: bool,
 }
 
 impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
@@ -107,9 +112,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     #[cold]
     #[inline(never)]
     pub(super) fn fold_operands(&mut self) -> Result<()> {
-        let Stripe { operands, base } = self.take_stripe()?;
+        let Stripe { operands, base, is_divided } = self.take_stripe()?;
         let joined = match &self.operators {
-            Some(operators) if self.held.mark == 0 => {
+            Some(operators) if self.held.mark == 0 && !is_divided => {
                 let operators = operators.clone();
                 let is_last = self.stripe_floor().is_none();
                 if base.is_some() || (is_last && (self.nothing_beneath)(&self.held.key)) {
@@ -134,13 +139,22 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         let held = &self.held;
         let newest =
             Waiting { seq: held.seq, kind: held.kind, value: held.value.clone(), mark: held.mark };
-        let mut stripe = Stripe { operands: vec![newest], base: None };
+        let mut stripe = Stripe { operands: vec![newest], base: None, is_divided: false };
         self.kinds.clear();
         while let Some(entry) = self.cursor.here()
             && entry.key == self.held.key
             && floor.is_none_or(|floor| floor < entry.seq)
         {
-            let EntryRef { seq, kind, .. } = entry;
+            let EntryRef { key, seq, kind, .. } = entry;
+            if !self.erasing.is_empty() {
+                if self.erasing.erases(key, seq, &self.snapshots) {
+                    self.counts.entries_in += 1;
+                    self.counts.erased += 1;
+                    self.cursor.advance()?;
+                    continue;
+                }
+                stripe.is_divided |= self.erasing.divides(key, seq, self.held.seq);
+            }
             if self.kinds.is_empty() {
                 // Versions that a walk marks, under such a one, stay as they are. Others are read.
                 let (value, mark) = match self.held.mark {

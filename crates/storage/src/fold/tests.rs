@@ -5,23 +5,25 @@ use super::*;
 use crate::combine::Stack;
 use crate::combine::tests::join;
 use crate::cursor::Cursor;
-use crate::memtable::{FoundVersion, KeepFrom, Memtable};
+use crate::memtable::{FoundVersion, KeepFrom, Memtable, erased_key};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::read::{MergingCursor, VisibleIter};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
-use lsmith_tree::logical_bytes;
+use lsmith_tree::{Key, Readers, logical_bytes};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ops::Bound;
 use std::sync::Arc;
 
-const KEYS: [&str; 3] = ["", "k", "key"];
+const KEYS: [&str; 4] = ["", "\0", "k", "key"];
 
 #[derive(Clone, Debug)]
 enum Step {
     /// Writes the key; the number chooses among the kinds that are allowed for it.
     Write(usize, usize),
+    /// Deletes the keys from the first up to the second.
+    Erase(usize, usize),
     /// Takes a snapshot of all writes so far.
     Publish,
     TakeSnapshot,
@@ -29,16 +31,20 @@ enum Step {
     Flush,
     /// Merges neighbouring runs, given as the newest of them and their number.
     Merge(usize, usize),
+    /// Folds them as memory is folded.
+    Fold(usize, usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (0..KEYS.len(), 0usize..10).prop_map(|(key, choice)| Step::Write(key, choice)),
+        2 => (0..KEYS.len(), 0..=KEYS.len()).prop_map(|(from, end)| Step::Erase(from, end)),
         6 => Just(Step::Publish),
         2 => Just(Step::TakeSnapshot),
         2 => (0usize..9).prop_map(Step::DropSnapshot),
         3 => Just(Step::Flush),
         2 => (0usize..9, 1usize..9).prop_map(|(newest, count)| Step::Merge(newest, count)),
+        2 => (0usize..9, 1usize..9).prop_map(|(newest, count)| Step::Fold(newest, count)),
     ]
 }
 
@@ -46,6 +52,12 @@ fn step() -> impl Strategy<Value = Step> {
 struct Miniature {
     /// Every write, oldest first.
     history: Vec<Owned>,
+    /// Every range delete: its keys and its number, oldest first.
+    deletes: Vec<(KeyRange, SeqNo)>,
+    /// The number of all writes.
+    writes: u64,
+    /// The range deletes of flushed memtables.
+    erased: Erased,
     /// The number of writes that are flushed.
     flushed: usize,
     visible: AtomicU64,
@@ -60,15 +72,17 @@ impl Miniature {
     fn take(&mut self, step: &Step) {
         let (index, length) = match step {
             Step::Write(key, choice) => return self.write(KEYS[*key], *choice),
-            Step::Publish => return self.visible = AtomicU64::new(self.history.len() as u64),
+            Step::Erase(from, end) => return self.erase(*from, *end),
+            Step::Publish => return self.visible = AtomicU64::new(self.writes),
             Step::TakeSnapshot => return self.snapshots.insert(0, self.visible_seq()),
             Step::Flush => return self.flush(),
             Step::DropSnapshot(index) => (*index, self.snapshots.len()),
-            Step::Merge(newest, _) => (*newest, self.runs.len()),
+            Step::Merge(newest, _) | Step::Fold(newest, _) => (*newest, self.runs.len()),
         };
         if length > 0 {
             match step {
-                Step::Merge(_, count) => self.merge(index % length, *count),
+                Step::Merge(_, count) => self.merge(index % length, *count, true),
+                Step::Fold(_, count) => self.merge(index % length, *count, false),
                 _ => drop(self.snapshots.remove(index % length)),
             }
         }
@@ -88,7 +102,8 @@ impl Miniature {
                     [choice]
             }
         };
-        let seq = self.history.len() as u64 + 1;
+        self.writes += 1;
+        let seq = self.writes;
         let mut write = Owned::put(key.as_bytes(), seq).with(kind);
         if kind == Combine && seq.is_multiple_of(3) {
             // An operand that does not combine with others.
@@ -100,35 +115,68 @@ impl Miniature {
         self.history.push(write);
     }
 
+    fn erase(&mut self, from: usize, end: usize) {
+        let key = |index: usize| KEYS.get(index).map(|key| Key::from(*key));
+        let range = KeyRange { start: key(from).unwrap(), end: key(end) };
+        if range.is_empty() {
+            return;
+        }
+        self.writes += 1;
+        let seq = SeqNo(self.writes);
+        let visible = self.visible_seq();
+        let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
+        let readers = Readers { visible, snapshots: &self.snapshots };
+        self.memtable.erase(&range, seq, KeepFrom(oldest.min(visible)), &readers);
+        // The tombstone that stands for it.
+        let key = erased_key(&range);
+        self.history.push(Owned::put(key, seq.0).with(EntryKind::Delete));
+        self.deletes.push((range, seq));
+    }
+
     fn flush(&mut self) {
         self.take(&Step::Publish);
         self.check_sizes();
         let memtable = std::mem::take(&mut self.memtable);
-        let run = self.fold(memtable.cursor(), self.snapshots.clone(), self.runs.len());
+        let readers = Readers { visible: self.visible_seq(), snapshots: &self.snapshots };
+        self.erased.add(&memtable.erased().without_writes(), &readers);
+        let run = self.fold(memtable.cursor(), true, self.runs.len());
         self.runs.insert(0, run);
         self.flushed = self.history.len();
     }
 
-    fn merge(&mut self, newest: usize, count: usize) {
+    fn merge(&mut self, newest: usize, count: usize, forgets: bool) {
         let end = (newest + count).min(self.runs.len());
         let runs = self.runs[newest..end].iter();
         let sources = runs.map(|run| Box::new(VecCursor::new(run.clone())) as Box<dyn Cursor>);
         let beneath = self.runs.len() - end;
         let merging = MergingCursor::new(sources.collect());
-        let output = self.fold(merging, self.snapshots.clone(), beneath);
+        let output = self.fold(merging, forgets, beneath);
         self.runs.splice(newest..end, [output]);
     }
 
     /// Returns the entries that a merge of `cursor` writes above the `beneath` oldest runs.
-    fn fold(&self, cursor: impl Cursor, snapshots: Vec<SeqNo>, beneath: usize) -> Vec<Owned> {
+    /// If `forgets`, as a merge does, otherwise as memory is folded.
+    fn fold(&self, cursor: impl Cursor, forgets: bool, beneath: usize) -> Vec<Owned> {
+        let snapshots = self.snapshots.clone();
         let beneath = &self.runs[self.runs.len() - beneath..];
-        let nothing = |key: &[u8]| beneath.iter().flatten().all(|entry| entry.key != key);
-        let fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(true);
-        let mut fold = fold.combining(Some(Operators::strict(join())));
+        let nothing =
+            |key: &[u8]| forgets && beneath.iter().flatten().all(|entry| entry.key != key);
+        let fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(forgets);
+        let erasing = match forgets {
+            true => Erasing::new(self.erased.clone(), self.visible_seq()),
+            false => Erasing::keeping(self.erased.clone()),
+        };
+        let mut fold = fold.combining(Some(Operators::strict(join()))).erasing(erasing);
         let mut output = Vec::new();
         while let Some(entry) = fold.next_entry().unwrap() {
             let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
-            let is_told = entry.seq > oldest || !entry.kind.is_value();
+            let part = self.erased.part_of(entry.key);
+            let is_after = part.is_some_and(|part| part.oldest() < entry.seq);
+            let is_told = entry.seq > oldest || !entry.kind.is_value() || is_after;
+            if !forgets {
+                output.push(Owned::from(entry));
+                continue;
+            }
             assert_eq!(entry.seq > SeqNo(0), is_told, "{entry:?}");
             output.push(Owned::from(entry));
         }
@@ -170,7 +218,9 @@ impl Miniature {
 
     /// Returns the value of `key` that follows from the history.
     fn model(&self, key: &[u8], snapshot: SeqNo) -> Option<Bytes> {
+        let erased = self.erased_at(key, snapshot);
         let seen = self.history.iter().filter(|write| write.seq <= snapshot && write.key == key);
+        let seen = seen.filter(|write| write.seq >= erased);
         seen.fold(None, |value: Option<Bytes>, write| match (write.kind, value) {
             (EntryKind::Combine, Some(value)) => {
                 Some(Bytes::from([&value[..], &write.value].join(&b',')))
@@ -179,25 +229,40 @@ impl Miniature {
         })
     }
 
+    fn erased_at(&self, key: &[u8], snapshot: SeqNo) -> SeqNo {
+        let mut deletes = self.deletes.iter().rev();
+        let covers = |(range, seq): &&(KeyRange, SeqNo)| *seq <= snapshot && range.contains(key);
+        deletes.find(covers).map_or(SeqNo(0), |(_, seq)| *seq)
+    }
+
+    /// Returns the range deletes as readers find them.
+    fn all_erased(&self) -> Erased {
+        let readers = Readers { visible: SeqNo(0), snapshots: &[] };
+        let mut all = self.erased.clone();
+        all.add(&self.memtable.erased(), &readers);
+        all
+    }
+
     fn point_read(&self, key: &[u8], snapshot: Option<SeqNo>) -> Option<Bytes> {
         let version = match snapshot {
             Some(snapshot) => self.memtable.get(key, snapshot),
             None => self.memtable.get_latest(key, &self.visible),
         };
         let snapshot = snapshot.unwrap_or(self.visible_seq());
-        let mut stack = Stack::default();
+        let erased = self.all_erased().newest_at(key, snapshot);
+        let mut stack = Stack::default().above(erased);
         self.memtable.push_on(&mut stack, key, || snapshot);
         if let Some(version) = version.filter(|version| version.kind != EntryKind::Combine) {
-            let FoundVersion { kind, value, .. } = version;
+            let FoundVersion { kind, value, seq } = version;
             assert!(stack.is_whole());
-            let expected = (!kind.is_tombstone()).then_some(value);
+            let expected = (!kind.is_tombstone() && seq >= erased).then_some(value);
             assert_eq!(stack.combine(key, None).unwrap(), expected);
             return expected;
         }
         let entries = self.runs.iter().flatten();
         let seen = entries.filter(|entry| entry.key == key && entry.seq <= snapshot);
         for entry in seen {
-            if stack.is_whole() || stack.push(entry.kind, entry.value.clone()) {
+            if stack.is_whole() || stack.push(entry.seq, entry.kind, entry.value.clone()) {
                 break;
             }
         }
@@ -210,7 +275,9 @@ impl Miniature {
             sources.push(Box::new(VecCursor::new(run.clone())));
         }
         let merging = MergingCursor::new(sources);
-        VisibleIter::new(merging, snapshot, Bound::Unbounded, Bound::Unbounded).combining(join())
+        VisibleIter::new(merging, snapshot, Bound::Unbounded, Bound::Unbounded)
+            .combining(join())
+            .hiding(ErasedWalk::new(self.all_erased()))
     }
 
     fn check_reads(&self) {
@@ -255,7 +322,7 @@ proptest! {
         steps.iter().for_each(|step| miniature.take(step));
         miniature.snapshots.clear();
         miniature.flush();
-        miniature.merge(0, miniature.runs.len());
+        miniature.merge(0, miniature.runs.len(), true);
         let entries = miniature.runs[0].iter();
         let present: Vec<_> =
             entries.map(|entry| (entry.key.clone(), entry.value.clone())).collect();

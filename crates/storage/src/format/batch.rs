@@ -2,7 +2,7 @@
 
 use super::codec::{Damage, Reader, put_varint};
 use crate::bounds;
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo};
 
 /// The length of the longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 65_535;
@@ -13,12 +13,38 @@ pub const VALUE_BYTES_MAX: usize = 1 << 28;
 pub struct LoggedOp<'a> {
     /// The number of the keyspace.
     pub keyspace: u32,
-    /// The kind of the write.
+    /// The kind of the write; a delete for a range delete.
     pub kind: EntryKind,
-    /// The key, never empty.
+    /// True if the write deletes a range: `key` is its start, empty for none, and `value` its end,
+    /// empty for none.
+    pub is_range: bool,
+    /// The key, never empty unless the write deletes a range.
     pub key: &'a [u8],
     /// The value; empty for a tombstone.
     pub value: &'a [u8],
+}
+
+/// The kind of a range delete in the log. Entries of tables do not have it.
+pub const RANGE_DELETE: u8 = 4;
+
+impl LoggedOp<'_> {
+    /// Returns the range that the write deletes, if it deletes one.
+    pub fn range(&self) -> Option<KeyRange> {
+        let end = (!self.value.is_empty()).then(|| Key::copy_from_slice(self.value));
+        self.is_range.then(|| KeyRange { start: Key::copy_from_slice(self.key), end })
+    }
+}
+
+/// Takes the start and the end of a range delete.
+fn take_range<'a>(reader: &mut Reader<'a>) -> std::result::Result<(&'a [u8], &'a [u8]), Damage> {
+    let start = reader.bytes()?;
+    let end = reader.bytes()?;
+    // The end may lie right above the longest key.
+    let are_short = start.len() <= KEY_BYTES_MAX && end.len() <= KEY_BYTES_MAX + 1;
+    if are_short && (end.is_empty() || start < end) {
+        return Ok((start, end));
+    }
+    Err(reader.damage("expected a range of keys of at most 65535 bytes"))
 }
 
 /// Takes the key and value of an entry of `kind`, in the encoding of logs and spills.
@@ -84,13 +110,15 @@ pub fn decode_batch(payload: &[u8]) -> std::result::Result<LoggedBatch<'_>, Dama
     let mut ops = Vec::new();
     for _ in 0..count {
         let [kind] = reader.array()?;
-        let kind = EntryKind::from_byte(kind)
-            .ok_or_else(|| reader.damage("a write has an unknown kind"))?;
+        let is_range = kind == RANGE_DELETE;
+        let kind = if is_range { Some(EntryKind::Delete) } else { EntryKind::from_byte(kind) };
+        let kind = kind.ok_or_else(|| reader.damage("a write has an unknown kind"))?;
         let number = reader.varint()?;
         let keyspace = u32::try_from(number)
             .map_err(|_| reader.damage("the number of a keyspace is too large"))?;
-        let (key, value) = take_pair(&mut reader, kind)?;
-        ops.push(LoggedOp { keyspace, kind, key, value });
+        let (key, value) =
+            if is_range { take_range(&mut reader)? } else { take_pair(&mut reader, kind)? };
+        ops.push(LoggedOp { keyspace, kind, is_range, key, value });
     }
     reader.finish()?;
     Ok(LoggedBatch { first, numbers, ops })

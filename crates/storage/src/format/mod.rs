@@ -23,8 +23,8 @@ mod tests;
 
 pub use append::{AppendRoot, ChildRef, FILTER_PARTS_MAX, NODE_BYTES, NodeSum, Span, ValueRef};
 pub use batch::{
-    KEY_BYTES_MAX, LoggedBatch, LoggedOp, VALUE_BYTES_MAX, decode_batch, encode_empty_batch,
-    take_pair,
+    KEY_BYTES_MAX, LoggedBatch, LoggedOp, RANGE_DELETE, VALUE_BYTES_MAX, decode_batch,
+    encode_empty_batch, take_pair,
 };
 pub use block::{Block, BlockAnswer, Slot, Trail};
 pub use block_builder::BlockBuilder;

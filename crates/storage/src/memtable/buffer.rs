@@ -7,9 +7,9 @@ use super::leaf::WriteEffect;
 use super::versions::{FoundVersion, KeepFrom};
 use crate::combine::Stack;
 use crate::cursor::EntryRef;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
-use lsmith_tree::{SeqNo, logical_bytes};
+use lsmith_tree::{EntryKind, Erased, KeyRange, Readers, SeqNo, logical_bytes};
 
 /// A sorted buffer of writes. See the [module](super).
 #[derive(Debug, Default)]
@@ -17,6 +17,10 @@ pub struct Memtable {
     index: RwLock<Index>,
     /// A thread that takes both locks takes this one before the index.
     writer: Mutex<Writer>,
+    /// True once a range was deleted.
+    has_erased: AtomicBool,
+    /// The range deletes. Their numbers are also in a tombstone of the first key of each range.
+    erased: RwLock<Erased>,
 }
 
 /// The state that only writes need.
@@ -49,6 +53,12 @@ impl Counts {
         self.entries =
             self.entries + u64::from(live_now.is_some()) - u64::from(live_before.is_some());
     }
+}
+
+/// Returns the key of the tombstone that stands for the range delete of `range`.
+pub fn erased_key(range: &KeyRange) -> &[u8] {
+    // The least key is one zero byte.
+    if range.start.is_empty() { &[0] } else { &range.start }
 }
 
 /// Tells how full a memtable is.
@@ -87,10 +97,48 @@ impl Memtable {
             let inserted = index.leaf(entry.key).write().insert(&entry, keep, &mut memory);
             drop(index);
             match inserted {
-                Some(change) => return counts.note(&entry, change),
+                Some(change) => {
+                    counts.note(&entry, change);
+                    break;
+                }
                 None => self.index.write().split(entry.key),
             }
         }
+        if self.has_erased() {
+            self.note_write(entry.key, entry.seq);
+        }
+    }
+
+    /// Notes that `key` was written, if that is the first write there since a range delete. Only
+    /// writers change the range deletes, one after the other.
+    fn note_write(&self, key: &[u8], seq: SeqNo) {
+        let is_first = self.erased.read().part_of(key).is_some_and(|part| part.written == SeqNo(0));
+        if is_first {
+            self.erased.write().note_write(key, seq);
+        }
+    }
+
+    /// Deletes all keys in `range`, which is not empty, by the write with number `seq`. Forgets
+    /// older range deletes that none of `readers` can tell from it.
+    ///
+    /// The first key of the range gets a tombstone. So the range delete has a place in the order of
+    /// entries, and stays in memory as long as the memtable.
+    pub fn erase(&self, range: &KeyRange, seq: SeqNo, keep: KeepFrom, readers: &Readers<'_>) {
+        let key = erased_key(range);
+        self.insert(EntryRef { key, seq, kind: EntryKind::Delete, value: b"" }, keep);
+        self.erased.write().erase(range, seq, readers);
+        self.has_erased.store(true, Ordering::Release);
+    }
+
+    /// Returns true if a range was deleted.
+    #[inline]
+    pub fn has_erased(&self) -> bool {
+        self.has_erased.load(Ordering::Acquire)
+    }
+
+    /// Returns the range deletes.
+    pub fn erased(&self) -> Erased {
+        if self.has_erased() { self.erased.read().clone() } else { Erased::default() }
     }
 
     /// Returns the newest version of `key` that `snapshot` sees. The snapshot must be live and

@@ -8,7 +8,7 @@ use super::leaf::{KeyVersions, Leaf};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, Erased, KeyRange, SeqNo};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ const FILL_KEYS_MAX: usize = 64;
 #[derive(Debug)]
 pub struct MemtableCursor {
     memtable: Arc<Memtable>,
+    /// The range deletes of the memtable, as they were when the cursor was made.
+    erased: Erased,
     copies: CopiedEntries,
     /// The index of the current entry, beyond the last if the cursor is on no entry.
     at: usize,
@@ -138,6 +140,7 @@ impl Memtable {
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>) -> MemtableCursor {
         MemtableCursor {
+            erased: memtable.erased(),
             memtable,
             copies: CopiedEntries::default(),
             at: 0,
@@ -211,6 +214,19 @@ impl MemtableCursor {
         entry.map(|entry| self.copies.key(entry).to_vec())
     }
 
+    /// Returns the part of `range` around the current key in which all entries that a reader sees
+    /// have numbers up to `upto`, if it is known. The reader sees the range delete with this number.
+    fn older_range(&self, range: &KeyRange, upto: SeqNo) -> Option<KeyRange> {
+        if self.newest() <= upto {
+            return Some(range.clone());
+        }
+        // Nothing was written there since the range delete, at least up to when the cursor was
+        // made. So later writes are newer than the reader.
+        let part = self.erased.part_of(self.copies.key(self.here()?))?;
+        let is_clean = part.seqs.first() == Some(&upto) && part.written == SeqNo(0);
+        is_clean.then(|| part.range.intersection(range))
+    }
+
     fn here(&self) -> Option<&Entry> {
         self.copies.entries.get(self.at)
     }
@@ -256,6 +272,29 @@ impl Cursor for MemtableCursor {
             self.fill_backward(Bound::Excluded(&first));
         }
         Ok(())
+    }
+
+    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        match self.older_range(range, upto) {
+            Some(KeyRange { end: Some(end), .. }) => self.seek(&end),
+            Some(KeyRange { end: None, .. }) => {
+                self.copies.clear();
+                self.at = 0;
+                Ok(())
+            }
+            None => self.next(),
+        }
+    }
+
+    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        match self.older_range(range, upto) {
+            Some(older) => self.seek_before(&older.start),
+            None => self.prev(),
+        }
+    }
+
+    fn newest(&self) -> SeqNo {
+        self.memtable.seq_range().map_or(SeqNo(0), |(_, newest)| newest)
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {

@@ -147,7 +147,7 @@ impl Folded {
         let of_key = |place: &&FoldedPlace| self.cmp_key(place, prefix, key).is_eq();
         let places = self.places[self.below(key)..].iter().take_while(of_key);
         for place in places.filter(|place| place.seq <= snapshot) {
-            if stack.push(place.kind, self.shared_value(place)) {
+            if stack.push(place.seq, place.kind, self.shared_value(place)) {
                 break;
             }
         }

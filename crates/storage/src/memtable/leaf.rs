@@ -164,12 +164,15 @@ impl Leaf {
             KeyVersions::Once(arena_entry, _) => {
                 let Stored { seq, kind, place, .. } = arena_entry.version(arena);
                 if seq <= snapshot {
-                    stack.push(kind, place.value(arena));
+                    stack.push(seq, kind, place.value(arena));
                 }
             }
             KeyVersions::Chained(_, chain) => {
                 for version in chain.stack_at(snapshot) {
-                    stack.push(version.kind, version.place.value(arena));
+                    let Stored { seq, kind, ref place, .. } = *version;
+                    if stack.push(seq, kind, place.value(arena)) {
+                        break;
+                    }
                 }
             }
         }

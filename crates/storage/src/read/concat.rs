@@ -3,6 +3,7 @@
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use bytes::Bytes;
+use lsmith_tree::{KeyRange, SeqNo};
 
 /// The parts of a run, in key order, with disjoint key ranges.
 pub trait Parts: Send {
@@ -31,6 +32,11 @@ pub trait Parts: Send {
 
     /// Returns a number for the source of part `index`. One cursor can walk all parts of a source.
     fn source(&self, index: usize) -> usize;
+
+    /// Returns a sequence number that no entry of part `index` exceeds.
+    fn newest(&self, _index: usize) -> SeqNo {
+        SeqNo::MAX
+    }
 
     /// Opens a cursor over the source of part `index`.
     fn open(&self, index: usize) -> Result<Self::Cursor>;
@@ -261,6 +267,50 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
     #[inline]
     fn prev(&mut self) -> Result<()> {
         if self.step(|cursor| cursor.prev())? { Ok(()) } else { self.settle_backward() }
+    }
+
+    /// Passes over parts that lie in `range` without opening them.
+    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        let Some(mut index) = self.index else { return Ok(()) };
+        if self.parts.newest(index) > upto {
+            return self.next();
+        }
+        self.live = false;
+        let end = range.end.as_deref();
+        while self.parts.newest(index) <= upto {
+            if let Some(end) = end
+                && self.parts.end(index).is_none_or(|part| end < part)
+            {
+                return self.seek(end);
+            }
+            index += 1;
+            if index == self.parts.count() {
+                return Ok(());
+            }
+        }
+        self.enter(index, |cursor, start, _| cursor.seek(start))?;
+        self.settle_forward()
+    }
+
+    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        let Some(mut index) = self.index else { return Ok(()) };
+        if self.parts.newest(index) > upto {
+            return self.prev();
+        }
+        self.live = false;
+        while self.parts.newest(index) <= upto {
+            if self.parts.start(index) < &*range.start {
+                return self.seek_before(&range.start);
+            }
+            let Some(before) = index.checked_sub(1) else { return Ok(()) };
+            index = before;
+        }
+        self.enter(index, |cursor, _, end| seek_end(cursor, end))?;
+        self.settle_backward()
+    }
+
+    fn newest(&self) -> SeqNo {
+        self.index.map_or(SeqNo::MAX, |index| self.parts.newest(index))
     }
 
     #[inline]

@@ -15,7 +15,7 @@ use crate::cursor::{APPROACHES, Cursor, EntryRef, newest_first};
 use crate::error::Result;
 use crate::format::key_prefix;
 use bytes::Bytes;
-use lsmith_tree::SeqNo;
+use lsmith_tree::{KeyRange, SeqNo};
 use std::cmp::Ordering;
 use std::hint::{black_box, select_unpredictable};
 
@@ -303,6 +303,18 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 
     fn prev(&mut self) -> Result<()> {
         self.step(Direction::Backward, C::prev)
+    }
+
+    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        self.step(Direction::Forward, |cursor| cursor.leap(range, upto))
+    }
+
+    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        self.step(Direction::Backward, |cursor| cursor.leap_back(range, upto))
+    }
+
+    fn newest(&self) -> SeqNo {
+        self.winner().map_or(SeqNo::MAX, |winner| self.sources[winner].cursor.newest())
     }
 
     #[inline]

@@ -1,12 +1,12 @@
 //! The keys and values that a user sees: one value per key, as of a snapshot.
 
 use crate::combine::{Combiner, Stack, combined};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::expiry::{EXPIRY_BYTES, has_expired};
 use crate::format::key_prefix;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, ErasedWalk, KeyRange, SeqNo};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ enum Side {
 pub struct VisibleIter<C> {
     cursor: C,
     snapshot: SeqNo,
+    /// What range deletes hide.
+    hidden: ErasedWalk,
     /// The number of bytes that returned keys lack at their start.
     key_from: usize,
     /// The bounds of the keys that are left, from the front and from the back.
@@ -158,6 +160,24 @@ impl From<Bound<Bytes>> for Limit {
     }
 }
 
+/// Returns the number below which `hidden` hides entries of `key` from a reader at `snapshot`.
+fn hidden_below(hidden: &mut ErasedWalk, key: &[u8], snapshot: SeqNo) -> SeqNo {
+    hidden.part_of(key).map_or(SeqNo(0), |part| part.newest_at(snapshot))
+}
+
+/// If `hidden` hides `entry` from a reader at `snapshot`, returns the range in which it hides
+/// entries of which numbers: those up to the second value, without that one unless it is of a
+/// tombstone.
+fn hidden_range(
+    hidden: &mut ErasedWalk,
+    entry: &EntryRef<'_>,
+    snapshot: SeqNo,
+) -> Option<(KeyRange, SeqNo)> {
+    let part = hidden.part_of(entry.key)?;
+    let newest = part.newest_at(snapshot);
+    (entry.seq < newest).then(|| (part.range.clone(), newest))
+}
+
 /// Compares two keys, mostly without a call.
 #[inline]
 fn order(left: &[u8], right: &[u8]) -> Ordering {
@@ -229,6 +249,7 @@ impl<C: Cursor> VisibleIter<C> {
         VisibleIter {
             cursor,
             snapshot,
+            hidden: ErasedWalk::default(),
             key_from: 0,
             left: (lower.into(), upper.into()),
             side: Side::Neither,
@@ -261,6 +282,12 @@ impl<C: Cursor> VisibleIter<C> {
         self.side = Side::Neither;
         self.returned = false;
         self.ended = false;
+    }
+
+    /// Leaves out what the range deletes in `hidden` hide.
+    pub fn hiding(mut self, hidden: ErasedWalk) -> VisibleIter<C> {
+        self.hidden = hidden;
+        self
     }
 
     /// Returns the cursor.
@@ -307,6 +334,13 @@ impl<C: Cursor> VisibleIter<C> {
         {
             // Skips older versions of keys behind the front, and versions newer than the snapshot.
             if self.left.0.allows_above(entry.key) && entry.seq <= self.snapshot {
+                if !self.hidden.is_empty()
+                    && let Some((range, upto)) =
+                        hidden_range(&mut self.hidden, &entry, self.snapshot)
+                {
+                    self.cursor.leap(&range, upto)?;
+                    continue;
+                }
                 self.left.0.exclude(entry.key);
                 if entry.kind.is_value() {
                     self.returned = true;
@@ -330,10 +364,11 @@ impl<C: Cursor> VisibleIter<C> {
     #[cold]
     #[inline(never)]
     fn combine_front(&mut self) -> Result<bool> {
-        let mut stack = Stack::at(self.now()?);
+        let erased = hidden_below(&mut self.hidden, &self.left.0.key, self.snapshot);
+        let mut stack = Stack::at(self.now()?).above(erased);
         while let Some(entry) = self.cursor.entry()
             && entry.key == self.left.0.key
-            && !stack.push(entry.kind, self.cursor.value())
+            && !stack.push(entry.seq, entry.kind, self.cursor.value())
         {
             self.cursor.next()?;
         }
@@ -357,12 +392,22 @@ impl<C: Cursor> VisibleIter<C> {
         while let Some(mut entry) = self.cursor.entry()
             && self.left.0.allows_above(entry.key)
         {
+            let mut newest = SeqNo(0);
+            if !self.hidden.is_empty() {
+                if let Some((range, upto)) = hidden_range(&mut self.hidden, &entry, self.snapshot) {
+                    self.cursor.leap_back(&range, upto)?;
+                    continue;
+                }
+                newest = hidden_below(&mut self.hidden, entry.key, self.snapshot);
+            }
             self.left.1.exclude(entry.key);
             let mut seen = Seen::Nothing;
             // Visits all versions of the key; the newest comes last.
             loop {
                 if entry.seq <= self.snapshot {
-                    if entry.kind.is_value() {
+                    if entry.seq < newest {
+                        seen = Seen::Nothing;
+                    } else if entry.kind.is_value() {
                         seen = Seen::Value;
                         self.back_value.set(entry.value, || self.cursor.value());
                     } else if entry.kind == EntryKind::Combine {

@@ -4,6 +4,7 @@ use super::scan::{Result, Scanner, TextError};
 use crate::cuts::{Cuts, Overlap};
 use crate::edit::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
+use crate::erased::Readers;
 use crate::key::Key;
 use crate::level::Counters;
 use crate::memo::MemoChange;
@@ -44,7 +45,7 @@ impl FromStr for Tree {
             match index {
                 0 => tree_head(&mut line, &mut tree)?,
                 _ if tree_line(&mut line, &mut tree)? => {}
-                _ => return Err(line.expected("a level, `count`, `dropped` or `note`")),
+                _ => return Err(line.expected("a level, `count`, `dropped`, `erased` or `note`")),
             }
             line.finish()?;
         }
@@ -97,6 +98,9 @@ fn tree_line(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<bool> {
     } else if line.eat_word("dropped") {
         let below = SeqNo(line.number("a sequence number")?);
         tree.dropped.raise(&line.range()?, below);
+    } else if line.eat_word("erased") {
+        let (range, seq) = erased(line)?;
+        tree.erased.erase(&range, seq, &Readers::ANY);
     } else if line.eat_word("note") {
         let change = note(line)?;
         tree.memo.change(&change);
@@ -110,6 +114,12 @@ fn tree_line(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<bool> {
         return Ok(false);
     }
     Ok(true)
+}
+
+/// Reads a sequence number and a range.
+fn erased(line: &mut Scanner<'_>) -> Result<(KeyRange, SeqNo)> {
+    let seq = SeqNo(line.number("a sequence number")?);
+    Ok((line.range()?, seq))
 }
 
 fn level_index(line: &mut Scanner<'_>) -> Result<usize> {
@@ -175,6 +185,9 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
         if table.root > 0 && line.eat_word("born") {
             table.born = line.number("a number of flushes")?;
         }
+    }
+    if line.eat_word("cleared") {
+        table.cleared = SeqNo(line.number("a sequence number")?);
     }
     if line.eat("{") {
         table.profile = profile(line)?.into();
@@ -396,12 +409,18 @@ fn edit_line(line: &mut Scanner<'_>, edit: &mut TreeEdit) -> Result<()> {
         edit.add.push(addition(line)?);
     } else if line.eat_word("count") {
         edit.counters.push(counters(line)?);
+    } else if line.eat_word("erase") {
+        edit.erase.push(erased(line)?);
+    } else if line.eat_word("erased_done") {
+        edit.forget.push(erased(line)?);
     } else if line.eat_word("note") {
         edit.memo.push(note(line)?);
     } else if line.eat_word("forget") {
         edit.memo.push((line.text("the name of a note")?.into(), None));
     } else {
-        return Err(line.expected("`take`, `add`, `count`, `note` or `forget`"));
+        return Err(
+            line.expected("`take`, `add`, `count`, `erase`, `erased_done`, `note` or `forget`")
+        );
     }
     Ok(())
 }

@@ -116,6 +116,9 @@ fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
             write!(f, " born {}", table.born)?;
         }
     }
+    if table.cleared > SeqNo(0) {
+        write!(f, " cleared {}", table.cleared)?;
+    }
     for (index, ProfilePoint { key, below, after }) in table.profile.iter().enumerate() {
         f.write_str(if index == 0 { " {" } else { ", " })?;
         if let Some(after) = after {
@@ -198,6 +201,10 @@ impl Display for Tree {
         if everywhere == SeqNo(0) {
             let mut parts = self.dropped.parts().iter();
             parts.try_for_each(|part| writeln!(f, "dropped {} {}", part.below, part.range))?;
+        }
+        for part in self.erased.parts() {
+            let mut seqs = part.seqs.iter().rev();
+            seqs.try_for_each(|seq| writeln!(f, "erased {seq} {}", part.range))?;
         }
         for (name, value) in self.memo.iter() {
             note(f, name, Some(value))?;
@@ -316,6 +323,8 @@ impl Display for TreeEdit {
         for (level, counts) in &self.counters {
             counters(f, *level, counts)?;
         }
+        self.erase.iter().try_for_each(|(range, seq)| writeln!(f, "erase {seq} {range}"))?;
+        self.forget.iter().try_for_each(|(range, seq)| writeln!(f, "erased_done {seq} {range}"))?;
         for (name, value) in &self.memo {
             note(f, name, value.as_deref())?;
             f.write_str("\n")?;

@@ -42,6 +42,7 @@ fn slices(first_table: u64) -> impl Strategy<Value = Vec<Slice>> {
                     born: index as u64 % 2 * first_table,
                     seq_min: SeqNo(u64::from(seqs)),
                     seq_max: SeqNo(7 * u64::from(seqs)),
+                    cleared: SeqNo(index as u64 % 3),
                     profile: vec![point].into(),
                 };
                 let part = KeyRange { start: keys[1].clone(), end: None };
@@ -61,6 +62,7 @@ fn tree() -> impl Strategy<Value = Tree> {
         for (start, end, below) in dropped {
             let range = KeyRange { start, end: (below % 2 > 0).then_some(end) };
             tree.dropped.raise(&range, SeqNo(below));
+            tree.erased.erase(&range, SeqNo(below + 1), &Readers::ANY);
         }
         for (index, slices) in runs.into_iter().enumerate() {
             let renamed = slices.iter().enumerate().map(|(at, slice)| {
@@ -77,7 +79,16 @@ fn tree() -> impl Strategy<Value = Tree> {
             let add = vec![Addition { run, place, knot, slices: renamed.collect() }];
             let counters = vec![(levels, Counters { merges: 1, slack: 9, ..Counters::default() })];
             let memo = vec![("note".into(), Some(note.clone()))];
-            let edit = TreeEdit { add, counters, memo, flushes: 1, flushed, ..TreeEdit::default() };
+            let edit = TreeEdit {
+                add,
+                counters,
+                memo,
+                flushes: 1,
+                flushed,
+                erase: vec![(KeyRange::new("b", "c"), SeqNo(7)), (KeyRange::ALL, SeqNo(6))],
+                forget: vec![(KeyRange { start: "c".into(), end: None }, SeqNo(9))],
+                ..TreeEdit::default()
+            };
             assert_eq!(edit.to_string().parse(), Ok(edit.clone()), "{edit}");
             apply(&mut tree, &edit).unwrap();
         }

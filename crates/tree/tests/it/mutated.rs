@@ -15,7 +15,7 @@ const TREES: [&str; 4] = [
      mem r8[t11:a..z 1MB 9e s30..40]\n\
      L0 r4[t4:a..z 1MB 40e 2d s1..40 root 3] r3~k1[t3:a..z 1MB {k 64KiB 20e, m..p 128KiB 40e}]\n\
      L1 r2[t2:a..g 2MB 40e, t1:g..z 1MB]\ncount L1 merges 3 slack 9\n\
-     dropped 9 f..k\ndropped 3 k..\nnote at=\"x y\"",
+     dropped 9 f..k\ndropped 3 k..\nerased 7 b..d\nerased 9 b..d\nerased 4 x..\nnote at=\"x y\"",
     "tree\nL3 r1[t1:\"\\x00\".. 1MB, ]\nL4 r2[t2:#12..#12+ 1B]",
     "tree\nL0 r1[t1:c..f of a..z 1MB 9e s1..5, t1:g..h of a..z 1MB 9e s1..5]",
 ];
@@ -24,7 +24,7 @@ const EDITS: [&str; 2] = [
     "edit flushes 1 flushed 1MB dropped_below 3\ntake r2 ..\ntake r1 b..f\n\
      add r9 at L1 [t20:a..b of a..m 1MB 9e s1..7, t21:c..d 2MB]\ncount L1 merges 1\n\
      note at=7\nforget old",
-    "edit\ntake r4 ..\nadd r20 above r3 [t30:a..f 1MB]\nadd r21~k2 at mem [t31:a..z 1MB]",
+    "edit\ntake r4 ..\nadd r20 above r3 [t30:a..f 1MB cleared 7]\nerase 9 a..c\nerased_done 7 ..b\nadd r21~k2 at mem [t31:a..z 1MB]",
 ];
 
 const PLANS: [&str; 5] = [

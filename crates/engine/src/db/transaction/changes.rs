@@ -46,8 +46,8 @@ impl Changes {
     }
 
     /// Returns a cursor over the writes as they are now.
-    pub(super) fn cursor(&self) -> ChangesCursor {
-        ChangesCursor { map: Arc::clone(&self.0), at: None }
+    pub(super) fn cursor(&self, seq: SeqNo) -> ChangesCursor {
+        ChangesCursor { map: Arc::clone(&self.0), seq, at: None }
     }
 }
 
@@ -55,6 +55,8 @@ impl Changes {
 /// other entries of their keys, because this is the first source of a merge.
 pub(super) struct ChangesCursor {
     map: Arc<Map>,
+    /// That of the newest write that the transaction sees, so that no range delete hides its own.
+    seq: SeqNo,
     at: Option<(Key, Option<Bytes>)>,
 }
 
@@ -106,7 +108,7 @@ impl Cursor for ChangesCursor {
         let (key, value) = self.at.as_ref()?;
         Some(EntryRef {
             key,
-            seq: SeqNo(0),
+            seq: self.seq,
             kind: if value.is_some() { EntryKind::Put } else { EntryKind::Delete },
             value: value.as_deref().unwrap_or_default(),
         })

@@ -35,7 +35,7 @@ impl TransactionIter {
             let number = reads.lock().begin_range(range_of(&bounds));
             (reads, number)
         });
-        let own = (changes.len() > 0).then(|| Box::new(changes.cursor()) as _);
+        let own = (changes.len() > 0).then(|| Box::new(changes.cursor(began.seq())) as _);
         let entries = keyspace.iterate_over(own, bounds, began);
         TransactionIter { entries, reads, keyspace: keyspace.clone() }
     }

@@ -160,7 +160,8 @@ impl Transaction {
         let key = keyspace.stored_key(key);
         let kind = kind_of(value.as_ref());
         let bytes = value.as_deref().unwrap_or_default();
-        Ops::One(Op { keyspace: keyspace.shared(), kind, key: &key, value: bytes }).check()?;
+        let op = Op { keyspace: keyspace.shared(), kind, is_range: false, key: &key, value: bytes };
+        Ops::One(op).check()?;
         let space = self.space(keyspace)?;
         let key = Key::copy_from_slice(&key);
         let before = self.spaces[space].changes.set(key.clone(), value);

@@ -1,13 +1,14 @@
 //! The runs in memory of a keyspace, and the log that they need.
 
 use super::KeyspaceState;
+use crate::context::Context;
 use crate::keyspace::Request;
 use crate::manifest::Mark;
 use crate::stats::MemoryUse;
 use lsmith_storage::memtable::{Folded, Sealed};
 use lsmith_tree::{
-    AddPlace, Addition, Input, LevelId, MergePlan, Place, Reason, Run, RunId, SeqNo, Slice, Table,
-    Tree, TreeEdit, apply,
+    AddPlace, Addition, DoneReaders, Erased, Input, KeyRange, LevelId, MergePlan, Place, Reason,
+    Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit, apply,
 };
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub(crate) struct SealedRun {
     pub(crate) run: RunId,
     pub(crate) sealed: Sealed,
     pub(crate) writes: WriteSpan,
+    /// The range deletes among the writes that are not in the tree yet.
+    pub(crate) erased: Erased,
 }
 
 /// A range of writes, by sequence number.
@@ -52,6 +55,8 @@ pub(crate) struct Replacement {
     /// The writes of the replaced runs.
     pub(crate) writes: WriteSpan,
     pub(crate) place: AddPlace,
+    /// The range deletes of a memtable that was no run yet.
+    pub(crate) erased: Erased,
 }
 
 impl KeyspaceState {
@@ -69,9 +74,11 @@ impl KeyspaceState {
 
     /// Replaces the `old` runs, which are the oldest in memory, by `new`.
     pub(crate) fn replace_memory(&mut self, old: &[RunId], new: Replacement) {
-        let Replacement { folded, writes, place } = new;
+        let Replacement { folded, writes, place, erased: new_erased } = new;
         let mut edit = TreeEdit::default();
         edit.remove.extend(old.iter().copied().map(Input::all));
+        let replaced = self.sealed.iter().filter(|sealed| old.contains(&sealed.run));
+        let erased = Erased::all(replaced.map(|sealed| &sealed.erased).chain([&new_erased]));
         self.sealed.retain(|sealed| !old.contains(&sealed.run));
         let run = self.view.tree.next_run();
         match folded {
@@ -80,7 +87,7 @@ impl KeyspaceState {
                 let slices = vec![Slice::whole(table)];
                 edit.add.push(Addition { run, place, knot: None, slices });
                 let sealed = Sealed::Folded(Arc::new(folded));
-                self.sealed.push(SealedRun { run, sealed, writes });
+                self.sealed.push(SealedRun { run, sealed, writes, erased });
             }
             None => {
                 let before = self.vanished.take();
@@ -153,11 +160,44 @@ impl KeyspaceState {
         (flushed_seq, marks.collect())
     }
 
+    /// Returns the range deletes that leave memory with `plan`: those up to the newest write that
+    /// it takes, also of runs that it does not take, because replay skips all of them.
+    pub(crate) fn erased_by(&self, plan: &MergePlan) -> Vec<(KeyRange, SeqNo)> {
+        let newest = self.newest_taken(plan);
+        newest.map(|newest| self.erased_upto(newest)).unwrap_or_default()
+    }
+
+    /// Returns the range deletes in memory with numbers up to `newest`, the newest write of a run.
+    pub(crate) fn erased_upto(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
+        let older = self.sealed.iter().filter(|sealed| sealed.writes.newest <= newest);
+        let parts = older.flat_map(|sealed| sealed.erased.parts());
+        parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq))).collect()
+    }
+
+    /// Forgets the range deletes that [`erased_upto`](KeyspaceState::erased_upto) returns, which
+    /// are in the tree now.
+    pub(crate) fn forget_erased(&mut self, newest: SeqNo) {
+        for sealed in self.sealed.iter_mut().filter(|sealed| sealed.writes.newest <= newest) {
+            sealed.erased = Erased::default();
+        }
+    }
+
+    /// Returns what the range deletes of readers and of the active memtable keep in the tree.
+    pub(crate) fn done_readers(&self, context: &Context) -> DoneReaders {
+        let (visible, snapshots) = context.readers();
+        let oldest = snapshots.last().copied().unwrap_or(visible).min(visible);
+        let unsealed = self.active.memtable.seq_range().map_or(SeqNo::MAX, |(oldest, _)| oldest);
+        DoneReaders { oldest, unsealed }
+    }
+
     /// Drops the entries of runs that the tree no longer has, after `plan` has taken from memory
     /// and the manifest has recorded `flushed_seq`.
     pub(crate) fn forget_taken(&mut self, plan: &MergePlan, flushed_seq: SeqNo) {
         let newest = self.newest_taken(plan);
         self.vanished = self.vanished.filter(|writes| newest.is_none_or(|n| n < writes.newest));
+        if let Some(newest) = newest {
+            self.forget_erased(newest);
+        }
         let tree = &self.view.tree;
         self.sealed.retain(|sealed| tree.run(sealed.run).is_some());
         if self.sealed.is_empty() {

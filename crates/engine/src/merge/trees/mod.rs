@@ -10,12 +10,12 @@ mod parts;
 mod walk;
 
 use super::input::{InputCursor, taken_of};
-use super::{Merger, PlanOutput, ReservedPlan, named, outcome_of};
+use super::{Merger, PlanOutput, ReservedPlan, erasing, named, outcome_of};
 use crate::stats::add;
 use crate::version::{TableHandle, Version};
 use lsmith_storage::directory;
 use lsmith_storage::error::Result;
-use lsmith_storage::fold::{Fold, FoldCounts, Walk};
+use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Walk};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
 use lsmith_storage::table::{AppendTable, Appended, BatchRules, ReadTally, TableOptions};
@@ -75,6 +75,8 @@ struct TreePlan<'a> {
     options: TableOptions,
     /// The live snapshots, newest first.
     snapshots: Vec<SeqNo>,
+    /// The range deletes.
+    erasing: Erasing,
     /// The inputs without the run whose trees are appended to.
     inputs: Vec<Input>,
     tally: Arc<ReadTally>,
@@ -85,10 +87,12 @@ impl TreePlan<'_> {
     /// entries in have older ones.
     fn fold(&self, drops: bool) -> Result<Fold<InputCursor, impl FnMut(&[u8]) -> bool + use<>>> {
         let cursor = InputCursor::new(self.version, &self.inputs, &self.tally);
+        let cursor = cursor.leaping(self.erasing.clone(), &self.snapshots);
         let bottom = drops && self.reserved.bottom;
         let forgets = drops && self.reserved.forgets;
         let fold = Fold::new(cursor, self.snapshots.clone(), move |_| bottom)?;
-        Ok(fold.forgetting(forgets).combining(self.reserved.keyspace.rules.strict()))
+        let fold = fold.forgetting(forgets).combining(self.reserved.keyspace.rules.strict());
+        Ok(fold.erasing(self.erasing.clone()))
     }
 
     /// Returns what a tree that takes entries in may drop.
@@ -99,6 +103,7 @@ impl TreePlan<'_> {
             nothing_beneath: move |_: &[u8]| bottom,
             forgets: drops && self.reserved.forgets,
             operators: self.reserved.keyspace.rules.strict(),
+            erasing: self.erasing.clone(),
         }
     }
 }
@@ -114,11 +119,13 @@ impl Merger {
     ) -> Result<PlanOutput> {
         let target = reserved.plan.appends_to();
         let others = reserved.plan.inputs.iter().filter(|input| Some(input.run) != target);
+        let (erasing, snapshots) = erasing(&self.context, version);
         let plan = TreePlan {
             reserved,
             version,
             options,
-            snapshots: self.context.snapshots.newest_first(),
+            snapshots,
+            erasing,
             inputs: others.cloned().collect(),
             tally: Arc::default(),
         };
@@ -261,6 +268,7 @@ fn output(plan: &TreePlan<'_>, trees: Trees, taken: &[Size]) -> PlanOutput {
     outcome.read += trees.met;
     outcome.reused += trees.kept;
     outcome.written = trees.written;
+    outcome.cleared = plan.erasing.cleared(&plan.reserved.plan.hull(), &plan.snapshots);
     outcome.blocks.read = plan.tally.blocks();
     outcome.blocks.written = trees.value_blocks;
     let mut tables = Vec::new();

@@ -10,7 +10,7 @@ use super::values::{BatchFile, ValueWriter};
 use crate::cursor::EntryRef;
 use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
-use crate::fold::{Fold, FoldCounts, Operators, Walk};
+use crate::fold::{Erasing, Fold, FoldCounts, Operators, Walk};
 use crate::format::{
     AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, Footer, Span, ValueRef, key_hash,
 };
@@ -30,6 +30,8 @@ pub struct BatchRules<B> {
     pub forgets: bool,
     /// Computes combines; without operators they stay.
     pub operators: Option<Operators>,
+    /// The range deletes to apply.
+    pub erasing: Erasing,
 }
 
 /// What a batch has appended.
@@ -122,13 +124,16 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
     entries: C,
     rules: BatchRules<B>,
 ) -> Result<Appended> {
-    let BatchRules { snapshots, nothing_beneath, forgets, operators } = rules;
+    let BatchRules { snapshots, nothing_beneath, forgets, operators, erasing } = rules;
     let start = file.end();
     let walk = GroupWalk::new(entries, base);
     let tree = base.map(|base| &base.root).filter(|root| root.levels > 0);
     let mut batch = Batch {
         base,
-        fold: Fold::new(walk, snapshots, nothing_beneath)?.forgetting(forgets).combining(operators),
+        fold: Fold::new(walk, snapshots, nothing_beneath)?
+            .forgetting(forgets)
+            .combining(operators)
+            .erasing(erasing),
         values: ValueWriter::new(file, options),
         leaves: LeafBuilder::default(),
         new_hashes: Vec::new(),

@@ -80,6 +80,14 @@ impl Dump {
                 let entries: Vec<(Option<u32>, &Entry)> =
                     writes.iter().map(|write| (Some(write.keyspace), &write.entry)).collect();
                 self.add_entries(item, &entries);
+                let ranges = writes.iter().filter_map(|write| Some((write, write.range.as_ref()?)));
+                let ranges: Vec<String> = ranges
+                    .map(|(write, range)| format!("{} deletes {range}", write.entry.seq))
+                    .collect();
+                if !ranges.is_empty() {
+                    item.fields["ranges"] = json!(ranges);
+                    ranges.iter().for_each(|range| item.text += &format!("\n  {range}"));
+                }
             }
             Content::Copy { keyspace, entries } => {
                 item.fields["keyspace"] = json!(keyspace);

@@ -1,7 +1,7 @@
 //! Trees that grow, shrink and vanish, with keys and values of all lengths.
 
 use super::*;
-use crate::fold::Walk;
+use crate::fold::{Erasing, Walk};
 use crate::format::NODE_BYTES;
 
 fn key(number: u64) -> Vec<u8> {
@@ -173,6 +173,7 @@ fn entries_out_of_order_are_refused() {
             nothing_beneath: |_: &[u8]| true,
             forgets: false,
             operators: None,
+            erasing: Erasing::default(),
         };
         let env: Arc<dyn Env> = Arc::new(MemEnv::new());
         let walk = Listed(batch, 0);

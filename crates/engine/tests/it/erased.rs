@@ -1,0 +1,271 @@
+//! Range deletes, feature by feature. The model test mixes them with all else.
+
+use lsmith::env::{Env, MemEnv};
+use lsmith::inspect::{Content, LogFile};
+use lsmith::{Batch, ErrorKind, Keyspace, KeyspaceOptions, PersistMode, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+fn open(env: &MemEnv) -> Store {
+    let builder = Store::builder("/store").env(Arc::new(env.clone()));
+    builder.memtable_bytes(4000).lockstep(true).open().unwrap()
+}
+
+fn number(n: u64) -> [u8; 8] {
+    n.to_be_bytes()
+}
+
+fn fill(space: &Keyspace, numbers: impl IntoIterator<Item = u64>) {
+    for n in numbers {
+        space.put(number(n), format!("value {n}")).unwrap();
+    }
+}
+
+fn numbers(space: &Keyspace) -> Vec<u64> {
+    let of = |entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>| {
+        u64::from_be_bytes(entry.unwrap().0[..].try_into().unwrap())
+    };
+    let forward: Vec<u64> = space.iter().map(of).collect();
+    let backward: Vec<u64> = space.iter().rev().map(of).collect();
+    assert!(backward.iter().rev().eq(&forward));
+    for n in 0..300 {
+        let expected = forward.contains(&n);
+        assert_eq!(space.get(number(n)).unwrap().is_some(), expected, "{n}");
+    }
+    forward
+}
+
+#[test]
+fn deleted_range_is_gone_in_memory_in_tables_and_after_reopening() {
+    let env = MemEnv::new();
+    let store = open(&env);
+    let space = store.keyspace("default").unwrap();
+    fill(&space, 0..200);
+    space.delete_range(number(50)..number(150)).unwrap();
+    fill(&space, [60, 149, 150]);
+    let expected: Vec<u64> = (0..50).chain([60, 149]).chain(150..200).collect();
+    assert_eq!(numbers(&space), expected);
+    drop((space, store));
+    let store = open(&env);
+    let space = store.keyspace("default").unwrap();
+    assert_eq!(numbers(&space), expected);
+    store.flush().unwrap();
+    assert_eq!(numbers(&space), expected);
+    drop((space, store));
+    let store = open(&env);
+    let space = store.keyspace("default").unwrap();
+    assert_eq!(numbers(&space), expected);
+    space.merge().unwrap();
+    assert_eq!(numbers(&space), expected);
+    assert!(space.tree().erased().is_empty(), "{}", space.tree());
+    assert!(store.verify().unwrap().is_empty());
+}
+
+/// The first entry of a queue is found without a look at what was taken out before it.
+#[test]
+fn first_entry_of_a_queue_costs_few_blocks() {
+    for policy in ["minlatency(k=2)", "leveled(ratio=4, l0=2, table=8kB)", "tiered(ratio=3)"] {
+        let env = MemEnv::new();
+        let builder = Store::builder("/store").env(Arc::new(env)).policy(policy);
+        let store = builder.memtable_bytes(20_000).block_bytes(200).lockstep(true).open().unwrap();
+        let queue = store.keyspace("queue").unwrap();
+        for n in 0..20_000 {
+            queue.put(number(n), b"twenty bytes of task").unwrap();
+            if n % 10 == 0 && n > 500 {
+                queue.delete_range(..number(n - 500)).unwrap();
+            }
+            if n % 500 == 0 && n > 500 {
+                let before = store.stats();
+                let (first, _) = queue.iter().next().unwrap().unwrap();
+                assert_eq!(first, number(n - 500)[..]);
+                let blocks = store.stats().scan_blocks - before.scan_blocks;
+                assert!(blocks <= 12, "{policy}: {blocks} blocks at {n}");
+                let erased = queue.tree().erased().len();
+                assert!(erased <= 4, "{policy}: {erased} parts at {n}");
+            }
+        }
+        // What was taken out does not stay on storage.
+        store.flush().unwrap();
+        let tree = queue.tree();
+        assert!(tree.disk_bytes() < 100_000, "{policy}: {tree}");
+    }
+}
+
+/// Tables of which nothing is left go without a read.
+#[test]
+fn tables_that_nobody_sees_go_unread() {
+    let env = MemEnv::new();
+    let builder = Store::builder("/store").env(Arc::new(env)).policy("leveled(ratio=4, table=8kB)");
+    let store = builder.memtable_bytes(20_000).lockstep(true).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    fill(&space, 0..10_000);
+    space.merge().unwrap();
+    let tables = space.stats().tables;
+    let snapshot = store.snapshot();
+    space.delete_range(number(100)..number(9_900)).unwrap();
+    store.flush().unwrap();
+    assert_eq!(space.stats().tables, tables + 1, "the snapshot needs them");
+    assert_eq!(snapshot.range::<&[u8]>(&space, ..).count(), 10_000);
+    drop(snapshot);
+    let before = store.stats();
+    space.put(number(5_000), "new").unwrap();
+    store.flush().unwrap();
+    let after = store.stats();
+    assert!(space.stats().tables < 8, "{}", space.tree());
+    assert!(after.merge_bytes_read - before.merge_bytes_read < 20_000);
+    assert_eq!(space.iter().count(), 100 + 1 + 100);
+}
+
+#[test]
+fn each_snapshot_sees_its_own_range_deletes() {
+    let store = open(&MemEnv::new());
+    let space = store.keyspace("default").unwrap();
+    fill(&space, 0..100);
+    let mut held = vec![(store.snapshot(), 100)];
+    for end in [10, 30, 60] {
+        space.delete_range(..number(end)).unwrap();
+        held.push((store.snapshot(), 100 - end as usize));
+    }
+    for round in 0..4 {
+        for (snapshot, count) in &held {
+            assert_eq!(snapshot.range::<&[u8]>(&space, ..).count(), *count);
+            assert_eq!(snapshot.range::<&[u8]>(&space, ..).rev().count(), *count);
+            for n in 0..100 {
+                let found = snapshot.get(&space, number(n)).unwrap();
+                assert_eq!(found.is_some(), n as usize >= 100 - count, "{n}, {count} left");
+            }
+        }
+        match round {
+            0 => store.flush().unwrap(),
+            1 => space.merge().unwrap(),
+            _ => drop(held.swap_remove(0)),
+        }
+    }
+}
+
+#[test]
+fn ranges_that_end_before_they_begin_are_refused_and_empty_ones_delete_nothing() {
+    let store = open(&MemEnv::new());
+    let space = store.keyspace("default").unwrap();
+    space.put("b", "1").unwrap();
+    let error = space.delete_range("c".."b").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let mut batch = Batch::new();
+    batch.put(&space, "a", "2");
+    batch.delete_range(&space, "c".."b");
+    let error = store.write(batch, PersistMode::Buffer).unwrap_err();
+    let message = "write 2 of the batch, a range delete in keyspace `default`: expected a range that \
+                   does not end before it begins";
+    assert_eq!(error.message(), message);
+    space.delete_range("b".."b").unwrap();
+    space.delete_range(.."").unwrap();
+    space.delete_range("b\0"..).unwrap();
+    assert_eq!(space.iter().count(), 1);
+    space.delete_range("b"..="b").unwrap();
+    assert_eq!(space.iter().count(), 0);
+    let long = vec![b'x'; lsmith::KEY_BYTES_MAX];
+    space.put(&long, "1").unwrap();
+    space.delete_range(&long[..]..=&long[..]).unwrap();
+    assert_eq!(space.iter().count(), 0);
+    let longer = vec![b'x'; lsmith::KEY_BYTES_MAX + 2];
+    space.delete_range(..&longer[..]).unwrap_err();
+}
+
+#[test]
+fn range_delete_of_a_group_covers_one_of_its_keyspaces() {
+    let store = open(&MemEnv::new());
+    let options = KeyspaceOptions { group: Some("both".into()), ..KeyspaceOptions::default() };
+    let [one, two] = ["one", "two"].map(|name| store.keyspace_with(name, &options).unwrap());
+    for round in 0..3 {
+        fill(&one, 0..50);
+        fill(&two, 0..50);
+        one.delete_range::<&[u8]>(..).unwrap();
+        two.delete_range(number(10)..).unwrap();
+        if round == 1 {
+            store.flush().unwrap();
+        }
+        assert_eq!((one.iter().count(), two.iter().count()), (0, 10));
+        one.merge().unwrap();
+        assert_eq!((one.iter().count(), two.iter().count()), (0, 10));
+    }
+}
+
+/// What a program says that knows of no range deletes: its manifest has no such record.
+#[test]
+fn a_record_of_the_manifest_tells_of_range_deletes_before_the_first_one() {
+    let env = MemEnv::new();
+    let store = open(&env);
+    let space = store.keyspace("default").unwrap();
+    let manifest = |env: &MemEnv| {
+        let names = env.list(Path::new("/store")).unwrap();
+        let name = names.into_iter().find(|name| name.ends_with(".manifest")).unwrap();
+        let file = LogFile::open(env, &Path::new("/store").join(name)).unwrap();
+        let text = |record: lsmith::inspect::LogRecord| match record.content.unwrap() {
+            Content::Text(text) => text,
+            other => panic!("{other:?}"),
+        };
+        file.records().map(text).collect::<String>()
+    };
+    space.put("a", "1").unwrap();
+    assert!(!manifest(&env).contains("deletes_ranges"));
+    space.delete_range("a".."b").unwrap();
+    space.delete_range("a".."c").unwrap();
+    assert_eq!(manifest(&env).matches("deletes_ranges 0\n").count(), 1);
+    // The manifest is written anew.
+    drop((space, store));
+    let store = open(&env);
+    assert_eq!(manifest(&env).matches("deletes_ranges 0\n").count(), 1);
+    assert_eq!(store.keyspace("default").unwrap().iter().count(), 0);
+}
+
+/// The log has the range delete as long as another keyspace needs the log. It is done with by then,
+/// and the entry has forgotten that it is newer.
+#[test]
+fn replay_skips_range_deletes_that_are_in_the_tree() {
+    let env = MemEnv::new();
+    let store = open(&env);
+    let [space, other] = ["default", "other"].map(|name| store.keyspace(name).unwrap());
+    other.put("a", "keeps the log").unwrap();
+    space.put("k", "1").unwrap();
+    space.delete_range("a".."z").unwrap();
+    space.flush().unwrap();
+    space.put("k", "2").unwrap();
+    space.flush().unwrap();
+    space.merge().unwrap();
+    assert!(space.tree().erased().is_empty(), "{}", space.tree());
+    drop((space, other, store));
+    let store = open(&env);
+    let space = store.keyspace("default").unwrap();
+    assert_eq!(space.get("k").unwrap().as_deref(), Some(&b"2"[..]));
+    assert_eq!(store.keyspace("other").unwrap().iter().count(), 1);
+}
+
+/// Memory that stays is copied to a file, so that the start of the log can go.
+#[test]
+fn copies_of_memory_do_not_lose_range_deletes() {
+    let env = MemEnv::new();
+    let open = || {
+        let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+        builder.memtable_bytes(100_000).log_bytes(64 << 10).log_bytes_max(64 << 10).open().unwrap()
+    };
+    let store = open();
+    let policy = Some("choose_best(ratio=4, rate=0.1)".to_string());
+    let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
+    let space = store.keyspace_with("kept", &options).unwrap();
+    let other = store.keyspace("other").unwrap();
+    fill(&space, 0..200);
+    space.delete_range(number(50)..number(150)).unwrap();
+    fill(&space, [60]);
+    for n in 0..1000 {
+        other.put(number(n), [7; 1000]).unwrap();
+    }
+    assert!(store.stats().spill_bytes > 0, "memory was copied");
+    let expected: Vec<u64> = (0..50).chain([60]).chain(150..200).collect();
+    assert_eq!(numbers(&space), expected);
+    drop((space, other, store));
+    let store = open();
+    let space = store.keyspace("kept").unwrap();
+    assert_eq!(numbers(&space), expected);
+    space.merge().unwrap();
+    assert_eq!(numbers(&space), expected);
+}

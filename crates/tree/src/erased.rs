@@ -1,0 +1,319 @@
+//! Which keys range deletes have erased, and when.
+//!
+//! A range delete is a key range and a sequence number: no entry in the range with a smaller number
+//! is visible to a reader at or above that number. Range deletes are kept apart from tables, in the
+//! tree. So a table, a slice and a run know nothing of them, whatever kind they are, and a reader
+//! looks in one place only.
+//!
+//! The ranges are cut into disjoint parts. Each part has the numbers of the range deletes that
+//! cover it, as far as some reader may tell them apart. Neighbours with equal numbers are joined.
+//! So a queue, of which a longer and longer beginning is erased, has one part or two.
+//!
+//! Parts lie in chunks, which old and new states share: a change costs no more than the chunks that
+//! it touches, and a copy of the list of chunks.
+
+mod done;
+mod walk;
+
+pub use done::DoneReaders;
+pub use walk::ErasedWalk;
+
+use crate::entry::SeqNo;
+use crate::range::{KeyRange, cmp_ends};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most parts of a chunk. A chunk that has more is cut into halves.
+const CHUNK_MAX: usize = 128;
+
+/// Which keys range deletes have erased. See the head of the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Erased {
+    /// Parts in key order, none of the chunks empty.
+    chunks: Arc<Vec<Arc<Vec<ErasedPart>>>>,
+}
+
+/// A part of the key space that the same range deletes cover.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErasedPart {
+    /// The keys.
+    pub range: KeyRange,
+    /// The numbers of the range deletes, newest first, at least one.
+    pub seqs: Vec<SeqNo>,
+    /// The number of the first write into the range since the newest range delete, or 0 if there
+    /// was none. Only memtables know it; elsewhere it is 0.
+    pub written: SeqNo,
+}
+
+/// Which readers there are, and can be.
+#[derive(Clone, Copy, Debug)]
+pub struct Readers<'a> {
+    /// All later readers are at this number or above.
+    pub visible: SeqNo,
+    /// The live snapshots.
+    pub snapshots: &'a [SeqNo],
+}
+
+impl Readers<'_> {
+    /// Readers may be at any number.
+    pub const ANY: Readers<'static> = Readers { visible: SeqNo(0), snapshots: &[] };
+
+    /// Returns true if no reader sees a range delete with number `older`, but not `newer`.
+    fn see_both_or_none(&self, newer: SeqNo, older: SeqNo) -> bool {
+        let is_between = |snapshot: &SeqNo| older <= *snapshot && *snapshot < newer;
+        newer <= self.visible && !self.snapshots.iter().any(is_between)
+    }
+}
+
+impl ErasedPart {
+    /// Returns the newest of its numbers that a reader at `at` sees; 0 if it sees none.
+    #[inline]
+    pub fn newest_at(&self, at: SeqNo) -> SeqNo {
+        self.seqs.iter().copied().find(|seq| *seq <= at).unwrap_or_default()
+    }
+
+    /// Returns the oldest of its numbers.
+    pub fn oldest(&self) -> SeqNo {
+        self.seqs.last().copied().unwrap_or_default()
+    }
+
+    /// Adds a number, and drops those that no reader can tell from a newer one.
+    fn add(&mut self, seq: SeqNo, readers: &Readers<'_>) {
+        if self.seqs.first().is_none_or(|newest| *newest < seq) {
+            self.written = SeqNo(0);
+        }
+        let at = self.seqs.partition_point(|other| *other > seq);
+        if self.seqs.get(at) != Some(&seq) {
+            self.seqs.insert(at, seq);
+        }
+        let mut newer = None;
+        self.seqs.retain(|seq| {
+            let stays = newer.is_none_or(|newer| !readers.see_both_or_none(newer, *seq));
+            newer = if stays { Some(*seq) } else { newer };
+            stays
+        });
+    }
+
+    fn within(&self, range: KeyRange) -> ErasedPart {
+        ErasedPart { range, ..self.clone() }
+    }
+
+    fn is_like(&self, other: &ErasedPart) -> bool {
+        self.seqs == other.seqs && self.written == other.written
+    }
+}
+
+impl PartialEq for Erased {
+    fn eq(&self, other: &Erased) -> bool {
+        Arc::ptr_eq(&self.chunks, &other.chunks) || self.parts().eq(other.parts())
+    }
+}
+
+impl Eq for Erased {}
+
+impl Erased {
+    /// Returns true if nothing is erased.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Returns all parts, in key order.
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &ErasedPart> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter())
+    }
+
+    /// Returns the number of parts.
+    pub fn len(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.len()).sum()
+    }
+
+    /// Returns the parts that overlap `range`, in key order.
+    pub fn overlapping(&self, range: &KeyRange) -> impl Iterator<Item = &ErasedPart> {
+        let chunks = self.touched(range);
+        let parts = self.chunks[chunks].iter().flat_map(|chunk| chunk.iter());
+        let range = range.clone();
+        parts.filter(move |part| part.range.overlaps(&range))
+    }
+
+    /// Returns the part that covers `key`, if one does.
+    #[inline]
+    pub fn part_of(&self, key: &[u8]) -> Option<&ErasedPart> {
+        let part = self.last_from(key)?;
+        part.range.contains(key).then_some(part)
+    }
+
+    /// Returns the last part that starts at `key` or below.
+    fn last_from(&self, key: &[u8]) -> Option<&ErasedPart> {
+        let chunks = self.chunks.partition_point(|chunk| *chunk[0].range.start <= *key);
+        let chunk = &self.chunks[chunks.checked_sub(1)?];
+        let parts = chunk.partition_point(|part| *part.range.start <= *key);
+        chunk.get(parts.checked_sub(1)?)
+    }
+
+    /// Returns the first part that starts above `key`.
+    fn first_above(&self, key: &[u8]) -> Option<&ErasedPart> {
+        let chunks = self.chunks.partition_point(|chunk| *chunk[0].range.start <= *key);
+        let in_last = chunks.checked_sub(1).and_then(|last| {
+            let chunk = &self.chunks[last];
+            chunk.get(chunk.partition_point(|part| *part.range.start <= *key))
+        });
+        in_last.or_else(|| self.chunks.get(chunks)?.first())
+    }
+
+    /// Returns the number of the newest range delete that covers `key` and that a reader at `at`
+    /// sees; 0 if there is none. The reader sees no entry of the key with a smaller number.
+    #[inline]
+    pub fn newest_at(&self, key: &[u8], at: SeqNo) -> SeqNo {
+        self.part_of(key).map_or(SeqNo(0), |part| part.newest_at(at))
+    }
+
+    /// Erases `range` with number `seq`. Forgets numbers that no reader can tell from a newer one.
+    pub fn erase(&mut self, range: &KeyRange, seq: SeqNo, readers: &Readers<'_>) {
+        if range.is_empty() {
+            return;
+        }
+        self.change(range, |parts| {
+            let mut made = Vec::with_capacity(parts.len() + 2);
+            let mut rest = range.clone();
+            for part in parts {
+                if !part.range.overlaps(range) {
+                    made.push(part);
+                    continue;
+                }
+                let [before, after] = part.range.without(range);
+                let [gap, behind] = rest.without(&part.range);
+                let mut inside = part.within(part.range.intersection(range));
+                inside.add(seq, readers);
+                made.push(part.within(before));
+                made.push(ErasedPart { range: gap, seqs: vec![seq], written: SeqNo(0) });
+                made.push(inside);
+                made.push(part.within(after));
+                rest = behind;
+            }
+            made.push(ErasedPart { range: rest, seqs: vec![seq], written: SeqNo(0) });
+            made
+        });
+    }
+
+    /// Erases all that `other` erases too.
+    pub fn add(&mut self, other: &Erased, readers: &Readers<'_>) {
+        if self.is_empty() {
+            *self = other.clone();
+            return;
+        }
+        for part in other.parts() {
+            for seq in part.seqs.iter().rev() {
+                self.erase(&part.range, *seq, readers);
+            }
+        }
+    }
+
+    /// Returns all that `lists` erase.
+    pub fn all<'a>(lists: impl IntoIterator<Item = &'a Erased>) -> Erased {
+        let mut all = Erased::default();
+        for erased in lists {
+            all.add(erased, &Readers::ANY);
+        }
+        all
+    }
+
+    /// Forgets range deletes with numbers up to `upto` in `range`.
+    pub fn forget(&mut self, range: &KeyRange, upto: SeqNo) {
+        self.change(range, |parts| {
+            let mut left = Vec::with_capacity(parts.len() + 2);
+            for part in parts {
+                let [before, after] = part.range.without(range);
+                let mut inside = part.within(part.range.intersection(range));
+                inside.seqs.retain(|seq| *seq > upto);
+                let outside = [before, after].map(|range| part.within(range));
+                left.extend(outside.into_iter().chain([inside]));
+            }
+            left.retain(|part| !part.seqs.is_empty());
+            left
+        });
+    }
+
+    /// Notes that `key` was written with number `seq`, the greatest so far. Returns true if that
+    /// changed something.
+    pub fn note_write(&mut self, key: &[u8], seq: SeqNo) -> bool {
+        let is_first = self.part_of(key).is_some_and(|part| part.written == SeqNo(0));
+        if is_first {
+            self.change(&KeyRange::inclusive(key, key), |mut parts| {
+                let found = parts.iter_mut().find(|part| part.range.contains(key));
+                found.into_iter().for_each(|part| part.written = seq);
+                parts
+            });
+        }
+        is_first
+    }
+
+    /// Returns the same without what only memtables know.
+    #[must_use]
+    pub fn without_writes(&self) -> Erased {
+        let mut bare = Erased::default();
+        bare.replace(
+            0..0,
+            self.parts().map(|part| ErasedPart { written: SeqNo(0), ..part.clone() }),
+        );
+        bare
+    }
+
+    /// Returns the indexes of the chunks with parts that overlap or touch `range`, or of a chunk
+    /// next to it.
+    fn touched(&self, range: &KeyRange) -> Range<usize> {
+        let ends_below = |chunk: &Arc<Vec<ErasedPart>>| {
+            let last = chunk.last().and_then(|part| part.range.end.as_ref());
+            last.is_some_and(|end| *end < range.start)
+        };
+        let from = self.chunks.partition_point(ends_below);
+        let begins = |chunk: &Arc<Vec<ErasedPart>>| {
+            cmp_ends(&Some(chunk[0].range.start.clone()), &range.end).is_le()
+        };
+        let end = self.chunks.partition_point(begins).max(from);
+        // A part between two chunks joins one of them.
+        if from == end && end < self.chunks.len() {
+            return from..end + 1;
+        }
+        from.min(self.chunks.len().saturating_sub(1))..end
+    }
+
+    /// Replaces the parts that overlap or touch `range` by `change` of them. The result may be in
+    /// any order, and may have empty parts, but none may overlap another.
+    fn change(
+        &mut self,
+        range: &KeyRange,
+        change: impl FnOnce(Vec<ErasedPart>) -> Vec<ErasedPart>,
+    ) {
+        let chunks = self.touched(range);
+        let parts = self.chunks[chunks.clone()].iter().flat_map(|chunk| chunk.iter().cloned());
+        let mut made = change(parts.collect());
+        made.retain(|part| !part.range.is_empty());
+        made.sort_by(|left, right| left.range.start.cmp(&right.range.start));
+        self.replace(chunks, made);
+    }
+
+    /// Replaces chunks by `parts`, which are in key order and not empty. Joins those that touch and
+    /// are alike.
+    fn replace(&mut self, chunks: Range<usize>, parts: impl IntoIterator<Item = ErasedPart>) {
+        let mut joined: Vec<ErasedPart> = Vec::new();
+        for part in parts {
+            match joined.last_mut() {
+                Some(last)
+                    if last.range.end.as_ref() == Some(&part.range.start)
+                        && last.is_like(&part) =>
+                {
+                    last.range.end = part.range.end;
+                }
+                _ => joined.push(part),
+            }
+        }
+        let count = joined.len().div_ceil(CHUNK_MAX);
+        let each = joined.len().div_ceil(count.max(1)).max(1);
+        let made = joined.chunks(each).map(|chunk| Arc::new(chunk.to_vec()));
+        Arc::make_mut(&mut self.chunks).splice(chunks, made);
+    }
+}
+
+#[cfg(test)]
+mod tests;
