@@ -66,6 +66,13 @@ pub(crate) enum DbCommand {
         #[arg(allow_hyphen_values = true)]
         key: OsString,
     },
+    /// Remove all keys from FROM up to TO, without TO, by one write
+    DeleteRange {
+        #[arg(allow_hyphen_values = true)]
+        from: OsString,
+        #[arg(allow_hyphen_values = true)]
+        to: OsString,
+    },
     /// Print entries in key order, a tab between key and value
     Scan(ScanArgs),
     /// Ingest tables, such as `export` writes, all or none; or put each line `key<TAB>value` of

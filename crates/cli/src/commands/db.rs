@@ -65,6 +65,10 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             let value = value.as_encoded_bytes();
             work::put(&to_fill(args)?, key, value, json)
         }
+        DbCommand::DeleteRange { from, to } => {
+            let [from, to] = [from, to].map(|key| key.as_encoded_bytes());
+            work::delete_range(&to_change(args)?, from, to, json)
+        }
         DbCommand::Delete { key } => work::delete(&to_change(args)?, key.as_encoded_bytes(), json),
         DbCommand::Ingest { files, link, allow_resurrect } => match exchange::input_of(files)? {
             Input::Tables => {

@@ -74,6 +74,21 @@ fn line(seq: u64, change: &Change) -> Line {
             parts: vec![keyspace.to_string(), "delete".into(), readable(key)],
             fields: json!({ "seq": seq, "keyspace": **keyspace, "delete": json_text(key) }),
         },
+        Change::DeleteRange { keyspace, start, end } => Line {
+            seq,
+            parts: vec![
+                keyspace.to_string(),
+                "delete_range".into(),
+                readable(start),
+                readable(end.as_deref().unwrap_or_default()),
+            ],
+            fields: json!({
+                "seq": seq,
+                "keyspace": **keyspace,
+                "delete_range": json_text(start),
+                "end": end.as_deref().map(json_text),
+            }),
+        },
         Change::PutUntil { keyspace, key, value, time } => Line {
             seq,
             parts: vec![

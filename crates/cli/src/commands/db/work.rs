@@ -29,6 +29,19 @@ pub(super) fn delete(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Res
     if json { print_json(&json!({ "deleted": json_text(key) })) } else { Ok(()) }
 }
 
+pub(super) fn delete_range(
+    keyspace: &Keyspace,
+    from: &[u8],
+    to: &[u8],
+    json: bool,
+) -> anyhow::Result<()> {
+    let mut batch = Batch::new();
+    batch.delete_range(keyspace, from..to);
+    keyspace.store().write(batch, PersistMode::SyncData)?;
+    let deleted = || json!({ "deleted_from": json_text(from), "deleted_to": json_text(to) });
+    if json { print_json(&deleted()) } else { Ok(()) }
+}
+
 /// Opens the input file. Call it before opening the store: a wrong name must not create a store.
 pub(super) fn open_input(file: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     if file == Path::new("-") {
