@@ -83,8 +83,8 @@ impl Committer {
         }
     }
 
-    /// Notes in the manifest that `keyspaces` have range deletes, so that programs that know of none
-    /// refuse the store. Does so once for each keyspace.
+    /// Notes in the manifest that `keyspaces` have range deletes, so that programs that know of
+    /// none refuse the store. Does so once for each keyspace.
     pub(crate) fn allow_ranges<'a>(
         &self,
         keyspaces: impl Iterator<Item = &'a Arc<KeyspaceShared>>,

@@ -445,8 +445,8 @@ impl Version {
         Ok(value.map(Value::InMemory))
     }
 
-    /// Reads all entries of `key` down to the first that is no combine, or that lies under the range
-    /// delete `erased`.
+    /// Reads all entries of `key` down to the first that is no combine, or that lies under the
+    /// range delete `erased`.
     fn stack(
         &self,
         key: &[u8],

@@ -16,13 +16,17 @@ use std::time::Duration;
 
 const DIR: &str = "/store";
 
+/// The keyspace of a range delete, its start and its end.
+type Range = (usize, Vec<u8>, Vec<u8>);
+
 fn builder(env: &MemEnv) -> Builder {
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
     builder.memtable_bytes(8000).log_bytes(64 << 10)
 }
 
-/// Returns the writes of a batch of the feed, as [`Batches::ops`] has them.
-fn ops(batch: &ChangeBatch) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
+/// Returns the range delete of a batch of the feed, as [`Batches::range`] has it, and the other
+/// writes, as [`Batches::ops`] has them.
+fn ops(batch: &ChangeBatch) -> (Option<Range>, Vec<(usize, Vec<u8>, Option<Vec<u8>>)>) {
     let space = |name: &str| ["left", "right"].iter().position(|space| *space == name).unwrap();
     let change = |change: &Change| match change {
         Change::Put { keyspace, key, value } => {
@@ -31,7 +35,14 @@ fn ops(batch: &ChangeBatch) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
         Change::Delete { keyspace, key } => (space(keyspace), key.to_vec(), None),
         other => panic!("{other:?}"),
     };
-    batch.changes.iter().map(change).collect()
+    match &batch.changes[..] {
+        [Change::DeleteRange { keyspace, start, end }, others @ ..] => {
+            let end = end.as_ref().expect("ranges of batches have an end").to_vec();
+            let range = (space(keyspace), start.to_vec(), end);
+            (Some(range), others.iter().map(change).collect())
+        }
+        others => (None, others.iter().map(change).collect()),
+    }
 }
 
 /// Reads what is there. Asserts that these are the batches behind number `last`, without a gap.
@@ -39,7 +50,7 @@ fn ops(batch: &ChangeBatch) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
 fn read(feed: &mut Changes, batches: &Batches, mut last: u64) -> u64 {
     while let Some(batch) = feed.next_batch().unwrap() {
         last += 1;
-        assert_eq!(ops(&batch), batches.ops(last), "batch {last}");
+        assert_eq!(ops(&batch), (batches.range(last), batches.ops(last)), "batch {last}");
         assert_eq!(batch.last.0 - batch.first.0 + 1, batch.changes.len() as u64);
         assert_eq!(feed.next_seq(), SeqNo(batch.last.0 + 1));
     }
@@ -207,7 +218,11 @@ fn a_reader_resumes_in_each_life() {
             let feed = store.changes(next).and_then(|mut feed| {
                 while let Some(batch) = feed.next_batch()? {
                     last += 1;
-                    assert_eq!(ops(&batch), batches.ops(last), "batch {last}");
+                    assert_eq!(
+                        ops(&batch),
+                        (batches.range(last), batches.ops(last)),
+                        "batch {last}"
+                    );
                 }
                 Ok(feed)
             });

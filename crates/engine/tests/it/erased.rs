@@ -154,8 +154,8 @@ fn ranges_that_end_before_they_begin_are_refused_and_empty_ones_delete_nothing()
     batch.put(&space, "a", "2");
     batch.delete_range(&space, "c".."b");
     let error = store.write(batch, PersistMode::Buffer).unwrap_err();
-    let message = "write 2 of the batch, a range delete in keyspace `default`: expected a range that \
-                   does not end before it begins";
+    let message = "write 2 of the batch, a range delete in keyspace `default`: expected a range \
+                   that does not end before it begins";
     assert_eq!(error.message(), message);
     space.delete_range("b".."b").unwrap();
     space.delete_range(.."").unwrap();

@@ -67,7 +67,7 @@ pub(crate) struct Progress {
 impl Batches {
     pub(crate) fn new(seed: u64) -> Batches {
         let value_bytes = if seed.is_multiple_of(2) { 60 } else { 1500 };
-        let ranges = seed % 3 > 0;
+        let ranges = !seed.is_multiple_of(3);
         Batches { seed, keys: 60, key_bytes: 8, value_bytes, in_group: false, ranges }
     }
 

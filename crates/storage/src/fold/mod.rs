@@ -123,8 +123,8 @@ impl Erasing {
         Erasing { walk: ErasedWalk::new(erased), visible, keeps: false }
     }
 
-    /// Returns the range deletes in `erased` for a merge that drops nothing because of them. Combines
-    /// on both sides of a range delete stay apart.
+    /// Returns the range deletes in `erased` for a merge that drops nothing because of them.
+    /// Combines on both sides of a range delete stay apart.
     pub fn keeping(erased: Erased) -> Erasing {
         Erasing { walk: ErasedWalk::new(erased), visible: SeqNo(0), keeps: true }
     }

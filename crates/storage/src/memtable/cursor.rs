@@ -215,7 +215,8 @@ impl MemtableCursor {
     }
 
     /// Returns the part of `range` around the current key in which all entries that a reader sees
-    /// have numbers up to `upto`, if it is known. The reader sees the range delete with this number.
+    /// have numbers up to `upto`, if it is known. The reader sees the range delete with this
+    /// number.
     fn older_range(&self, range: &KeyRange, upto: SeqNo) -> Option<KeyRange> {
         if self.newest() <= upto {
             return Some(range.clone());

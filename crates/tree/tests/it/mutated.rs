@@ -24,7 +24,8 @@ const EDITS: [&str; 2] = [
     "edit flushes 1 flushed 1MB dropped_below 3\ntake r2 ..\ntake r1 b..f\n\
      add r9 at L1 [t20:a..b of a..m 1MB 9e s1..7, t21:c..d 2MB]\ncount L1 merges 1\n\
      note at=7\nforget old",
-    "edit\ntake r4 ..\nadd r20 above r3 [t30:a..f 1MB cleared 7]\nerase 9 a..c\nerased_done 7 ..b\nadd r21~k2 at mem [t31:a..z 1MB]",
+    "edit\ntake r4 ..\nadd r20 above r3 [t30:a..f 1MB cleared 7]\nerase 9 a..c\nerased_done 7 ..b\n\
+     add r21~k2 at mem [t31:a..z 1MB]",
 ];
 
 const PLANS: [&str; 5] = [
