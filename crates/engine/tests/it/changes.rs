@@ -108,7 +108,7 @@ fn a_feed_that_fell_behind_its_bound_says_so() {
         match slow.next_batch() {
             Ok(Some(batch)) => {
                 behind += 1;
-                assert_eq!(ops(&batch), batches.ops(behind));
+                assert_eq!(ops(&batch), (batches.range(behind), batches.ops(behind)));
             }
             Ok(None) => panic!("batches {behind} to {last} were left out"),
             Err(error) => break error,
@@ -188,7 +188,7 @@ fn one_who_waits_is_woken_by_a_write() {
             for number in 1..=300 {
                 // Far longer than the test may take: only a write ends the wait.
                 let batch = feed.wait(Duration::from_secs(600)).unwrap().unwrap();
-                assert_eq!(ops(&batch), batches.ops(number));
+                assert_eq!(ops(&batch), (batches.range(number), batches.ops(number)));
             }
         });
         write(&store, &batches, &mut Progress::default(), 300);
