@@ -3,6 +3,7 @@
 //! `cargo bench -p lsmith --bench queue -- [TASKS]`. Prints how long the search for the first task
 //! takes now and then, by a new iterator, and what is on storage.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "benches time the store")]
+#![allow(clippy::print_stdout, reason = "it prints what it measures")]
 
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, Result, Store};
 use std::time::{Duration, Instant};

@@ -19,6 +19,9 @@ const DIR: &str = "/store";
 /// The keyspace of a range delete, its start and its end.
 type Range = (usize, Vec<u8>, Vec<u8>);
 
+/// The keyspace of a write, its key, and its value unless it deletes.
+type Write = (usize, Vec<u8>, Option<Vec<u8>>);
+
 fn builder(env: &MemEnv) -> Builder {
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
     builder.memtable_bytes(8000).log_bytes(64 << 10)
@@ -26,7 +29,7 @@ fn builder(env: &MemEnv) -> Builder {
 
 /// Returns the range delete of a batch of the feed, as [`Batches::range`] has it, and the other
 /// writes, as [`Batches::ops`] has them.
-fn ops(batch: &ChangeBatch) -> (Option<Range>, Vec<(usize, Vec<u8>, Option<Vec<u8>>)>) {
+fn ops(batch: &ChangeBatch) -> (Option<Range>, Vec<Write>) {
     let space = |name: &str| ["left", "right"].iter().position(|space| *space == name).unwrap();
     let change = |change: &Change| match change {
         Change::Put { keyspace, key, value } => {
