@@ -69,7 +69,14 @@ fn write_some(store: &Store, life: &mut Life) -> lsmith::Result<()> {
 /// Trees that are never rewritten for their dead bytes.
 const APPENDS: Script = Script {
     name: "tree_appends",
-    batches: Batches { seed: 1, keys: 60, key_bytes: 8, value_bytes: 60, in_group: false },
+    batches: Batches {
+        seed: 1,
+        keys: 60,
+        key_bytes: 8,
+        value_bytes: 60,
+        in_group: false,
+        ranges: false,
+    },
     options: |builder| trees(builder, "jungle(c=1000, ratio=2, table=2kB)"),
     before: |store, life| life.write(store, 40, PersistMode::Buffer),
     end: End::Closed,
