@@ -164,24 +164,25 @@ impl Committer {
         let PlanPart { plan, end, waiting_bytes } = plan_part;
         let PlanOutput { outcome, tables, bytes_read, bytes_written, .. } = done;
         let discard = || tables.iter().for_each(|table| table.discard());
+        // A damaged table can hold keys that are not in its range.
+        let version = reserved.keyspace.version.load_full();
+        let told = |error| named(error, &plan.inputs, &version);
         let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome);
         let erased = state.erased_by(&plan);
         let readers = state.done_readers(&self.context);
         let edit = edit
             .map_err(|error| error.to_string())
             .and_then(|edit| erasing(edit, erased, &state.view.tree, readers))
-            .map_err(|message| illegal_outcome(&message))
+            .map_err(|message| illegal_outcome(&message).at(&self.context.options.dir))
+            .map_err(told)
             .inspect_err(|_| discard())?;
         let result = self.write_edit(state, reserved.keyspace.id, &plan, &edit);
-        let (after, flushed_seq) = result
-            // A damaged table can hold keys that are not in its range.
-            .map_err(|error| named(error, &plan.inputs, &reserved.keyspace.version.load_full()))
-            .inspect_err(|_| {
-                // In a poisoned store the manifest may have the record: the tables must stay.
-                if self.context.check_writable().is_ok() {
-                    discard();
-                }
-            })?;
+        let (after, flushed_seq) = result.map_err(told).inspect_err(|_| {
+            // In a poisoned store the manifest may have the record: the tables must stay.
+            if self.context.check_writable().is_ok() {
+                discard();
+            }
+        })?;
         let bytes_at_peak = state.table_bytes() + waiting_bytes + bytes_written;
         state.add_tables(tables);
         let written = WrittenEdit {

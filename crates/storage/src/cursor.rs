@@ -1,6 +1,6 @@
 //! The interface that walks entries in order, in memtables, tables and merged sources.
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::cmp::Ordering;
@@ -16,6 +16,15 @@ pub struct EntryRef<'a> {
     pub kind: EntryKind,
     /// The value; empty for tombstones. That of a combine is an operand.
     pub value: &'a [u8],
+}
+
+/// What is wrong with a table in which a search goes astray.
+pub const DISORDER: &str = "expected entries in the order of their keys";
+
+/// Returns the error for entries in a wrong order, of no known table.
+#[cold]
+pub fn disordered() -> Error {
+    Error::new(ErrorKind::Corruption, DISORDER)
 }
 
 /// Compares two entries of one key by their sequence numbers, newest first. Number 0 means that the
@@ -90,6 +99,11 @@ pub trait Cursor: Send {
         SeqNo::MAX
     }
 
+    /// Returns the error for entries in a wrong order, as of the table under the cursor.
+    fn disorder(&self) -> Error {
+        disordered()
+    }
+
     /// Returns the entry under the cursor, or `None` if the cursor is on no entry.
     fn entry(&self) -> Option<EntryRef<'_>>;
 
@@ -156,6 +170,10 @@ impl Cursor for Box<dyn Cursor> {
 
     fn newest(&self) -> SeqNo {
         (**self).newest()
+    }
+
+    fn disorder(&self) -> Error {
+        (**self).disorder()
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {

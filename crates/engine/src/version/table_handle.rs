@@ -170,6 +170,11 @@ impl TableHandle {
         (data_bytes - self.space.lock().dead_bytes) as f64 / data_bytes as f64
     }
 
+    /// Returns the path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.file.path
+    }
+
     /// Records that slices show `ranges` of the table, which are disjoint and in key order. Returns
     /// the byte ranges of unused pages that the caller must free, none of which an earlier call has
     /// returned. Returns nothing while they are few: each hole costs a system call, and their

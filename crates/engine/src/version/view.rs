@@ -4,7 +4,7 @@ use super::{MemoryRun, Moment, OpenRun, OpenSlice, Ticket};
 use crate::rules::Rules;
 use bytes::Bytes;
 use lsmith_storage::combine::{Combiner, Stack};
-use lsmith_storage::cursor::{Cursor, EntryRef};
+use lsmith_storage::cursor::{Cursor, DISORDER, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
@@ -121,6 +121,10 @@ impl<C: RunCursor> Parts for RunParts<C> {
 
     fn newest(&self, index: usize) -> SeqNo {
         self.part(index).table().newest()
+    }
+
+    fn disorder(&self, index: usize) -> Error {
+        Error::corruption(self.part(index).table().path(), 0, DISORDER)
     }
 
     fn open(&self, index: usize) -> Result<C> {
@@ -265,24 +269,31 @@ impl Cursor for Source {
 
     fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
         match self {
-            Source::Other { cursor, newest, .. } if *newest <= upto => match &range.end {
-                Some(end) => cursor.seek(end),
-                None => {
-                    cursor.seek_last()?;
-                    cursor.next()
+            // The cursor of a run in memory does not know what is newest in it.
+            Source::Other { cursor, newest, is_on_storage: false } if *newest <= upto => {
+                match &range.end {
+                    Some(end) => cursor.seek(end),
+                    None => {
+                        cursor.seek_last()?;
+                        cursor.next()
+                    }
                 }
-            },
+            }
             source => on_cursor!(source, cursor => cursor.leap(range, upto)),
         }
     }
 
     fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
         match self {
-            Source::Other { cursor, newest, .. } if *newest <= upto => {
+            Source::Other { cursor, newest, is_on_storage: false } if *newest <= upto => {
                 cursor.seek_before(&range.start)
             }
             source => on_cursor!(source, cursor => cursor.leap_back(range, upto)),
         }
+    }
+
+    fn disorder(&self) -> Error {
+        on_cursor!(self, cursor => cursor.disorder())
     }
 
     fn newest(&self) -> SeqNo {

@@ -1,7 +1,7 @@
 //! Walks a run with one cursor: its parts in key order, each opened when the walk reaches it.
 
-use crate::cursor::{Cursor, EntryRef};
-use crate::error::Result;
+use crate::cursor::{Cursor, EntryRef, disordered};
+use crate::error::{Error, Result};
 use bytes::Bytes;
 use lsmith_tree::{KeyRange, SeqNo};
 
@@ -38,6 +38,11 @@ pub trait Parts: Send {
         SeqNo::MAX
     }
 
+    /// Returns the error for entries of part `index` in a wrong order.
+    fn disorder(&self, _index: usize) -> Error {
+        disordered()
+    }
+
     /// Opens a cursor over the source of part `index`.
     fn open(&self, index: usize) -> Result<Self::Cursor>;
 
@@ -67,6 +72,14 @@ pub struct ConcatCursor<P: Parts> {
 }
 
 impl<P: Parts> ConcatCursor<P> {
+    /// Fails if a search has gone to a key that is not `right`: a leap would come back there.
+    fn check_landing(&self, right: impl FnOnce(&[u8]) -> bool) -> Result<()> {
+        match self.entry() {
+            Some(entry) if !right(entry.key) => Err(self.disorder()),
+            _ => Ok(()),
+        }
+    }
+
     /// Creates a cursor over `parts`. It is on no entry and has opened no part yet.
     pub fn new(parts: P) -> ConcatCursor<P> {
         ConcatCursor {
@@ -281,7 +294,8 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
             if let Some(end) = end
                 && self.parts.end(index).is_none_or(|part| end < part)
             {
-                return self.seek(end);
+                self.seek(end)?;
+                return self.check_landing(|key| key >= end);
             }
             index += 1;
             if index == self.parts.count() {
@@ -300,13 +314,18 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
         self.live = false;
         while self.parts.newest(index) <= upto {
             if self.parts.start(index) < &*range.start {
-                return self.seek_before(&range.start);
+                self.seek_before(&range.start)?;
+                return self.check_landing(|key| key < &*range.start);
             }
             let Some(before) = index.checked_sub(1) else { return Ok(()) };
             index = before;
         }
         self.enter(index, |cursor, _, end| seek_end(cursor, end))?;
         self.settle_backward()
+    }
+
+    fn disorder(&self) -> Error {
+        self.index.map_or_else(disordered, |index| self.parts.disorder(index))
     }
 
     fn newest(&self) -> SeqNo {

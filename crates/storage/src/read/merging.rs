@@ -11,8 +11,8 @@
 //!     s0       s1       s2       s3         source i is node i + sources
 //! ```
 
-use crate::cursor::{APPROACHES, Cursor, EntryRef, newest_first};
-use crate::error::Result;
+use crate::cursor::{APPROACHES, Cursor, EntryRef, disordered, newest_first};
+use crate::error::{Error, Result};
 use crate::format::key_prefix;
 use bytes::Bytes;
 use lsmith_tree::{KeyRange, SeqNo};
@@ -311,6 +311,10 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 
     fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
         self.step(Direction::Backward, |cursor| cursor.leap_back(range, upto))
+    }
+
+    fn disorder(&self) -> Error {
+        self.winner().map_or_else(disordered, |winner| self.sources[winner].cursor.disorder())
     }
 
     fn newest(&self) -> SeqNo {

@@ -32,6 +32,8 @@ pub struct VisibleIter<C> {
     snapshot: SeqNo,
     /// What range deletes hide.
     hidden: ErasedWalk,
+    /// The key to which the last leap over hidden entries went, since the last seek.
+    landing: Option<Vec<u8>>,
     /// The number of bytes that returned keys lack at their start.
     key_from: usize,
     /// The bounds of the keys that are left, from the front and from the back.
@@ -250,6 +252,7 @@ impl<C: Cursor> VisibleIter<C> {
             cursor,
             snapshot,
             hidden: ErasedWalk::default(),
+            landing: None,
             key_from: 0,
             left: (lower.into(), upper.into()),
             side: Side::Neither,
@@ -299,6 +302,7 @@ impl<C: Cursor> VisibleIter<C> {
     fn enter_front(&mut self) -> Result<()> {
         if self.side != Side::Front {
             self.side = Side::Front;
+            self.landing = None;
             self.returned = false;
             match self.left.0.reach {
                 Reach::Endless => self.cursor.seek_first()?,
@@ -312,6 +316,7 @@ impl<C: Cursor> VisibleIter<C> {
     fn enter_back(&mut self) -> Result<()> {
         if self.side != Side::Back {
             self.side = Side::Back;
+            self.landing = None;
             match self.left.1.reach {
                 Reach::Endless => self.cursor.seek_last()?,
                 Reach::Excluding => self.cursor.seek_before(&self.left.1.key)?,
@@ -338,7 +343,7 @@ impl<C: Cursor> VisibleIter<C> {
                     && let Some((range, upto)) =
                         hidden_range(&mut self.hidden, &entry, self.snapshot)
                 {
-                    self.cursor.leap(&range, upto)?;
+                    self.leap(&range, upto)?;
                     continue;
                 }
                 self.left.0.exclude(entry.key);
@@ -356,6 +361,32 @@ impl<C: Cursor> VisibleIter<C> {
             self.cursor.next()?;
         }
         Ok(Step::End)
+    }
+
+    /// Passes over entries in `range` with numbers up to `upto`, which are hidden.
+    ///
+    /// # Errors
+    /// Fails if the walk has come back to where it was before an earlier leap. In a damaged table
+    /// it could do so for ever.
+    #[cold]
+    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        let is_back = self.side == Side::Back;
+        let wrong = if is_back { Ordering::Greater } else { Ordering::Less };
+        if let (Some(entry), Some(landing)) = (self.cursor.entry(), &self.landing)
+            && entry.key.cmp(landing) == wrong
+        {
+            return Err(self.cursor.disorder());
+        }
+        match is_back {
+            true => self.cursor.leap_back(range, upto)?,
+            false => self.cursor.leap(range, upto)?,
+        }
+        if let Some(entry) = self.cursor.entry() {
+            let landing = self.landing.get_or_insert_default();
+            landing.clear();
+            landing.extend_from_slice(entry.key);
+        }
+        Ok(())
     }
 
     /// Computes the value of the key under the cursor from several entries, or from one that
@@ -395,7 +426,7 @@ impl<C: Cursor> VisibleIter<C> {
             let mut newest = SeqNo(0);
             if !self.hidden.is_empty() {
                 if let Some((range, upto)) = hidden_range(&mut self.hidden, &entry, self.snapshot) {
-                    self.cursor.leap_back(&range, upto)?;
+                    self.leap(&range, upto)?;
                     continue;
                 }
                 newest = hidden_below(&mut self.hidden, entry.key, self.snapshot);
