@@ -95,15 +95,6 @@ impl LogStore {
         }
         Ok(entries)
     }
-
-    /// Adds the removal of all entries whose indexes are in `range` to `batch`.
-    fn remove(&self, batch: &mut Batch, range: impl RangeBounds<u64>) -> io::Result<()> {
-        for entry in self.log.range(keys(range)) {
-            let (key, _) = entry.map_err(io::Error::other)?;
-            batch.delete(&self.log, key);
-        }
-        Ok(())
-    }
 }
 
 /// Syncs the log and says so to those who appended to it, until the log is closed. Appends that
@@ -202,7 +193,7 @@ impl RaftLogStorage<Types> for LogStore {
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
         let first = last.map_or(0, |last| last.index() + 1);
         let mut batch = Batch::new();
-        self.remove(&mut batch, first..)?;
+        batch.delete_range(&self.log, keys(first..));
         self.write_synced(batch).await
     }
 
@@ -210,7 +201,7 @@ impl RaftLogStorage<Types> for LogStore {
     async fn purge(&mut self, last: LogId) -> io::Result<()> {
         let mut batch = Batch::new();
         self.put_fact(&mut batch, PURGED, &Some(last))?;
-        self.remove(&mut batch, ..=last.index())?;
+        batch.delete_range(&self.log, keys(..=last.index()));
         self.write(batch, PersistMode::Buffer)
     }
 }
