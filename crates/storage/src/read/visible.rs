@@ -33,7 +33,7 @@ pub struct VisibleIter<C> {
     /// What range deletes hide.
     hidden: ErasedWalk,
     /// The key to which the last leap over hidden entries went, since the last seek.
-    landing: Option<Vec<u8>>,
+    leapt: Option<Vec<u8>>,
     /// The number of bytes that returned keys lack at their start.
     key_from: usize,
     /// The bounds of the keys that are left, from the front and from the back.
@@ -252,7 +252,7 @@ impl<C: Cursor> VisibleIter<C> {
             cursor,
             snapshot,
             hidden: ErasedWalk::default(),
-            landing: None,
+            leapt: None,
             key_from: 0,
             left: (lower.into(), upper.into()),
             side: Side::Neither,
@@ -302,7 +302,7 @@ impl<C: Cursor> VisibleIter<C> {
     fn enter_front(&mut self) -> Result<()> {
         if self.side != Side::Front {
             self.side = Side::Front;
-            self.landing = None;
+            self.leapt = None;
             self.returned = false;
             match self.left.0.reach {
                 Reach::Endless => self.cursor.seek_first()?,
@@ -316,7 +316,7 @@ impl<C: Cursor> VisibleIter<C> {
     fn enter_back(&mut self) -> Result<()> {
         if self.side != Side::Back {
             self.side = Side::Back;
-            self.landing = None;
+            self.leapt = None;
             match self.left.1.reach {
                 Reach::Endless => self.cursor.seek_last()?,
                 Reach::Excluding => self.cursor.seek_before(&self.left.1.key)?,
@@ -370,22 +370,26 @@ impl<C: Cursor> VisibleIter<C> {
     /// it could do so for ever.
     #[cold]
     fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+        self.note_order()?;
+        match self.side {
+            Side::Back => self.cursor.leap_back(range, upto)?,
+            Side::Front | Side::Neither => self.cursor.leap(range, upto)?,
+        }
+        self.note_order()
+    }
+
+    /// Fails if the cursor is before the key that it was at when this was called last, as the walk
+    /// goes.
+    fn note_order(&mut self) -> Result<()> {
+        let Some(entry) = self.cursor.entry() else { return Ok(()) };
         let is_back = self.side == Side::Back;
         let wrong = if is_back { Ordering::Greater } else { Ordering::Less };
-        if let (Some(entry), Some(landing)) = (self.cursor.entry(), &self.landing)
-            && entry.key.cmp(landing) == wrong
-        {
+        let before = self.leapt.get_or_insert_with(|| entry.key.to_vec());
+        if entry.key.cmp(before) == wrong {
             return Err(self.cursor.disorder());
         }
-        match is_back {
-            true => self.cursor.leap_back(range, upto)?,
-            false => self.cursor.leap(range, upto)?,
-        }
-        if let Some(entry) = self.cursor.entry() {
-            let landing = self.landing.get_or_insert_default();
-            landing.clear();
-            landing.extend_from_slice(entry.key);
-        }
+        before.clear();
+        before.extend_from_slice(entry.key);
         Ok(())
     }
 

@@ -141,7 +141,10 @@ impl Parts for Tables {
     fn enter(&self, _: usize, _: &mut VecCursor) {}
 }
 
-fn erased(deletes: &[(Vec<u8>, Option<Vec<u8>>, u64)]) -> Erased {
+/// A range delete: the first key, the first key behind the range, and the number.
+type Delete = (Vec<u8>, Option<Vec<u8>>, u64);
+
+fn erased(deletes: &[Delete]) -> Erased {
     let mut erased = Erased::default();
     for (start, end, seq) in deletes {
         let range =
@@ -151,9 +154,9 @@ fn erased(deletes: &[(Vec<u8>, Option<Vec<u8>>, u64)]) -> Erased {
     erased
 }
 
-/// Range deletes with numbers among those of 40 writes.
-fn deletes() -> impl Strategy<Value = Vec<(Vec<u8>, Option<Vec<u8>>, u64)>> {
-    vec((key(), proptest::option::of(key()), 1u64..42), 0..5)
+/// Range deletes with odd numbers.
+fn deletes() -> impl Strategy<Value = Vec<Delete>> {
+    vec((key(), proptest::option::of(key()), (0u64..42).prop_map(|number| 2 * number + 1)), 0..5)
 }
 
 proptest! {
@@ -163,10 +166,11 @@ proptest! {
         deletes in deletes(),
         older in 0usize..40,
         borders in btree_set(key(), 0..5),
-        snapshot in 0u64..42,
+        snapshot in 0u64..84,
         steps in vec(any::<bool>(), 45),
     ) {
-        let entries = entries(&writes);
+        let mut entries = entries(&writes);
+        entries.iter_mut().for_each(|entry| entry.seq.0 *= 2);
         let erased = erased(&deletes);
         let mut model = BTreeMap::new();
         for entry in entries.iter().filter(|entry| entry.seq.0 <= snapshot) {
