@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// The most parts of a chunk. A chunk that has more is cut into halves.
 const CHUNK_MAX: usize = 128;
 
-/// Which keys range deletes have erased. See the head of the [module](self).
+/// Which keys range deletes have erased. See the head of the module.
 #[derive(Clone, Debug, Default)]
 pub struct Erased {
     /// Parts in key order, none of the chunks empty.

@@ -97,7 +97,7 @@ const ERASED_BYTES_MIN: u64 = 1 << 20;
 impl MergePlan {
     /// Returns a plan that drops a slice on storage that range deletes hide from all readers, who
     /// are at `oldest` or later; or the part of a slice that they hide, if that is at least half of
-    /// it and [`ERASED_BYTES_MIN`]. The output of the plan is empty. Returns `None` if there is no
+    /// it and a mebibyte. The output of the plan is empty. Returns `None` if there is no
     /// such slice, or if the plan is not legal now.
     pub fn erase(view: &TreeView, oldest: SeqNo) -> Option<MergePlan> {
         let tree = &view.tree;
