@@ -105,14 +105,7 @@ impl InputCursor {
     }
 
     fn leap(&mut self) -> Result<()> {
-        while let Some(entry) = self.merging.entry()
-            && let Some((range, upto)) = self.erasing.seen_by_all(entry.key, &self.snapshots)
-            && self.merging.newest() <= upto
-        {
-            let range = range.clone();
-            self.merging.leap(&range, upto)?;
-        }
-        Ok(())
+        self.erasing.leap(&mut self.merging, &self.snapshots)
     }
 
     /// Returns the sizes that went into the merge, once the cursor is at its end.

@@ -33,9 +33,10 @@ mod walk;
 pub use operands::Operators;
 pub use walk::Walk;
 
-use crate::cursor::EntryRef;
+use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::common_prefix_bytes;
+use crate::read::Leaps;
 use lsmith_tree::{EntryKind, Erased, ErasedWalk, KeyRange, SeqNo, Size, logical_bytes};
 use operands::Waiting;
 use std::ops::AddAssign;
@@ -113,6 +114,7 @@ pub struct Erasing {
     visible: SeqNo,
     /// True if nothing is dropped.
     keeps: bool,
+    leaps: Leaps,
 }
 
 impl Erasing {
@@ -120,13 +122,13 @@ impl Erasing {
     /// see: those with numbers up to `visible`. That number must have been loaded before the list
     /// of live snapshots.
     pub fn new(erased: Erased, visible: SeqNo) -> Erasing {
-        Erasing { walk: ErasedWalk::new(erased), visible, keeps: false }
+        Erasing { walk: ErasedWalk::new(erased), visible, ..Erasing::default() }
     }
 
     /// Returns the range deletes in `erased` for a merge that drops nothing because of them.
     /// Combines on both sides of a range delete stay apart.
     pub fn keeping(erased: Erased) -> Erasing {
-        Erasing { walk: ErasedWalk::new(erased), visible: SeqNo(0), keeps: true }
+        Erasing { walk: ErasedWalk::new(erased), keeps: true, ..Erasing::default() }
     }
 
     /// Returns true if no range was deleted.
@@ -146,12 +148,23 @@ impl Erasing {
         snapshots.last().copied().unwrap_or(SeqNo::MAX).min(self.visible)
     }
 
-    /// Returns the part around `key`, and the newest of its range deletes that all readers see.
-    pub fn seen_by_all(&mut self, key: &[u8], snapshots: &[SeqNo]) -> Option<(&KeyRange, SeqNo)> {
+    /// Moves `cursor` on from entries that a range delete hides from all readers, as long as its
+    /// table or memtable has no newer entries. May pass over such entries without a visit.
+    ///
+    /// # Errors
+    /// Fails if the cursor does, and where it meets a table with entries in a wrong order.
+    pub fn leap(&mut self, cursor: &mut impl Cursor, snapshots: &[SeqNo]) -> Result<()> {
         let oldest = self.oldest_reader(snapshots);
-        let part = self.walk.part_of(key)?;
-        let newest = part.newest_at(oldest);
-        (newest > SeqNo(0)).then_some((&part.range, newest))
+        while let Some(entry) = cursor.entry()
+            && let Some(part) = self.walk.part_of(entry.key)
+            && let upto = part.newest_at(oldest)
+            && SeqNo(0) < upto
+            && cursor.newest() <= upto
+        {
+            let range = part.range.clone();
+            self.leaps.leap(cursor, &range, upto)?;
+        }
+        Ok(())
     }
 
     /// Returns true if a range delete hides entry `seq` of `key` from all readers that see the

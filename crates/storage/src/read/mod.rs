@@ -7,11 +7,13 @@
 //! ```
 
 mod concat;
+mod leaps;
 mod merging;
 #[cfg(test)]
 pub(crate) mod vec_cursor;
 mod visible;
 
 pub use concat::{ConcatCursor, Parts};
+pub(crate) use leaps::Leaps;
 pub use merging::MergingCursor;
 pub use visible::VisibleIter;

@@ -5,8 +5,9 @@ use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::expiry::{EXPIRY_BYTES, has_expired};
 use crate::format::key_prefix;
+use crate::read::Leaps;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, ErasedWalk, KeyRange, SeqNo};
+use lsmith_tree::{EntryKind, ErasedWalk, SeqNo};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub struct VisibleIter<C> {
     snapshot: SeqNo,
     /// What range deletes hide.
     hidden: ErasedWalk,
-    /// The key to which the last leap over hidden entries went, since the last seek.
-    leapt: Option<Vec<u8>>,
+    /// The leaps over hidden entries since the last seek.
+    leaps: Leaps,
     /// The number of bytes that returned keys lack at their start.
     key_from: usize,
     /// The bounds of the keys that are left, from the front and from the back.
@@ -167,17 +168,11 @@ fn hidden_below(hidden: &mut ErasedWalk, key: &[u8], snapshot: SeqNo) -> SeqNo {
     hidden.part_of(key).map_or(SeqNo(0), |part| part.newest_at(snapshot))
 }
 
-/// If `hidden` hides `entry` from a reader at `snapshot`, returns the range in which it hides
-/// entries of which numbers: those up to the second value, without that one unless it is of a
-/// tombstone.
-fn hidden_range(
-    hidden: &mut ErasedWalk,
-    entry: &EntryRef<'_>,
-    snapshot: SeqNo,
-) -> Option<(KeyRange, SeqNo)> {
-    let part = hidden.part_of(entry.key)?;
-    let newest = part.newest_at(snapshot);
-    (entry.seq < newest).then(|| (part.range.clone(), newest))
+/// Returns true if `hidden` hides `entry` from a reader at `snapshot`.
+#[cold]
+#[inline(never)]
+fn hides(hidden: &mut ErasedWalk, entry: &EntryRef<'_>, snapshot: SeqNo) -> bool {
+    entry.seq < hidden_below(hidden, entry.key, snapshot)
 }
 
 /// Compares two keys, mostly without a call.
@@ -252,7 +247,7 @@ impl<C: Cursor> VisibleIter<C> {
             cursor,
             snapshot,
             hidden: ErasedWalk::default(),
-            leapt: None,
+            leaps: Leaps::default(),
             key_from: 0,
             left: (lower.into(), upper.into()),
             side: Side::Neither,
@@ -302,7 +297,7 @@ impl<C: Cursor> VisibleIter<C> {
     fn enter_front(&mut self) -> Result<()> {
         if self.side != Side::Front {
             self.side = Side::Front;
-            self.leapt = None;
+            self.leaps.restart();
             self.returned = false;
             match self.left.0.reach {
                 Reach::Endless => self.cursor.seek_first()?,
@@ -316,7 +311,7 @@ impl<C: Cursor> VisibleIter<C> {
     fn enter_back(&mut self) -> Result<()> {
         if self.side != Side::Back {
             self.side = Side::Back;
-            self.leapt = None;
+            self.leaps.restart();
             match self.left.1.reach {
                 Reach::Endless => self.cursor.seek_last()?,
                 Reach::Excluding => self.cursor.seek_before(&self.left.1.key)?,
@@ -339,11 +334,8 @@ impl<C: Cursor> VisibleIter<C> {
         {
             // Skips older versions of keys behind the front, and versions newer than the snapshot.
             if self.left.0.allows_above(entry.key) && entry.seq <= self.snapshot {
-                if !self.hidden.is_empty()
-                    && let Some((range, upto)) =
-                        hidden_range(&mut self.hidden, &entry, self.snapshot)
-                {
-                    self.leap(&range, upto)?;
+                if !self.hidden.is_empty() && hides(&mut self.hidden, &entry, self.snapshot) {
+                    self.leap()?;
                     continue;
                 }
                 self.left.0.exclude(entry.key);
@@ -363,34 +355,17 @@ impl<C: Cursor> VisibleIter<C> {
         Ok(Step::End)
     }
 
-    /// Passes over entries in `range` with numbers up to `upto`, which are hidden.
-    ///
-    /// # Errors
-    /// Fails if the walk has come back to where it was before an earlier leap. In a damaged table
-    /// it could do so for ever.
+    /// Passes over entries that are hidden like the one under the cursor.
     #[cold]
-    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        self.note_order()?;
-        match self.side {
-            Side::Back => self.cursor.leap_back(range, upto)?,
-            Side::Front | Side::Neither => self.cursor.leap(range, upto)?,
-        }
-        self.note_order()
-    }
-
-    /// Fails if the cursor is before the key that it was at when this was called last, as the walk
-    /// goes.
-    fn note_order(&mut self) -> Result<()> {
+    fn leap(&mut self) -> Result<()> {
         let Some(entry) = self.cursor.entry() else { return Ok(()) };
-        let is_back = self.side == Side::Back;
-        let wrong = if is_back { Ordering::Greater } else { Ordering::Less };
-        let before = self.leapt.get_or_insert_with(|| entry.key.to_vec());
-        if entry.key.cmp(before) == wrong {
-            return Err(self.cursor.disorder());
+        let Some(part) = self.hidden.part_of(entry.key) else { return Ok(()) };
+        let upto = part.newest_at(self.snapshot);
+        let range = part.range.clone();
+        match self.side {
+            Side::Back => self.leaps.leap_back(&mut self.cursor, &range, upto),
+            Side::Front | Side::Neither => self.leaps.leap(&mut self.cursor, &range, upto),
         }
-        before.clear();
-        before.extend_from_slice(entry.key);
-        Ok(())
     }
 
     /// Computes the value of the key under the cursor from several entries, or from one that
@@ -429,8 +404,8 @@ impl<C: Cursor> VisibleIter<C> {
         {
             let mut newest = SeqNo(0);
             if !self.hidden.is_empty() {
-                if let Some((range, upto)) = hidden_range(&mut self.hidden, &entry, self.snapshot) {
-                    self.leap(&range, upto)?;
+                if hides(&mut self.hidden, &entry, self.snapshot) {
+                    self.leap()?;
                     continue;
                 }
                 newest = hidden_below(&mut self.hidden, entry.key, self.snapshot);
@@ -550,4 +525,4 @@ impl<C: Cursor> DoubleEndedIterator for VisibleIter<C> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
