@@ -166,7 +166,7 @@ impl Committer {
         let discard = || tables.iter().for_each(|table| table.discard());
         // A damaged table can hold keys that are not in its range.
         let version = reserved.keyspace.version.load_full();
-        let told = |error| named(error, &plan.inputs, &version);
+        let with_inputs = |error| named(error, &plan.inputs, &version);
         let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome);
         let erased = state.erased_by(&plan);
         let readers = state.done_readers(&self.context);
@@ -174,10 +174,10 @@ impl Committer {
             .map_err(|error| error.to_string())
             .and_then(|edit| erasing(edit, erased, &state.view.tree, readers))
             .map_err(|message| illegal_outcome(&message).at(&self.context.options.dir))
-            .map_err(told)
+            .map_err(with_inputs)
             .inspect_err(|_| discard())?;
         let result = self.write_edit(state, reserved.keyspace.id, &plan, &edit);
-        let (after, flushed_seq) = result.map_err(told).inspect_err(|_| {
+        let (after, flushed_seq) = result.map_err(with_inputs).inspect_err(|_| {
             // In a poisoned store the manifest may have the record: the tables must stay.
             if self.context.check_writable().is_ok() {
                 discard();

@@ -97,6 +97,12 @@ impl Context {
         (visible, self.snapshots.newest_first())
     }
 
+    /// Returns a number that all readers, now and later, are at or above.
+    pub(crate) fn oldest_reader(&self) -> SeqNo {
+        let (visible, snapshots) = self.readers();
+        snapshots.last().map_or(visible, |oldest| visible.min(*oldest))
+    }
+
     /// Takes a snapshot of what readers see now.
     pub(crate) fn take_snapshot(&self) -> SnapshotGuard {
         self.snapshots.take(&self.visible)
@@ -145,16 +151,19 @@ impl Context {
     }
 
     /// Fails with `ReadOnly` or `Poisoned` if the store refuses writes until it is reopened.
+    #[inline(always)]
     pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.options.read_only || self.is_poisoned() { Err(self.unwritable()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn unwritable(&self) -> Error {
         if self.options.read_only {
-            return Err(read_only());
+            return read_only();
         }
-        if self.is_poisoned() {
-            let message = "an earlier write to the log or the manifest failed, or a panic \
-                           interrupted one: reopen the store to write again";
-            return Err(Error::new(ErrorKind::Poisoned, message).at(&self.options.dir));
-        }
-        Ok(())
+        let message = "an earlier write to the log or the manifest failed, or a panic interrupted \
+                       one: reopen the store to write again";
+        Error::new(ErrorKind::Poisoned, message).at(&self.options.dir)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Batches and file names of any kind: refused, or read as they can be written.
 
-use crate::format::{LoggedBatch, LoggedOp, RANGE_DELETE, decode_batch, encode_empty_batch};
+use crate::format::{LoggedBatch, LoggedOp, OpKind, decode_batch, encode_empty_batch};
 use crate::names::{numbered, parse};
 use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_bytes, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
@@ -18,13 +18,11 @@ fn batch(first: u64, ops: &[LoggedOp<'_>]) -> Vec<u8> {
     put_varint(&mut out, first);
     put_varint(&mut out, ops.len() as u64);
     for op in ops {
-        out.push(if op.is_range { RANGE_DELETE } else { op.kind as u8 });
+        out.push(op.kind.to_byte());
         put_varint(&mut out, op.keyspace.into());
-        if op.is_range {
-            put_bytes(&mut out, op.key);
+        put_bytes(&mut out, op.key);
+        if !op.kind.is_tombstone() {
             put_bytes(&mut out, op.value);
-        } else {
-            put_pair(&mut out, op.kind, op.key, op.value);
         }
     }
     out
@@ -55,7 +53,8 @@ fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
 
 fn op((kind, keyspace, key, value): &EntryParts) -> LoggedOp<'_> {
     let is_range = *kind == EntryKind::Delete && !value.is_empty();
-    LoggedOp { keyspace: *keyspace as u32, kind: *kind, is_range, key, value }
+    let kind = if is_range { OpKind::DeleteRange } else { OpKind::Entry(*kind) };
+    LoggedOp { keyspace: *keyspace as u32, kind, key, value }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::options::PersistMode;
 use crate::write::{Op, OpBuffer, Ops};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::expiring_value;
+use lsmith_storage::format::OpKind;
 use lsmith_tree::EntryKind;
 use std::ops::RangeBounds;
 use std::sync::Arc;
@@ -121,7 +122,7 @@ impl Batch {
         if kind.is_value() && keyspace.lives().is_some() {
             return self.add_expiring(keyspace, kind, &key, value);
         }
-        self.ops.push(keyspace.shared(), kind, &key, value);
+        self.ops.push(Op::entry(keyspace.shared(), kind, &key, value));
     }
 
     /// Adds the entry that a write of `value` makes in a keyspace whose values all expire.
@@ -140,7 +141,7 @@ impl Batch {
     /// Adds a write that is rarer than puts and deletes, which push without a call.
     #[inline(never)]
     fn push_rare(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
-        self.ops.push(keyspace.shared(), kind, key, value);
+        self.ops.push(Op::entry(keyspace.shared(), kind, key, value));
     }
 
     /// Adds a range delete: deletes all keys in `range`, at the cost of one write, however many
@@ -152,8 +153,8 @@ impl Batch {
         range: impl RangeBounds<K>,
     ) {
         let Some((start, end)) = keyspace.stored_range(range) else { return };
-        let (keyspace, kind) = (keyspace.shared(), EntryKind::Delete);
-        self.ops.push_op(Op { keyspace, kind, is_range: true, key: &start, value: &end });
+        let (keyspace, kind) = (keyspace.shared(), OpKind::DeleteRange);
+        self.ops.push(Op { keyspace, kind, key: &start, value: &end });
     }
 
     /// Removes all writes, so that the batch can be used again.
@@ -218,5 +219,5 @@ impl Store {
 
 /// Returns the write of one key that a batch refuses.
 fn refused<'a>(keyspace: &'a Keyspace, kind: EntryKind, key: &'a [u8], value: &'a [u8]) -> Op<'a> {
-    Op { keyspace: keyspace.shared(), kind, is_range: false, key, value }
+    Op::entry(keyspace.shared(), kind, key, value)
 }

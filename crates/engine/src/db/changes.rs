@@ -9,7 +9,7 @@ use crate::wal::LogsNow;
 use bytes::Bytes;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
-use lsmith_storage::format::{Damage, LoggedBatch, LoggedOp, decode_batch};
+use lsmith_storage::format::{Damage, LoggedBatch, LoggedOp, OpKind, decode_batch};
 use lsmith_storage::log::{LogFollower, LogId, LogKind, LogStart};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::{EntryKind, SeqNo};
@@ -325,7 +325,7 @@ fn change(tree: &KeyspaceShared, payload: &Bytes, op: &LoggedOp<'_>) -> Change {
     let keyspace = Arc::from(tree.name_of(op.key));
     let number_bytes = if tree.members.is_some() { NUMBER_BYTES } else { 0 };
     let key = payload.slice_ref(op.key.get(number_bytes..).unwrap_or_default());
-    if op.is_range {
+    let OpKind::Entry(kind) = op.kind else {
         // Without an end of its own, the range ends at the next keyspace of the group.
         let is_own = number_bytes == 0 || op.value.first() == op.key.first();
         let end = op.value.get(number_bytes..).filter(|_| is_own && !op.value.is_empty());
@@ -334,9 +334,9 @@ fn change(tree: &KeyspaceShared, payload: &Bytes, op: &LoggedOp<'_>) -> Change {
             start: key,
             end: end.map(|end| payload.slice_ref(end)),
         };
-    }
+    };
     let value = || payload.slice_ref(op.value);
-    match op.kind {
+    match kind {
         EntryKind::Delete | EntryKind::Remove => Change::Delete { keyspace, key },
         EntryKind::Put | EntryKind::Insert => Change::Put { keyspace, key, value: value() },
         EntryKind::Combine => Change::Combine { keyspace, key, operand: value() },

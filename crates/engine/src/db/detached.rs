@@ -3,7 +3,7 @@
 use super::{Batch, Store};
 use crate::group::NUMBER_BYTES;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::{Damage, Reader, put_bytes, put_varint, take_pair};
+use lsmith_storage::format::{Damage, OpKind, Reader, put_bytes, put_varint, take_pair};
 use lsmith_tree::EntryKind;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -206,13 +206,13 @@ impl Batch {
         ops.check()?;
         let mut batch = DetachedBatch::new();
         for op in ops.iter() {
-            if op.is_range {
+            let OpKind::Entry(kind) = op.kind else {
                 let message = "a batch that deletes ranges cannot be detached from its store";
                 return Err(Error::new(ErrorKind::InvalidArgument, message));
-            }
+            };
             let number_bytes = if op.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
             let name = op.keyspace.name_of(op.key);
-            batch.add(&name, op.kind, &op.key[number_bytes..], op.value);
+            batch.add(&name, kind, &op.key[number_bytes..], op.value);
         }
         Ok(batch)
     }

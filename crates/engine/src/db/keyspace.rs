@@ -9,10 +9,12 @@ use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
 use crate::snapshots::SnapshotGuard;
 use crate::version::{Moment, Value, Version, dropped};
+use crate::write::Op;
 use bytes::Bytes;
 use lsmith_policy::Explanation;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::format::OpKind;
 use lsmith_storage::table::ReadCount;
 use lsmith_tree::{Tree, TreeView};
 use std::borrow::Cow;
@@ -249,8 +251,8 @@ impl Keyspace {
     /// deletes nothing. Otherwise as [`Store::write`].
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let Some((start, end)) = self.stored_range(range) else { return Ok(()) };
-        let (keyspace, kind) = (&self.shared, lsmith_tree::EntryKind::Delete);
-        let op = crate::write::Op { keyspace, kind, is_range: true, key: &start, value: &end };
+        let (keyspace, kind) = (&self.shared, OpKind::DeleteRange);
+        let op = Op { keyspace, kind, key: &start, value: &end };
         self.write_op(op, self.store.context().options.persist)
     }
 

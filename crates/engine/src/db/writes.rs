@@ -175,9 +175,11 @@ impl Keyspace {
         mode: PersistMode,
     ) -> Result<()> {
         let key = self.stored_key(key);
-        self.write_op(Op { keyspace: self.shared(), kind, is_range: false, key: &key, value }, mode)
+        self.write_op(Op::entry(self.shared(), kind, &key, value), mode)
     }
 
+    /// Writes `op`.
+    #[inline(always)]
     pub(super) fn write_op(&self, op: Op<'_>, mode: PersistMode) -> Result<()> {
         let timer = self.store().context().timer();
         self.store().engine().write_path.write(Ops::One(op), mode)?;

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use lsmith_storage::bounds::SEQ_MAX;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::format::{LoggedBatch, decode_batch};
+use lsmith_storage::format::{LoggedBatch, LoggedOp, OpKind, decode_batch, deleted_range};
 use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
-use lsmith_tree::{KeyRange, SeqNo};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::path::{Path, PathBuf};
 
 /// The content of a write-ahead log, a manifest, or a copy of memory. It holds the whole file in
@@ -165,15 +165,21 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format
         return Ok(Content::Start { before, first, synced });
     }
     let LoggedBatch { first, numbers, ops } = decode_batch(payload)?;
-    let write = |(op, seq): (&lsmith_storage::format::LoggedOp<'_>, u64)| Write {
+    let write = |(op, seq): (&LoggedOp<'_>, u64)| Write {
         keyspace: op.keyspace,
         entry: Entry {
             key: payload.slice_ref(op.key),
             seq: SeqNo(seq),
-            kind: op.kind,
-            value: if op.is_range { Bytes::new() } else { payload.slice_ref(op.value) },
+            kind: match op.kind {
+                OpKind::Entry(kind) => kind,
+                OpKind::DeleteRange => EntryKind::Delete,
+            },
+            value: match op.kind {
+                OpKind::Entry(_) => payload.slice_ref(op.value),
+                OpKind::DeleteRange => Bytes::new(),
+            },
         },
-        range: op.range(),
+        range: (op.kind == OpKind::DeleteRange).then(|| deleted_range(op.key, op.value)),
     };
     let writes = ops.iter().zip(first.0..).map(write).collect();
     Ok(Content::Batch { first, numbers, writes })

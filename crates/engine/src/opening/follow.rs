@@ -14,7 +14,7 @@ use crate::memory::seal_while_opening;
 use crate::options::Options;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::format::decode_batch;
+use lsmith_storage::format::{OpKind, decode_batch, deleted_range};
 use lsmith_storage::log::{LogReader, LogStart};
 use lsmith_storage::memtable::KeepFrom;
 use lsmith_storage::names::{self, FileKind};
@@ -87,13 +87,14 @@ fn read_on(
         let keep = KeepFrom(context.keep_from());
         for (seq, op) in (batch.first.0..).zip(&batch.ops) {
             let state = keyspaces[&op.keyspace].state.lock();
-            if let Some(range) = op.range() {
+            let OpKind::Entry(kind) = op.kind else {
+                let range = deleted_range(op.key, op.value);
                 let (visible, snapshots) = context.readers();
                 let readers = Readers { visible, snapshots: &snapshots };
                 state.active.memtable.erase(&range, SeqNo(seq), keep, &readers);
                 continue;
-            }
-            let entry = EntryRef { key: op.key, seq: SeqNo(seq), kind: op.kind, value: op.value };
+            };
+            let entry = EntryRef { key: op.key, seq: SeqNo(seq), kind, value: op.value };
             state.active.memtable.insert(entry, keep);
         }
         last = batch.last().0;

@@ -29,7 +29,7 @@ use crate::wal::Log;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::format::{LoggedBatch, decode_batch};
+use lsmith_storage::format::{LoggedBatch, LoggedOp, OpKind, decode_batch, deleted_range};
 use lsmith_storage::log::{LogEnd, LogStart};
 use lsmith_storage::memtable::KeepFrom;
 use lsmith_storage::names::{FileKind, numbered};
@@ -348,7 +348,7 @@ impl Opening {
         &mut self,
         log: Log,
         first: SeqNo,
-        ops: &[lsmith_storage::format::LoggedOp<'_>],
+        ops: &[LoggedOp<'_>],
     ) -> std::result::Result<(), String> {
         for (index, op) in ops.iter().enumerate() {
             let seq = SeqNo(first.0 + index as u64);
@@ -358,11 +358,10 @@ impl Opening {
                 }
                 return Err(format!("there is no keyspace {}", op.keyspace));
             };
-            let range = op.range();
             let facts = &self.account.keyspaces[&op.keyspace];
-            let is_in_tree = match &range {
-                Some(_) => facts.has_in_tree(seq),
-                None => facts.is_covered(op.key, seq),
+            let is_in_tree = match op.kind {
+                OpKind::DeleteRange => facts.has_in_tree(seq),
+                OpKind::Entry(_) => facts.is_covered(op.key, seq),
             };
             if is_in_tree {
                 continue;
@@ -373,12 +372,13 @@ impl Opening {
                 self.logs.push(log);
             }
             let keep = keep_newest(seq);
-            if let Some(range) = range {
+            let OpKind::Entry(kind) = op.kind else {
                 let readers = Readers { visible: keep.0, snapshots: &[] };
+                let range = deleted_range(op.key, op.value);
                 state.active.memtable.erase(&range, seq, keep, &readers);
                 continue;
-            }
-            let entry = EntryRef { key: op.key, seq, kind: op.kind, value: op.value };
+            };
+            let entry = EntryRef { key: op.key, seq, kind, value: op.value };
             state.active.memtable.insert(entry, keep);
         }
         Ok(())

@@ -7,6 +7,7 @@ use crate::inspect::Entry;
 use crate::memory::{Spilled, spilled_keyspace, take_record};
 use bytes::Bytes;
 use lsmith_storage::bounds::SEQ_MAX;
+use lsmith_storage::format::{OpKind, deleted_range};
 use lsmith_storage::log::{LogId, LogKind, LogRemains};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::{EntryKind, Erased, Key, KeyRange, Readers, SeqNo, key_after};
@@ -94,18 +95,19 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
                 let memory = memories.entry(op.keyspace).or_default();
                 let state = &known.keyspace(old, op.keyspace).state;
                 let seq = SeqNo(seq);
-                if let Some(range) = op.range() {
+                let OpKind::Entry(kind) = op.kind else {
+                    let range = deleted_range(op.key, op.value);
                     memory.logged_erased.erase(&range, seq, &Readers::ANY);
                     if !state.has_in_tree(seq) {
                         memory.erased.erase(&range, seq, &Readers::ANY);
                     }
                     continue;
-                }
+                };
                 let is_past = seq <= memory.copied_end || state.has_left_memory(op.key, seq);
                 let entry = Entry {
                     key: Bytes::copy_from_slice(op.key),
                     seq,
-                    kind: op.kind,
+                    kind,
                     value: Bytes::copy_from_slice(op.value),
                 };
                 // If marks are not exact, the log is more reliable than they are.

@@ -75,9 +75,7 @@ impl Scheduler {
     /// Returns a plan that drops what range deletes hide of a slice from all readers, if that is
     /// all of it or a large part.
     fn erase(&self, state: &KeyspaceState) -> Option<MergePlan> {
-        let (visible, snapshots) = self.context.readers();
-        let oldest = snapshots.last().copied().unwrap_or(visible).min(visible);
-        MergePlan::erase(&state.view, oldest)
+        MergePlan::erase(&state.view, self.context.oldest_reader())
     }
 }
 

@@ -32,6 +32,7 @@ use crate::stats::add;
 use crate::wal::{Wal, WalWriter};
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::error::Result;
+use lsmith_storage::format::{OpKind, deleted_range};
 use lsmith_storage::memtable::KeepFrom;
 use lsmith_storage::sync::Guard;
 use lsmith_storage::sync::atomic::Ordering;
@@ -90,7 +91,7 @@ impl WritePath {
             return Ok(SeqNo(0));
         }
         if ops.have_ranges() {
-            let ranges = ops.iter().filter(|op| op.is_range);
+            let ranges = ops.iter().filter(|op| op.kind == OpKind::DeleteRange);
             self.committer.allow_ranges(ranges.map(|op| op.keyspace))?;
         }
         for keyspace in ops.keyspaces() {
@@ -152,11 +153,11 @@ fn insert(context: &Context, writer: &WalWriter, first: SeqNo, ops: Ops<'_>) {
                 active.insert((op.keyspace, now))
             }
         };
-        let Op { kind, key, value, .. } = op;
-        if let Some(range) = op.range() {
-            erase(context, active, &range, SeqNo(seq));
+        let Op { key, value, .. } = op;
+        let OpKind::Entry(kind) = op.kind else {
+            erase(context, active, &deleted_range(key, value), SeqNo(seq));
             continue;
-        }
+        };
         active.memtable.insert(EntryRef { key, seq: SeqNo(seq), kind, value }, keep);
     }
 }

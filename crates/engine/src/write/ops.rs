@@ -3,8 +3,8 @@
 use crate::group::NUMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::{KEY_BYTES_MAX, RANGE_DELETE, VALUE_BYTES_MAX, put_varint};
-use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo};
+use lsmith_storage::format::{KEY_BYTES_MAX, OpKind, VALUE_BYTES_MAX, put_varint};
+use lsmith_tree::{EntryKind, SeqNo};
 use std::sync::Arc;
 
 /// The most bytes of a batch: 1 GiB. Keys and values count, and 24 bytes for each write.
@@ -39,8 +39,7 @@ pub(crate) struct OpBuffer {
 struct BufferedOp {
     /// The index of the keyspace among those of the batch.
     keyspace: u32,
-    kind: EntryKind,
-    is_range: bool,
+    kind: OpKind,
     key_start: u32,
     key_bytes: u32,
     value_start: u32,
@@ -51,24 +50,12 @@ impl OpBuffer {
     /// Adds an operation. If it breaks a rule, the batch drops all operations and refuses to be
     /// written.
     #[inline(always)]
-    pub(crate) fn push(
-        &mut self,
-        keyspace: &Arc<KeyspaceShared>,
-        kind: EntryKind,
-        key: &[u8],
-        value: &[u8],
-    ) {
-        self.push_op(Op { keyspace, kind, is_range: false, key, value });
-    }
-
-    /// Adds `op` in the same way.
-    #[inline(always)]
-    pub(crate) fn push_op(&mut self, op: Op<'_>) {
+    pub(crate) fn push(&mut self, op: Op<'_>) {
         self.len += 1;
         if self.refusal.is_some() {
             return;
         }
-        let Op { keyspace, kind, is_range, key, value } = op;
+        let Op { keyspace, kind, key, value } = op;
         let bytes = self.bytes + key.len() + value.len();
         if let Some(message) = op.broken_rule().or_else(|| too_large(bytes, self.len)) {
             return self.refuse(op, &message);
@@ -82,11 +69,10 @@ impl OpBuffer {
         let value_start = self.record.len() as u32;
         self.record.extend_from_slice(value);
         let keyspace = self.index_of(keyspace);
-        self.has_ranges |= is_range;
+        self.has_ranges |= kind == OpKind::DeleteRange;
         self.ops.push(BufferedOp {
             keyspace,
             kind,
-            is_range,
             key_start,
             key_bytes: key.len() as u32,
             value_start,
@@ -106,13 +92,13 @@ impl OpBuffer {
     #[cold]
     fn refuse(&mut self, op: Op<'_>, message: &str) {
         let what = match op.kind {
-            _ if op.is_range => "a range delete",
-            EntryKind::Put => "a put",
-            EntryKind::Delete => "a delete",
-            EntryKind::Insert => "an insert",
-            EntryKind::Remove => "a remove",
-            EntryKind::Combine => "a combine",
-            EntryKind::Expiring => "a put that expires",
+            OpKind::Entry(EntryKind::Put) => "a put",
+            OpKind::Entry(EntryKind::Delete) => "a delete",
+            OpKind::Entry(EntryKind::Insert) => "an insert",
+            OpKind::Entry(EntryKind::Remove) => "a remove",
+            OpKind::Entry(EntryKind::Combine) => "a combine",
+            OpKind::Entry(EntryKind::Expiring) => "a put that expires",
+            OpKind::DeleteRange => "a range delete",
         };
         let number = self.len;
         let name = op.keyspace.name_of(op.key);
@@ -136,7 +122,6 @@ impl OpBuffer {
         Op {
             keyspace: &self.keyspaces[op.keyspace as usize],
             kind: op.kind,
-            is_range: op.is_range,
             key: part(op.key_start, op.key_bytes),
             value: part(op.value_start, op.value_bytes),
         }
@@ -147,41 +132,43 @@ impl OpBuffer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op<'a> {
     pub(crate) keyspace: &'a Arc<KeyspaceShared>,
-    pub(crate) kind: EntryKind,
-    /// True for the delete of a range: `key` is its start, empty for none, and `value` its end,
-    /// empty for none.
-    pub(crate) is_range: bool,
+    pub(crate) kind: OpKind,
+    /// The key; of a range delete the start, which may be empty.
     pub(crate) key: &'a [u8],
+    /// The value; of a range delete the end, empty for none.
     pub(crate) value: &'a [u8],
 }
 
-impl Op<'_> {
+impl<'a> Op<'a> {
+    /// Returns the write of an entry.
+    #[inline(always)]
+    pub(crate) fn entry(
+        keyspace: &'a Arc<KeyspaceShared>,
+        kind: EntryKind,
+        key: &'a [u8],
+        value: &'a [u8],
+    ) -> Op<'a> {
+        Op { keyspace, kind: OpKind::Entry(kind), key, value }
+    }
+
     /// Appends the bytes that precede the key in the log: kind, keyspace, length of the key.
     fn put_head(&self, out: &mut Vec<u8>) {
-        out.push(if self.is_range { RANGE_DELETE } else { self.kind as u8 });
+        out.push(self.kind.to_byte());
         put_varint(out, u64::from(self.keyspace.id));
         put_varint(out, self.key.len() as u64);
     }
 
-    /// Returns the range that the operation deletes, if it deletes one.
-    pub(crate) fn range(&self) -> Option<KeyRange> {
-        self.is_range.then(|| KeyRange {
-            start: Key::copy_from_slice(self.key),
-            end: (!self.value.is_empty()).then(|| Key::copy_from_slice(self.value)),
-        })
-    }
-
     /// Appends the length of the value, which follows the key in the log. Tombstones have none.
     fn put_value_bytes(&self, out: &mut Vec<u8>) {
-        if self.is_range || !self.kind.is_tombstone() {
+        if !self.kind.is_tombstone() {
             put_varint(out, self.value.len() as u64);
         }
     }
 
     /// Returns a message about the limit that the operation breaks, if it breaks one.
-    #[inline]
+    #[inline(always)]
     fn broken_rule(&self) -> Option<String> {
-        if self.is_range {
+        if self.kind == OpKind::DeleteRange {
             return self.broken_range_rule();
         }
         let number_bytes = if self.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
@@ -197,9 +184,7 @@ impl Op<'_> {
             }
         }
     }
-}
 
-impl Op<'_> {
     #[cold]
     fn broken_range_rule(&self) -> Option<String> {
         let (start, end) = (self.key, self.value);
@@ -258,7 +243,7 @@ impl<'a> Ops<'a> {
     #[inline]
     pub(crate) fn have_ranges(&self) -> bool {
         match self {
-            Ops::One(op) => op.is_range,
+            Ops::One(op) => op.kind == OpKind::DeleteRange,
             Ops::Many(buffer) => buffer.has_ranges,
         }
     }

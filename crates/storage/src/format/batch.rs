@@ -13,25 +13,54 @@ pub const VALUE_BYTES_MAX: usize = 1 << 28;
 pub struct LoggedOp<'a> {
     /// The number of the keyspace.
     pub keyspace: u32,
-    /// The kind of the write; a delete for a range delete.
-    pub kind: EntryKind,
-    /// True if the write deletes a range: `key` is its start, empty for none, and `value` its end,
-    /// empty for none.
-    pub is_range: bool,
-    /// The key, never empty unless the write deletes a range.
+    /// What the write does.
+    pub kind: OpKind,
+    /// The key, never empty; of a range delete the start, which may be empty.
     pub key: &'a [u8],
-    /// The value; empty for a tombstone.
+    /// The value, empty for a tombstone; of a range delete the end, empty for none.
     pub value: &'a [u8],
 }
 
-/// The kind of a range delete in the log. Entries of tables do not have it.
-pub const RANGE_DELETE: u8 = 4;
+/// What a write of a batch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpKind {
+    /// It adds an entry of this kind.
+    Entry(EntryKind),
+    /// It deletes a range of keys.
+    DeleteRange,
+}
 
-impl LoggedOp<'_> {
-    /// Returns the range that the write deletes, if it deletes one.
-    pub fn range(&self) -> Option<KeyRange> {
-        let end = (!self.value.is_empty()).then(|| Key::copy_from_slice(self.value));
-        self.is_range.then(|| KeyRange { start: Key::copy_from_slice(self.key), end })
+/// A range delete in the log. It is no kind of an entry.
+const DELETE_RANGE: u8 = 4;
+
+impl OpKind {
+    /// Returns the byte that stands for it in the log.
+    pub fn to_byte(self) -> u8 {
+        match self {
+            OpKind::Entry(kind) => kind as u8,
+            OpKind::DeleteRange => DELETE_RANGE,
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<OpKind> {
+        match byte {
+            DELETE_RANGE => Some(OpKind::DeleteRange),
+            kind => EntryKind::from_byte(kind).map(OpKind::Entry),
+        }
+    }
+
+    /// Returns true if writes of this kind have no value in the log.
+    pub fn is_tombstone(self) -> bool {
+        matches!(self, OpKind::Entry(kind) if kind.is_tombstone())
+    }
+}
+
+/// Returns the range that a range delete with this `start` and `end` deletes. Without an end of its
+/// own it goes on to the last key.
+pub fn deleted_range(start: &[u8], end: &[u8]) -> KeyRange {
+    KeyRange {
+        start: Key::copy_from_slice(start),
+        end: (!end.is_empty()).then(|| Key::copy_from_slice(end)),
     }
 }
 
@@ -110,15 +139,16 @@ pub fn decode_batch(payload: &[u8]) -> std::result::Result<LoggedBatch<'_>, Dama
     let mut ops = Vec::new();
     for _ in 0..count {
         let [kind] = reader.array()?;
-        let is_range = kind == RANGE_DELETE;
-        let kind = if is_range { Some(EntryKind::Delete) } else { EntryKind::from_byte(kind) };
+        let kind = OpKind::from_byte(kind);
         let kind = kind.ok_or_else(|| reader.damage("a write has an unknown kind"))?;
         let number = reader.varint()?;
         let keyspace = u32::try_from(number)
             .map_err(|_| reader.damage("the number of a keyspace is too large"))?;
-        let (key, value) =
-            if is_range { take_range(&mut reader)? } else { take_pair(&mut reader, kind)? };
-        ops.push(LoggedOp { keyspace, kind, is_range, key, value });
+        let (key, value) = match kind {
+            OpKind::Entry(kind) => take_pair(&mut reader, kind)?,
+            OpKind::DeleteRange => take_range(&mut reader)?,
+        };
+        ops.push(LoggedOp { keyspace, kind, key, value });
     }
     reader.finish()?;
     Ok(LoggedBatch { first, numbers, ops })

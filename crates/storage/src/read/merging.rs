@@ -208,6 +208,9 @@ impl<C: Cursor> MergingCursor<C> {
     }
 
     /// Plays the matches of `source` again, which was the winner and has moved on.
+    ///
+    /// Without `always` it is called, because leaps replay too: 14 instructions more per entry.
+    #[inline(always)]
     fn replay(&mut self, source: usize) {
         let mut winner = self.player(source);
         let mut node = (source + self.sources.len()) / 2;

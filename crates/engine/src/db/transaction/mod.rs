@@ -160,7 +160,7 @@ impl Transaction {
         let key = keyspace.stored_key(key);
         let kind = kind_of(value.as_ref());
         let bytes = value.as_deref().unwrap_or_default();
-        let op = Op { keyspace: keyspace.shared(), kind, is_range: false, key: &key, value: bytes };
+        let op = Op::entry(keyspace.shared(), kind, &key, bytes);
         Ops::One(op).check()?;
         let space = self.space(keyspace)?;
         let key = Key::copy_from_slice(&key);
@@ -300,8 +300,12 @@ impl Transaction {
             for (key, value) in changes.iter() {
                 let value_bytes = value.as_deref().unwrap_or_default();
                 match value.as_ref().map(|value| keyspace.rules.expiring(key, value)).transpose()? {
-                    Some(Some(stored)) => buffer.push(keyspace, EntryKind::Expiring, key, &stored),
-                    _ => buffer.push(keyspace, kind_of(value.as_ref()), key, value_bytes),
+                    Some(Some(stored)) => {
+                        buffer.push(Op::entry(keyspace, EntryKind::Expiring, key, &stored))
+                    }
+                    _ => {
+                        buffer.push(Op::entry(keyspace, kind_of(value.as_ref()), key, value_bytes))
+                    }
                 }
             }
         }

@@ -184,8 +184,7 @@ impl KeyspaceState {
 
     /// Returns what the range deletes of readers and of the active memtable keep in the tree.
     pub(crate) fn done_readers(&self, context: &Context) -> DoneReaders {
-        let (visible, snapshots) = context.readers();
-        let oldest = snapshots.last().copied().unwrap_or(visible).min(visible);
+        let oldest = context.oldest_reader();
         let unsealed = self.active.memtable.seq_range().map_or(SeqNo::MAX, |(oldest, _)| oldest);
         DoneReaders { oldest, unsealed }
     }
