@@ -6,13 +6,6 @@ use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_bytes, put
 use lsmith_tree::{EntryKind, SeqNo};
 use std::path::Path;
 
-fn put_pair(out: &mut Vec<u8>, kind: EntryKind, key: &[u8], value: &[u8]) {
-    put_bytes(out, key);
-    if !kind.is_tombstone() {
-        put_bytes(out, value);
-    }
-}
-
 fn batch(first: u64, ops: &[LoggedOp<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, first);
