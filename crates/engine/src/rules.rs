@@ -12,6 +12,7 @@ use lsmith_storage::fold::Operators;
 use lsmith_storage::format::VALUE_BYTES_MAX;
 use lsmith_storage::panics;
 use lsmith_storage::sync::RwLock;
+use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -213,6 +214,8 @@ pub(crate) struct Rules {
     /// True if the first byte of a key is the number of its keyspace.
     is_group: bool,
     clock: Clock,
+    /// What the clock showed last.
+    last_seen: AtomicU64,
     /// By number of the keyspace in its group; 0 for a keyspace in none.
     keyspaces: RwLock<BTreeMap<u8, OfKeyspace>>,
     /// By number of the keyspace in its group; 0 for a keyspace in none. With the name of each.
@@ -255,7 +258,19 @@ impl Rules {
     /// # Errors
     /// As [`Clock::now`].
     pub(crate) fn value_for(&self, after: u64, value: &[u8]) -> Result<Vec<u8>> {
-        Ok(expiring_value(self.clock.now()?.saturating_add(after), value))
+        Ok(expiring_value(self.look_at_clock()?.saturating_add(after), value))
+    }
+
+    fn look_at_clock(&self) -> Result<u64> {
+        let now = self.clock.now()?;
+        self.last_seen.store(now, Ordering::Relaxed);
+        Ok(now)
+    }
+
+    /// Returns what the clock showed when a read, a write or a merge looked at it last, without a
+    /// call to it; `None` if none has, or if nothing expires.
+    pub(crate) fn last_seen(&self) -> Option<u64> {
+        Some(self.last_seen.load(Ordering::Relaxed)).filter(|now| *now > 0)
     }
 
     /// Sets the operator of keyspace `number` of the tree, which is called `keyspace`.
@@ -306,7 +321,7 @@ impl Rules {
 impl Combiner for Rules {
     fn now(&self) -> Result<u64> {
         let expires = self.keyspaces.read().values().any(|keyspace| keyspace.expiry.is_some());
-        if expires { self.clock.now() } else { Ok(0) }
+        if expires { self.look_at_clock() } else { Ok(0) }
     }
 
     fn has_filters(&self) -> bool {

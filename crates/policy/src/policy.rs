@@ -94,6 +94,9 @@ pub struct Needs {
     /// The policy appends to append-only tables, one by one. Simulations that know only expected
     /// sizes say that they are less certain.
     pub trees: bool,
+    /// The policy [drops](lsmith_tree::Mode::Drop) data. A store refuses such plans of any other
+    /// policy.
+    pub drops: bool,
 }
 
 impl Needs {
@@ -104,6 +107,7 @@ impl Needs {
         sequence_numbers: false,
         exact_sizes: false,
         trees: false,
+        drops: false,
     };
 }
 

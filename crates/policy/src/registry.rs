@@ -62,6 +62,7 @@ impl Registry {
     pub fn builtin() -> Registry {
         let mut infos = vec![
             policies::None::INFO,
+            policies::Fifo::INFO,
             policies::Bigtable::INFO,
             policies::Constant::INFO,
             policies::Exploring::INFO,

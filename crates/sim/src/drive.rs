@@ -199,12 +199,15 @@ impl<C: Content> Drive<C> {
         level: usize,
         observe: &mut Observer<'_>,
     ) -> Result<(), SimError> {
-        if C::MOVES_ARE_MERGES {
+        if C::MOVES_ARE_MERGES && plan.mode == Mode::Move {
             plan.mode = Mode::Merge;
         }
         let tree = &self.view.tree;
         self.outcome.clear();
-        self.content.carry_out(tree, plan, &mut self.outcome)?;
+        // Nothing comes out of a drop.
+        if plan.mode != Mode::Drop {
+            self.content.carry_out(tree, plan, &mut self.outcome)?;
+        }
         let made = self.edit.set_to_plan(tree, plan, level, &mut self.outcome);
         made.map_err(|rule| self.illegal(plan, rule))?;
         if plan.makes_trees() {

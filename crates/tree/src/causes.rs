@@ -144,6 +144,9 @@ fn causes(tree: &Tree, plan: &MergePlan, edit: &TreeEdit, counters: &Counters) -
         causes.add_bytes(Cause::Moved, -signed(counters.bytes_moved));
         return causes;
     }
+    if plan.mode == Mode::Drop {
+        return causes;
+    }
     let mut taken = Taken::default();
     edit.remove.iter().for_each(|removed| taken.add(tree, plan, removed));
     taken.scale(counters.bytes_in);

@@ -179,6 +179,16 @@ pub enum PlanError {
         /// The level.
         level: usize,
     },
+    /// A drop takes from memory, from several runs, or from a run over older entries of its keys.
+    CannotDrop {
+        /// The run.
+        run: RunId,
+    },
+    /// A policy that is not one that drops data would drop some.
+    MayNotDrop {
+        /// The run.
+        run: RunId,
+    },
     /// A cut, overlap or reuse size of zero bytes.
     ZeroBytes,
     /// The keys at which the output is cut do not ascend.
@@ -260,6 +270,19 @@ impl fmt::Display for PlanError {
                     "slices of run {run} are in memory, or share keys with other moved slices"
                 )
             }
+            PlanError::CannotDrop { run } => {
+                write!(
+                    f,
+                    "a drop takes from one run on storage, under which no run has its keys; run \
+                     {run} is none"
+                )
+            }
+            PlanError::MayNotDrop { run } => {
+                write!(
+                    f,
+                    "data of run {run} would be dropped, and the policy does not say it drops"
+                )
+            }
             PlanError::CannotAppend { run } => {
                 write!(
                     f,
@@ -285,8 +308,8 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Checks that carrying out `plan` cannot change what any reader sees, and that the plan conflicts
-/// with no reservation. Returns the level on storage that receives the output.
+/// Checks that carrying out `plan` cannot change what any reader sees, except that a
+/// [drop](Mode::Drop) takes entries away, and that the plan conflicts with no reservation. Returns the level on storage that receives the output.
 ///
 /// Plans are checked when they are made and again when they commit.
 ///
@@ -306,8 +329,10 @@ pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<usize, PlanError>
     check_cuts(plan)?;
     check_age(&extent)?;
     check_place(&extent)?;
-    if plan.mode == Mode::Move {
-        check_move(&extent)?;
+    match plan.mode {
+        Mode::Merge => {}
+        Mode::Move => check_move(&extent)?,
+        Mode::Drop => check_drop(&view.tree, &extent)?,
     }
     check_reservations(view, &extent)?;
     Ok(level)
@@ -440,6 +465,21 @@ fn check_move(extent: &Extent<'_>) -> Result<(), PlanError> {
     match moved.windows(2).find(|pair| pair[0].1.overlaps(&pair[1].1)) {
         Some(pair) => Err(PlanError::CannotMove { run: pair[1].0 }),
         None => Ok(()),
+    }
+}
+
+/// Checks that a drop takes from one run on storage, over its oldest keys, and puts nothing anywhere.
+fn check_drop(tree: &Tree, extent: &Extent<'_>) -> Result<(), PlanError> {
+    let plan = extent.plan;
+    let first = plan.inputs.first().ok_or(PlanError::NoInputs)?;
+    let refused = Err(PlanError::CannotDrop { run: first.run });
+    let [input] = &plan.inputs[..] else { return refused };
+    let is_on_storage = extent.inputs[0].level() != LevelId::Memory;
+    let is_oldest = tree.is_bottom_for(plan)?;
+    if plan.place == Place::Into(input.run) && is_on_storage && is_oldest {
+        Ok(())
+    } else {
+        refused
     }
 }
 

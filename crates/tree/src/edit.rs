@@ -313,6 +313,7 @@ fn count(plan: &MergePlan, outcome: &Outcome) -> Counters {
             counters.moves = 1;
             counters.bytes_moved = outcome.slices.iter().map(|slice| slice.size().bytes).sum();
         }
+        Mode::Drop => {}
         Mode::Merge if plan.place == Place::Oldest && plan.inputs.len() == 1 => {
             counters.compactions = 1;
         }

@@ -34,6 +34,7 @@ mod dropped;
 mod edit;
 mod entry;
 mod erased;
+mod expired;
 mod extent;
 mod filled;
 mod graph;

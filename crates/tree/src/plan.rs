@@ -57,6 +57,9 @@ pub enum Mode {
     Merge,
     /// By relabelling slices. Only the manifest is written.
     Move,
+    /// There is none: the entries of the input are gone, and nothing is read. No older entry of
+    /// their keys may be in the tree, because it would come back.
+    Drop,
 }
 
 /// The rules of a block-preserving merge. It keeps pieces of inputs where no other input has keys,
@@ -186,6 +189,15 @@ impl MergePlan {
         let oldest = tree.memory().runs().last()?.id();
         let reason = Reason::new("a sealed memtable waits for room", [0; 3]);
         Some(MergePlan::merge([oldest], Place::NewRun(0), reason))
+    }
+
+    /// Returns the plan that drops the part of `run` in `range` unread.
+    pub fn drop(run: RunId, range: KeyRange, reason: Reason) -> MergePlan {
+        MergePlan {
+            inputs: vec![Input { run, range }],
+            mode: Mode::Drop,
+            ..MergePlan::merge([], Place::Into(run), reason)
+        }
     }
 
     /// Returns the least range that covers the ranges of all inputs.

@@ -137,6 +137,9 @@ pub struct Table {
     /// Range deletes up to this number hide no entry of the table: the merge that wrote it has left
     /// those out. 0 if nothing is known.
     pub cleared: SeqNo,
+    /// The time of the clock at which all entries have expired, deletions aside. 0 if an entry does
+    /// not expire, or if that is not known.
+    pub expires: u64,
     /// Profile points within the range, ascending. Policies cut at these.
     pub profile: Profile,
 }

@@ -18,7 +18,7 @@ use crate::threads::is_merging_thread;
 use lsmith_policy::{Explanation, Load, MergePolicy, Needs};
 use lsmith_spec::Spec;
 use lsmith_storage::panics;
-use lsmith_tree::{MergePlan, Tree, TreeView};
+use lsmith_tree::{MergePlan, Mode, PlanError, Tree, TreeView};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
@@ -77,6 +77,16 @@ impl Policy {
     /// Returns true if the policy looks at sequence numbers.
     pub(crate) fn wants_numbers(&self) -> bool {
         self.needs.sequence_numbers
+    }
+
+    /// Fails if `plan` drops data, and the policy is not one that does.
+    pub(crate) fn check_drop(&self, plan: &MergePlan) -> Result<(), PlanError> {
+        match plan.inputs.first() {
+            Some(input) if plan.mode == Mode::Drop && !self.needs.drops => {
+                Err(PlanError::MayNotDrop { run: input.run })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the logical bytes at which the active memtable is sealed, at most the keyspace's

@@ -70,6 +70,7 @@ fn seal_as_written(
 ) {
     let (first, last) = memtable.key_range().expect("the memtable is not empty");
     let table = Table {
+        expires: 0,
         id: TableId(context.new_number()),
         root: 0,
         dead_bytes: 0,

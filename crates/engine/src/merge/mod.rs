@@ -77,6 +77,9 @@ impl Merger {
         if reserved.plan.mode == Mode::Move {
             return Ok(PlanOutput::new(relabel(&reserved.plan, version), &reserved.plan, version));
         }
+        if reserved.plan.mode == Mode::Drop {
+            return Ok(PlanOutput::new(dropped(&reserved.plan, version), &reserved.plan, version));
+        }
         if reserved.erases {
             return Ok(PlanOutput::new(Outcome::default(), &reserved.plan, version));
         }
@@ -179,6 +182,12 @@ fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
         Place::Into(run) | Place::Append(run) => of(run),
         Place::Oldest => plan.inputs.last().map_or(0, |input| of(input.run)),
     }
+}
+
+/// Returns the outcome of a plan that drops: nothing comes out. The entries that are gone may have
+/// hidden older ones, as tombstones do.
+fn dropped(plan: &MergePlan, version: &Version) -> Outcome {
+    Outcome { dropped_below: plan.newest_taken(&version.tree), ..Outcome::default() }
 }
 
 /// Returns the outcome of a plan that moves: the clipped slices of its inputs, in key order.

@@ -221,7 +221,11 @@ impl Scheduler {
             keeps_older: state.keeps_older_than(&plan),
             rewrites: match origin {
                 Origin::Rewrite(table) => Some(table),
-                Origin::Policy | Origin::ByHand | Origin::Flush | Origin::Erase => None,
+                Origin::Policy
+                | Origin::ByHand
+                | Origin::Flush
+                | Origin::Erase
+                | Origin::Expire => None,
             },
             erases: origin == Origin::Erase,
             by_hand: origin == Origin::ByHand,

@@ -8,6 +8,7 @@
 
 #[macro_use]
 mod disk_env;
+mod dropped;
 mod erased;
 
 mod arrivals;

@@ -98,7 +98,11 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
         9 => Place::NewTrees(dice.below(5)),
         _ => Place::Append(named),
     };
-    let mode = if dice.chance(20) { Mode::Move } else { Mode::Merge };
+    let mode = match dice.below(100) {
+        0..20 => Mode::Move,
+        20..25 => Mode::Drop,
+        _ => Mode::Merge,
+    };
     let cut_bytes = dice.chance(70).then(|| dice.below(3000) as u64);
     let memo = vec![("throw".into(), dice.chance(50).then(|| dice.number().to_string()))];
     let reason = Reason::new("thrown", [0; 3]);

@@ -50,6 +50,9 @@ pub(super) fn scaled_outcome(
             Taken { run, range: &input.range, from_memory: level == LevelId::Memory }
         })
         .collect();
+    if plan.mode == Mode::Drop {
+        return Outcome::default();
+    }
     if plan.mode == Mode::Move {
         let mut slices: Vec<Slice> =
             taken.iter().flat_map(|taken| taken.run.clip(taken.range)).collect();

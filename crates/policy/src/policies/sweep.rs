@@ -108,10 +108,11 @@ impl Sweep {
         (bytes, (oldest as f64 * self.young).max(least) as u64)
     }
 
-    /// Returns the merge of the next window, if the young runs hold too much.
+    /// Returns the merge of the next window, if the young runs hold too much, or if another policy
+    /// has left more runs than may stay.
     fn sweep(self, view: &TreeView) -> Option<MergePlan> {
         let (bytes, allowed) = self.young_bytes(view);
-        if bytes <= allowed {
+        if bytes <= allowed && view.tree.disk_run_count() as u64 <= self.k {
             return None;
         }
         let runs: Vec<_> = view.tree.disk_runs().collect();

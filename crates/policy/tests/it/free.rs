@@ -110,7 +110,7 @@ impl Store {
                 run.size_within(range).bytes
             };
             let bytes: u64 = match plan.mode {
-                Mode::Move => 0,
+                Mode::Move | Mode::Drop => 0,
                 Mode::Merge => inputs.map(|input| bytes(input.run, &input.range)).sum(),
             };
             self.merged_bytes += bytes;

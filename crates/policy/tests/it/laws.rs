@@ -19,6 +19,11 @@ fn every_builtin_policy_with_its_defaults() {
 }
 
 #[test]
+fn fifo() {
+    check(&["fifo(bytes=1B)", "fifo(bytes=1MiB)", "fifo(bytes=100MiB)"]);
+}
+
+#[test]
 fn bigtable() {
     check(&["bigtable(k=1)", "bigtable(k=3, eager=always)", "bigtable(k=64, eager=never)"]);
 }

@@ -213,6 +213,7 @@ impl Content for FluidContent {
         *outcome = match (plan.mode, plan.reuse) {
             (Mode::Merge, None) => self.merge(tree, plan)?,
             (Mode::Merge, Some(reuse)) => self.merge_blocks(tree, plan, reuse)?,
+            (Mode::Drop, _) => Outcome::default(),
             (Mode::Move, _) => {
                 let inputs = plan.inputs.iter();
                 let clip = |input: &lsmith_tree::Input| -> Vec<Slice> {

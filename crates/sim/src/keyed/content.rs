@@ -286,6 +286,7 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
         *outcome = match (plan.mode, plan.reuse) {
             (Mode::Merge, None) => self.merge(tree, plan)?,
             (Mode::Merge, Some(reuse)) => self.merge_blocks(tree, plan, reuse)?,
+            (Mode::Drop, _) => Outcome::default(),
             (Mode::Move, _) => {
                 let clips = inputs(tree, plan).flat_map(|(_, run, range)| run.clip(range));
                 let mut slices: Vec<Slice> = clips.collect();

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! data blocks | size | least sequence number | greatest - least
-//! | first key | last key | grain | points | point ... | seal
+//! | first key | last key | grain | points | point ... | [expires] | seal
 //! size  = entries | tombstones | logical bytes
 //! point = key | size | last key below
 //! ```
 //!
-//! All numbers are varints. First and last key have their lengths in front. A point of the profile
+//! `expires` exists in tables with the [feature](FEATURE_EXPIRES). All numbers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
 //! share bytes: `key` is the number of bytes shared with the key of the previous point (for the
 //! first point, the first key of the table), and the rest. `last key below` exists only for the
@@ -15,11 +15,12 @@
 
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
-use super::footer::{FOOTER_BYTES, Footer};
+use super::footer::{FEATURE_EXPIRES, FOOTER_BYTES, Footer};
 use crate::cursor::EntryRef;
+use crate::expiry::expires_at;
 use lsmith_tree::{
-    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId, key_after,
-    logical_bytes,
+    EntryKind, Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId,
+    key_after, logical_bytes,
 };
 
 /// Says where the profile of a table has its points.
@@ -72,6 +73,8 @@ pub struct TableFacts {
     pub grain: ProfileGrain,
     /// How much lies below some of the keys, ascending.
     pub profile: Vec<ProfilePoint>,
+    /// The latest time of an entry if all expire, deletions aside; otherwise 0.
+    pub expires: u64,
 }
 
 impl TableFacts {
@@ -97,6 +100,9 @@ impl TableFacts {
             below = point.below;
             key_before = &point.key;
         }
+        if self.expires > 0 {
+            put_varint(&mut out, self.expires);
+        }
         out
     }
 
@@ -113,6 +119,7 @@ impl TableFacts {
             cleared: lsmith_tree::SeqNo(0),
             seq_min: self.seq_min,
             seq_max: self.seq_max,
+            expires: self.expires,
             profile: std::mem::take(&mut self.profile).into(),
         }
     }
@@ -133,6 +140,13 @@ impl TableFacts {
         };
         let plain_bytes = footer.plain_bytes_max();
         let profile = take_profile(&mut reader, grain, &first_key, plain_bytes)?;
+        let expires = match footer.features & FEATURE_EXPIRES {
+            0 => 0,
+            _ => reader.varint()?,
+        };
+        if expires == 0 && footer.features & FEATURE_EXPIRES != 0 {
+            return Err(reader.damage("expected the time at which the table expires"));
+        }
         reader.finish()?;
         let below = profile.last().map_or(Size::default(), |point| point.below);
         let last_point = profile.last().map_or(&first_key, |point| &point.key);
@@ -158,6 +172,7 @@ impl TableFacts {
             seq_max: SeqNo(seq_max),
             grain,
             profile,
+            expires,
         })
     }
 }
@@ -234,6 +249,8 @@ pub(super) fn take_size(reader: &mut Reader<'_>, base: Size) -> Result<Size, Dam
 pub struct FactsBuilder {
     facts: TableFacts,
     profile_mark_bytes: u64,
+    /// The number of entries that expire.
+    expiring: u64,
 }
 
 /// The position of an entry among the others of its table.
@@ -263,8 +280,9 @@ impl FactsBuilder {
             seq_max: SeqNo(0),
             grain,
             profile: Vec::new(),
+            expires: 0,
         };
-        FactsBuilder { facts, profile_mark_bytes: PROFILE_STEP_BYTES }
+        FactsBuilder { facts, profile_mark_bytes: PROFILE_STEP_BYTES, expiring: 0 }
     }
 
     /// Returns the size of all entries added so far.
@@ -281,6 +299,10 @@ impl FactsBuilder {
         let bytes = logical_bytes(entry.key.len(), entry.value.len());
         let tombstones = u64::from(entry.kind.is_tombstone());
         self.add_size(Size { bytes, entries: 1, tombstones });
+        if entry.kind == EntryKind::Expiring {
+            self.expiring += 1;
+            self.facts.expires = self.facts.expires.max(expires_at(entry.value));
+        }
         let facts = &mut self.facts;
         facts.seq_min = facts.seq_min.min(entry.seq);
         facts.seq_max = facts.seq_max.max(entry.seq);
@@ -320,6 +342,9 @@ impl FactsBuilder {
     /// Returns the facts of the table that ends with `last_key`; `file_bytes` is still 0.
     pub fn finish(mut self, last_key: &[u8]) -> TableFacts {
         self.facts.last_key = Key::copy_from_slice(last_key);
+        if self.expiring + self.facts.size.tombstones < self.facts.size.entries {
+            self.facts.expires = 0;
+        }
         self.facts
     }
 }

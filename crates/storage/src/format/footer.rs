@@ -37,8 +37,13 @@ pub const FEATURE_OUTSIDE: u32 = 4;
 /// The footer is that of one root of an append table.
 pub const FEATURE_APPEND: u32 = 8;
 
+/// The flag of a table whose entries all expire, deletions aside: the properties end with the
+/// latest of their times.
+pub const FEATURE_EXPIRES: u32 = 32;
+
 /// All known features.
-const FEATURES: u32 = FEATURE_COMPRESSED | FEATURE_UNDATED | FEATURE_OUTSIDE | FEATURE_APPEND;
+const FEATURES: u32 =
+    FEATURE_COMPRESSED | FEATURE_UNDATED | FEATURE_OUTSIDE | FEATURE_APPEND | FEATURE_EXPIRES;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;

@@ -305,14 +305,17 @@ fn facts(choices: &mut Choices<'_>) -> TableFacts {
         seq_max: SeqNo(seq_min.0 + choices.below(100) as u64),
         grain,
         profile,
+        expires: if choices.chance(50) { 1 + (choices.border() >> 1) } else { 0 },
     }
 }
 
 #[test]
 fn fuzz_properties() {
     fuzz!(60_000, |choices| {
-        let footer = footer(4096, choices.below(2) as u32);
-        let mut payload = facts(choices).encode();
+        let made = facts(choices);
+        let expires = if made.expires > 0 { FEATURE_EXPIRES } else { 0 };
+        let footer = footer(4096, choices.below(2) as u32 | expires);
+        let mut payload = made.encode();
         assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");
         change(&mut payload, choices, true);
         let (read, peak) = peak_bytes(|| TableFacts::parse(&payload, &footer));

@@ -241,6 +241,7 @@ fn footer_with_parts_that_do_not_fill_the_file_is_damage() {
 
 fn facts(grain: ProfileGrain, profile: Vec<ProfilePoint>) -> TableFacts {
     TableFacts {
+        expires: 0,
         table: 9,
         file_bytes: 1300 + FOOTER_BYTES as u64,
         data_bytes: 1000,

@@ -5,10 +5,10 @@ use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
 use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
-    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_OUTSIDE,
-    FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer,
-    KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash,
-    seal,
+    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_EXPIRES,
+    FEATURE_OUTSIDE, FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder,
+    FilterBuilder, Footer, KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section, TableFacts,
+    common_prefix_bytes, key_hash, seal,
 };
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
@@ -191,7 +191,8 @@ impl TableWriter {
         let compressed = if self.compressor.used() { FEATURE_COMPRESSED } else { 0 };
         let undated = if facts.seq_max == SeqNo(0) { FEATURE_UNDATED } else { 0 };
         let outside = if self.table == OUTSIDE { FEATURE_OUTSIDE } else { 0 };
-        let features = compressed | undated | outside;
+        let expires = if facts.expires > 0 { FEATURE_EXPIRES } else { 0 };
+        let features = compressed | undated | outside | expires;
         let footer = Footer { table: self.table, filter, index, properties, features };
         self.out.extend_from_slice(&footer.encode());
         self.write_out()?;

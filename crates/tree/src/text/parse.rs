@@ -189,6 +189,9 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
     if line.eat_word("cleared") {
         table.cleared = SeqNo(line.number("a sequence number")?);
     }
+    if line.eat_word("expires") {
+        table.expires = line.number("a time")?;
+    }
     if line.eat("{") {
         table.profile = profile(line)?.into();
     }
@@ -259,6 +262,8 @@ fn empty(what: &str) -> TextError {
 fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
     let mode = if line.eat_word("move") {
         Mode::Move
+    } else if line.eat_word("drop") {
+        Mode::Drop
     } else {
         line.want("merge").map(|()| Mode::Merge)?
     };

@@ -119,6 +119,9 @@ fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
     if table.cleared > SeqNo(0) {
         write!(f, " cleared {}", table.cleared)?;
     }
+    if table.expires > 0 {
+        write!(f, " expires {}", table.expires)?;
+    }
     for (index, ProfilePoint { key, below, after }) in table.profile.iter().enumerate() {
         f.write_str(if index == 0 { " {" } else { ", " })?;
         if let Some(after) = after {
@@ -232,7 +235,11 @@ fn notes(f: &mut Formatter<'_>, changes: &[MemoChange]) -> Result {
 
 impl Display for MergePlan {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.write_str(if self.mode == Mode::Move { "move" } else { "merge" })?;
+        f.write_str(match self.mode {
+            Mode::Merge => "merge",
+            Mode::Move => "move",
+            Mode::Drop => "drop",
+        })?;
         let first = self.inputs.first().map(|input| &input.range);
         let common = first.filter(|range| self.inputs.iter().all(|input| input.range == **range));
         for input in &self.inputs {

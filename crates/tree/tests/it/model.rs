@@ -94,6 +94,9 @@ impl Model {
                 Run::new(run.id(), run.clip(&input.range).collect()).in_knot(run.knot())
             })
             .collect();
+        if plan.mode == Mode::Drop {
+            return Outcome::default();
+        }
         if plan.mode == Mode::Move {
             let mut slices: Vec<Slice> =
                 taken.iter().flat_map(|run| run.slices().iter().cloned()).collect();

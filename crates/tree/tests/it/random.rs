@@ -168,6 +168,11 @@ pub(crate) fn plan(random: &mut Random, model: &Model) -> Option<MergePlan> {
         5 => Place::Into(last),
         _ => Place::Append(neighbour),
     };
+    if random.chance(10) {
+        let run = if random.chance(50) { runs.last()? } else { &neighbour };
+        let range = inputs.last()?.range.clone();
+        return Some(MergePlan::drop(*run, range, Reason::new("", [0; 3])));
+    }
     let mode = if random.chance(25) { Mode::Move } else { Mode::Merge };
     Some(MergePlan { inputs, mode, ..MergePlan::merge([], place, Reason::new("", [0; 3])) })
 }

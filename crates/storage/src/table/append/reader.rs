@@ -275,6 +275,7 @@ fn facts(root: &AppendRoot, table: u64, end: u64) -> TableFacts {
         seq_max: root.seq_max,
         grain: ProfileGrain::Steps,
         profile: Vec::new(),
+        expires: 0,
     }
 }
 
@@ -293,6 +294,7 @@ impl TableFacts {
             dead_bytes: 0,
             born: 0,
             cleared: lsmith_tree::SeqNo(0),
+            expires: self.expires,
             seq_min: self.seq_min,
             seq_max: self.seq_max,
             profile,
