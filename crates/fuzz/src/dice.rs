@@ -64,11 +64,11 @@ pub fn quick() -> bool {
 }
 
 /// Returns how many of `count` seeds or inputs a run takes: all, `more` times as many in a full
-/// run, a third in a quick one.
+/// run, a fifth in a quick one.
 pub(crate) fn share(count: u64, more: u64) -> u64 {
     match (full(), quick()) {
         (true, _) => count * more,
-        (false, true) => count.div_ceil(3),
+        (false, true) => count.div_ceil(5),
         (false, false) => count,
     }
 }
@@ -92,7 +92,7 @@ pub(crate) fn new_seed() -> u64 {
 /// How many times as many seeds a full run takes.
 const SEEDS_FULL: u64 = 10;
 
-/// Runs `test` with `count` seeds, ten times as many in a full run, a third in a quick one, or with
+/// Runs `test` with `count` seeds, ten times as many in a full run, a fifth in a quick one, or with
 /// the seed in `LSMITH_SEED`.
 pub fn with_seeds(count: u64, test: impl Fn(u64)) {
     let seeds = match asked_seed() {

@@ -12,6 +12,9 @@ const RUNS_FINE: [u64; 15] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 24
 /// The ratios of levels of the fine grid.
 const RATIOS_FINE: [u64; 14] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32];
 
+/// The ratios of levels of `jungle` that are tried besides.
+const RATIOS_OF_TREES: [u64; 4] = [40, 48, 56, 64];
+
 /// The ratios of levels that are tried at first.
 const RATIOS: [u64; 9] = [2, 3, 4, 5, 6, 8, 10, 16, 32];
 
@@ -53,21 +56,37 @@ const HELD: [f64; 2] = [1.5, 2.0];
 /// The scores of `triangular`.
 const SCORES: [&str; 2] = ["ratio", "bytes"];
 
-/// Policies whose levels have sizes in bytes. A search makes workloads and memtables smaller, and
-/// these would not become smaller with them. `leveled` builds the same trees in tables.
-const IN_BYTES: [&str; 2] = ["leveldb", "rocksdb"];
+/// Policies that are not tried. The levels of two have sizes in bytes: a search makes workloads and
+/// memtables smaller, and these would not become smaller with them. `leveled` builds the same trees
+/// in tables. The third drops data.
+const UNTRIED: [&str; 3] = ["leveldb", "rocksdb", "fifo"];
 
 /// Policies that merge parts of levels.
 const PARTIAL: [&str; 5] = ["full", "rr", "choose_best", "test_mixed", "mixed"];
 
 /// Returns every policy of the registry, each with a coarse grid of its parameters.
 pub(super) fn coarse(registry: &Registry) -> Vec<Spec> {
-    grid(registry, &RUNS, &RATIOS, &PICKS[..PICKS_FIRST])
+    let mut all = grid(registry, &RUNS, &RATIOS, &PICKS[..PICKS_FIRST]);
+    all.extend(trees_of_ratios(registry, RATIOS_FINE.iter().chain(&RATIOS_OF_TREES)));
+    all
 }
 
 /// Returns every policy of the registry, each with a fine grid of its parameters.
 pub(super) fn fine(registry: &Registry) -> Vec<Spec> {
-    grid(registry, &RUNS_FINE, &RATIOS_FINE, &PICKS)
+    let mut all = grid(registry, &RUNS_FINE, &RATIOS_FINE, &PICKS);
+    all.extend(trees_of_ratios(registry, &RATIOS_OF_TREES));
+    all
+}
+
+/// Returns `jungle` with each of `ratios`. What it costs is not smooth in the ratio: where the ratio
+/// is large enough that a level less is needed, it costs less.
+fn trees_of_ratios<'a>(
+    registry: &Registry,
+    ratios: impl IntoIterator<Item = &'a u64>,
+) -> Vec<Spec> {
+    let of = |ratio: &u64| Spec::bare("jungle").with("c", DEAD[0]).with("ratio", ratio);
+    let all = ratios.into_iter().map(of);
+    all.filter(|spec| registry.build_spec(spec).is_ok()).collect()
 }
 
 fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Vec<Spec> {
@@ -98,7 +117,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     all.extend(TRIGGERS.map(|trigger| Spec::bare("universal").with("trigger", trigger)));
     all.retain(|spec| registry.build_spec(spec).is_ok());
     // A policy of the user's own, with its defaults.
-    for info in registry.infos().iter().filter(|info| !IN_BYTES.contains(&info.name)) {
+    for info in registry.infos().iter().filter(|info| !UNTRIED.contains(&info.name)) {
         if all.iter().all(|spec| spec.name != info.name) {
             all.push(Spec::bare(info.name));
         }
@@ -151,7 +170,7 @@ mod tests {
         let registry = Registry::builtin();
         let all = coarse(&registry);
         for info in registry.infos().iter().filter(|info| !info.params.is_empty()) {
-            if IN_BYTES.contains(&info.name) {
+            if UNTRIED.contains(&info.name) {
                 assert!(all.iter().all(|spec| spec.name != info.name));
                 continue;
             }

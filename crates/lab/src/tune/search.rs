@@ -11,6 +11,7 @@ use anyhow::Result;
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::Spec;
 use lsmith_workload::Workload;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Writes of the smallest sample, at least and at most.
@@ -35,8 +36,13 @@ const REFINED: usize = 6;
 const REFINED_OF_FAMILY: usize = 2;
 const ROUNDS: usize = 4;
 
-/// The candidates that go on to the middle sample, and to all writes.
+/// The candidates that go on to the middle sample: those whose costs may be best if their error is
+/// as large as it can be, and those whose measured costs are best. The errors of policies of blocks
+/// are large, so that these could take all places of the first kind.
 const MIDDLE_COUNT: usize = 32;
+const MEASURED_COUNT: usize = 16;
+
+/// The candidates that go on to all writes at once.
 const LAST_COUNT: usize = 4;
 
 /// The error of figures on a sample that has not all writes: of a small sample, of a middle one,
@@ -65,6 +71,8 @@ pub(super) struct Candidate {
     step: usize,
     /// `None` if the policy was given up.
     pub(super) costs: Option<TrialCosts>,
+    /// True if an earlier candidate has merged the same on a sample. It then stands for both.
+    is_double: bool,
 }
 
 /// The candidates for a workload.
@@ -111,12 +119,14 @@ impl Search<'_> {
             self.simulate("parameters", 0, &sample, &indices)?;
         }
         let middle = self.larger(sample, small * MIDDLE)?;
-        let chosen = [self.best(0, MIDDLE_COUNT), self.frontier(0), named.clone()].concat();
+        let hoped = self.best(0, MIDDLE_COUNT, |index| self.least_score(index));
+        let measured = self.best(0, MEASURED_COUNT, |index| self.score(index));
+        let chosen = [hoped, measured, self.frontier(0), named.clone()].concat();
         self.simulate("larger sample", 1, &middle, &chosen)?;
         let last = self.larger(middle, WHOLE_MAX)?;
         self.simulate("finalists", 2, &last, &named)?;
         loop {
-            let left: Vec<usize> = self.best(1, LAST_COUNT);
+            let left = self.best(1, LAST_COUNT, |index| self.least_score(index));
             self.simulate("finalists", 2, &last, &left)?;
             let mut found = self.within();
             found.sort_by(|&left, &right| self.score(left).total_cmp(&self.score(right)));
@@ -124,7 +134,8 @@ impl Search<'_> {
             // A candidate that is a little worse on the middle sample may be better.
             let is_settled = found.first().is_some_and(|&best| {
                 let score = self.score(best);
-                self.best(1, 1).iter().all(|&next| self.least_score(next) >= score)
+                let next = self.best(1, 1, |index| self.least_score(index));
+                next.iter().all(|&next| self.least_score(next) >= score)
             });
             if is_settled || left.is_empty() {
                 return Ok(found);
@@ -165,7 +176,7 @@ impl Search<'_> {
         if known.is_some() {
             return known;
         }
-        let new = Candidate { spec: spec.clone(), policy, step: 0, costs: None };
+        let new = Candidate { spec: spec.clone(), policy, step: 0, costs: None, is_double: false };
         self.candidates.push(new);
         Some(self.candidates.len() - 1)
     }
@@ -198,14 +209,25 @@ impl Search<'_> {
             self.candidates[index].step = step;
             self.candidates[index].costs = costs;
         }
+        self.note_doubles(step);
         Ok(())
     }
 
-    /// Returns up to `count` candidates of a step that may be best, best first.
-    fn best(&self, step: usize, count: usize) -> Vec<usize> {
+    /// Notes which candidates of a step have merged the same as an earlier one.
+    fn note_doubles(&mut self, step: usize) {
+        let mut known = HashSet::new();
+        for candidate in self.candidates.iter_mut().filter(|candidate| candidate.step == step) {
+            let costs = candidate.costs.filter(|_| !candidate.is_double);
+            candidate.is_double |= costs.is_some_and(|costs| !known.insert(costs.in_bits()));
+        }
+    }
+
+    /// Returns up to `count` candidates of a step with the least `score` that may be within the
+    /// limits, best first.
+    fn best(&self, step: usize, count: usize, score: impl Fn(usize) -> f64) -> Vec<usize> {
         let mut found: Vec<usize> =
             self.of_step(step).filter(|&index| self.may_pass(index)).collect();
-        found.sort_by(|&left, &right| self.least_score(left).total_cmp(&self.least_score(right)));
+        found.sort_by(|&left, &right| score(left).total_cmp(&score(right)));
         found.truncate(count);
         found
     }
@@ -214,9 +236,7 @@ impl Search<'_> {
     /// a few are of one family, or one family would keep all others from being refined.
     fn best_of_families(&self, step: usize, score: impl Fn(usize) -> f64) -> Vec<usize> {
         let family = |index: usize| self.candidates[index].spec.name.as_str();
-        let mut all: Vec<usize> =
-            self.of_step(step).filter(|&index| self.may_pass(index)).collect();
-        all.sort_by(|&left, &right| score(left).total_cmp(&score(right)));
+        let all = self.best(step, usize::MAX, score);
         let mut found: Vec<usize> = Vec::new();
         for index in all {
             let of_family = found.iter().filter(|&&known| family(known) == family(index)).count();
@@ -230,7 +250,10 @@ impl Search<'_> {
 
     fn of_step(&self, step: usize) -> impl Iterator<Item = usize> {
         let indexes = 0..self.candidates.len();
-        indexes.filter(move |&index| self.candidates[index].step == step)
+        indexes.filter(move |&index| {
+            let candidate = &self.candidates[index];
+            candidate.step == step && !candidate.is_double
+        })
     }
 
     /// Returns the candidates that no other one beats in all costs.

@@ -46,6 +46,17 @@ impl TrialCosts {
         self.scan_cost_mean.blocks.unwrap_or(self.scan_cost_mean.runs)
     }
 
+    /// Returns the costs as bits. Two policies of equal costs on a sample have merged the same.
+    pub(super) fn in_bits(&self) -> [u64; 4] {
+        let costs = [
+            self.write_cost_user,
+            self.write_cost_system,
+            self.read_cost_mean,
+            self.space_cost_mean,
+        ];
+        costs.map(f64::to_bits)
+    }
+
     /// Returns the costs, multiplied by the ratios of those of `changed` to those of `known`.
     pub(super) fn scaled(&self, changed: &TrialCosts, known: &TrialCosts) -> TrialCosts {
         let scaled = |cost: fn(&TrialCosts) -> f64| cost(self) * cost(changed) / cost(known);
