@@ -136,11 +136,10 @@ impl Merger {
     }
 }
 
-/// Returns the range deletes that a merge of inputs in `version` applies, and the live snapshots,
-/// newest first. The inputs are fixed already: later snapshots see the newest version of all keys,
-/// and later range deletes are newer than all entries.
-fn erasing(context: &Context, version: &Version) -> (Erasing, Vec<SeqNo>) {
-    let erased = version.all_erased();
+/// Returns the range deletes that the merge of `plan` in `version` applies, and the live snapshots,
+/// newest first. The inputs are fixed already: later snapshots see the newest version of all keys.
+fn erasing(context: &Context, plan: &MergePlan, version: &Version) -> (Erasing, Vec<SeqNo>) {
+    let erased = version.erased_with(plan);
     let (visible, snapshots) = context.readers();
     (Erasing::new(erased, visible), snapshots)
 }

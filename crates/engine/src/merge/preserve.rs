@@ -36,7 +36,7 @@ impl Merger {
     ) -> Result<(Outcome, u64)> {
         let plan = &reserved.plan;
         let tally = Arc::new(ReadTally::default());
-        let (erasing, snapshots) = erasing(&self.context, version);
+        let (erasing, snapshots) = erasing(&self.context, plan, version);
         let operators = reserved.keyspace.rules.strict();
         let applied = Applied { erasing: &erasing, snapshots: &snapshots, operators: &operators };
         let sides = sides(version, plan, applied, &tally)?;

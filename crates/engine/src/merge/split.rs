@@ -53,7 +53,7 @@ impl SplitPlan {
         version: &Version,
         table: TableOptions,
     ) -> SplitPlan {
-        let (erasing, snapshots) = erasing(context, version);
+        let (erasing, snapshots) = erasing(context, &reserved.plan, version);
         SplitPlan {
             keyspace: Arc::clone(&reserved.keyspace),
             inputs: reserved.plan.inputs.clone(),

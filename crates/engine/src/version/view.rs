@@ -13,7 +13,7 @@ use lsmith_storage::sync::atomic::Ordering;
 use lsmith_storage::table::{
     CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally, RunCursor, TableCursor,
 };
-use lsmith_tree::{Erased, KeyRange, RunId, SeqNo, Tree};
+use lsmith_tree::{Erased, KeyRange, MergePlan, Readers, RunId, SeqNo, Tree};
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -518,6 +518,21 @@ impl Version {
             None => in_active,
             Some(erased) => Erased::all([erased, &in_active]),
         }
+    }
+
+    /// Returns the range deletes that the merge of `plan` applies: those of the tree, and those that
+    /// leave memory with what the plan takes. A newer one may be in no table and in no synced log.
+    /// Power loss would take it, and would not bring back what the merge has left out.
+    pub(crate) fn erased_with(&self, plan: &MergePlan) -> Erased {
+        let mut erased = self.tree.erased().clone();
+        let taken = plan.inputs.iter().filter_map(|input| self.memory_run(input.run));
+        let newest = taken.map(|run| run.newest()).max().unwrap_or_default();
+        for part in self.erased.iter().flat_map(|erased| erased.parts()) {
+            for seq in part.seqs.iter().filter(|seq| **seq <= newest) {
+                erased.erase(&part.range, *seq, &Readers::ANY);
+            }
+        }
+        erased
     }
 
     /// Returns a cursor over all entries, merged from all sources, newest source first. Adds all

@@ -1,6 +1,6 @@
 //! Range deletes, feature by feature. The model test mixes them with all else.
 
-use lsmith::env::{Env, MemEnv};
+use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::inspect::{Content, LogFile};
 use lsmith::{Batch, ErrorKind, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::path::Path;
@@ -268,4 +268,45 @@ fn copies_of_memory_do_not_lose_range_deletes() {
     assert_eq!(numbers(&space), expected);
     space.merge().unwrap();
     assert_eq!(numbers(&space), expected);
+}
+
+/// A merge may not apply a range delete that power loss can take: what it leaves out is synced.
+#[test]
+fn power_loss_that_takes_a_range_delete_brings_back_what_it_hid() {
+    for later in ["merge", "flush of another keyspace", "flush"] {
+        for loss in Loss::ALL {
+            let env = MemEnv::new();
+            let open = |env: &MemEnv| {
+                let builder = Store::builder("/store").env(Arc::new(env.clone()));
+                builder.policy("none").lockstep(true).open().unwrap()
+            };
+            let store = open(&env);
+            let space = store.keyspace("default").unwrap();
+            let other = store.keyspace("other").unwrap();
+            for part in [0..10, 10..20, 20..30] {
+                fill(&space, part);
+                store.flush().unwrap();
+            }
+            store.persist(PersistMode::SyncAll).unwrap();
+            space.delete_range(number(5)..number(25)).unwrap();
+            match later {
+                "merge" => space.set_merge_policy("tiered(ratio=2)").unwrap(),
+                "flush" => store.flush().unwrap(),
+                _ => {
+                    fill(&other, 0..10);
+                    other.flush().unwrap();
+                }
+            }
+            let left = env.process_crash_clone();
+            drop((space, other, store));
+            let store = open(&left.power_loss(7, loss));
+            let found = numbers(&store.keyspace("default").unwrap());
+            let all: Vec<u64> = (0..30).collect();
+            let deleted: Vec<u64> = (0..5).chain(25..30).collect();
+            assert!(found == all || found == deleted, "{later}, {loss:?}: {found:?}");
+            if later == "flush" {
+                assert_eq!(found, deleted);
+            }
+        }
+    }
 }

@@ -119,7 +119,7 @@ impl Merger {
     ) -> Result<PlanOutput> {
         let target = reserved.plan.appends_to();
         let others = reserved.plan.inputs.iter().filter(|input| Some(input.run) != target);
-        let (erasing, snapshots) = erasing(&self.context, version);
+        let (erasing, snapshots) = erasing(&self.context, &reserved.plan, version);
         let plan = TreePlan {
             reserved,
             version,
