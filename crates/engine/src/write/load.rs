@@ -203,7 +203,10 @@ impl WritePath {
         let committing = keyspace.committing.lock();
         let mut state = keyspace.state.lock();
         let Some(incoming) = incoming(&state)? else { return Ok(false) };
-        let Incoming { edit, tables, plans, taken, numbered } = incoming;
+        let Incoming { mut edit, tables, plans, taken, numbered } = incoming;
+        // An opening skips these in the log, because of the marks.
+        let newest = taken.iter().map(|mark| mark.newest).max();
+        edit.erase = newest.map(|newest| state.erased_in_memory(newest)).unwrap_or_default();
         let mut coming = state.view.tree.clone();
         apply(&mut coming, &edit).map_err(|error| {
             let message = format!("the tables do not fit the tree: {error}");

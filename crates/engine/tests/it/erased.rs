@@ -2,7 +2,10 @@
 
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::inspect::{Content, LogFile};
-use lsmith::{Batch, ErrorKind, Keyspace, KeyspaceOptions, PersistMode, Store};
+use lsmith::{
+    Batch, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Store, TableWriter,
+    TableWriterOptions,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -306,6 +309,62 @@ fn power_loss_that_takes_a_range_delete_brings_back_what_it_hid() {
             assert!(found == all || found == deleted, "{later}, {loss:?}: {found:?}");
             if later == "flush" {
                 assert_eq!(found, deleted);
+            }
+        }
+    }
+}
+
+/// What arrives says of keys in its range that they have left memory. An opening then skips older
+/// range deletes, so these must be in the tree.
+#[test]
+fn tables_that_arrive_leave_range_deletes_as_they_are() {
+    for way in ["ingest", "load", "numbered"] {
+        for in_active in [true, false] {
+            let env = MemEnv::new();
+            let store = open(&env);
+            let keep_numbers = Some(way == "numbered");
+            let options = KeyspaceOptions { keep_numbers, ..KeyspaceOptions::default() };
+            let space = store.keyspace_with("space", &options).unwrap();
+            space.set_merge_policy("none").unwrap();
+            fill(&space, 0..30);
+            store.flush().unwrap();
+            fill(&space, 30..50);
+            space.delete_range(number(10)..number(40)).unwrap();
+            fill(&space, [20]);
+            if !in_active {
+                // Seals, and leaves the memtable in memory until the arrival.
+                fill(&space, (0..20).map(|n| 100 + n));
+            }
+            match way {
+                "load" => {
+                    let mut load = space.bulk_load().unwrap();
+                    load.put(number(200), "loaded").unwrap();
+                    load.finish().unwrap();
+                }
+                _ => {
+                    let shared: Arc<dyn Env> = Arc::new(env.clone());
+                    let table = TableWriterOptions { env: shared, ..Default::default() };
+                    let mut writer = TableWriter::create_with("/outside", &table).unwrap();
+                    match way {
+                        "numbered" => writer.put_at(number(200), "n", store.next_seq()).unwrap(),
+                        _ => writer.put(number(200), "ingested").unwrap(),
+                    }
+                    writer.finish().unwrap();
+                    let outside = [Path::new("/outside")];
+                    store.ingest(&space, &outside, &IngestOptions::default()).unwrap();
+                }
+            }
+            let expected = numbers(&space);
+            assert_eq!(expected[9..13], [9, 20, 40, 41]);
+            let left = env.process_crash_clone();
+            drop((space, store));
+            for env in [env, left] {
+                let store = open(&env);
+                let space = store.existing_keyspace("space").unwrap();
+                assert_eq!(numbers(&space), expected, "{way} {in_active}");
+                store.flush().unwrap();
+                space.merge().unwrap();
+                assert_eq!(numbers(&space), expected, "{way} {in_active}");
             }
         }
     }

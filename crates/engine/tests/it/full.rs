@@ -51,18 +51,24 @@ fn write_until_full(store: &Store, batches: Batches, progress: &mut Progress) ->
     panic!("the device is never full");
 }
 
-/// Asserts that the directory holds the files that the store names, and no others.
-fn check_files(env: &MemEnv, store: &Store, logs_max: usize) {
+/// Returns the files of tables in the directory, and those that the store names.
+fn table_files(env: &MemEnv, store: &Store) -> [Vec<String>; 2] {
     let names = env.list(Path::new(DIR)).unwrap();
-    let of_kind = |kind: &str| names.iter().filter(|name| name.ends_with(kind)).count();
     let mut tables = BTreeSet::new();
     for name in store.keyspaces() {
         let tree = store.keyspace(&name).unwrap().tree();
         tables.extend(tree.disk_runs().flat_map(|run| run.slices().iter().map(|s| s.table().id.0)));
     }
-    let expected: Vec<_> = tables.iter().map(|number| format!("{number:06}.table")).collect();
-    let found: Vec<_> = names.iter().filter(|name| name.ends_with(".table")).cloned().collect();
-    assert_eq!(found, expected);
+    let named = tables.iter().map(|number| format!("{number:06}.table")).collect();
+    [names.into_iter().filter(|name| name.ends_with(".table")).collect(), named]
+}
+
+/// Asserts that the directory holds the files that the store names, and no others.
+fn check_files(env: &MemEnv, store: &Store, logs_max: usize) {
+    let names = env.list(Path::new(DIR)).unwrap();
+    let of_kind = |kind: &str| names.iter().filter(|name| name.ends_with(kind)).count();
+    let [found, named] = table_files(env, store);
+    assert_eq!(found, named);
     assert_eq!(of_kind(".manifest"), 1, "{names:?}");
     assert!(of_kind(".wal") <= logs_max, "{names:?}");
     assert_eq!(of_kind(".new"), 0, "{names:?}");
@@ -108,6 +114,13 @@ fn fill_during_merges(lockstep: bool) {
                     batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
                 }
                 store.flush().unwrap();
+                if !lockstep {
+                    // A thread may be about to let go of the last table that it has read.
+                    wait_until(|| {
+                        let [found, named] = table_files(&env, &store);
+                        found == named
+                    });
+                }
                 check_files(&env, &store, 1);
             }
             check_all(&env, store, batches, progress);

@@ -174,6 +174,16 @@ impl KeyspaceState {
         parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq))).collect()
     }
 
+    /// Returns the range deletes in memory with numbers up to `newest`, whichever memtables they are
+    /// in.
+    pub(crate) fn erased_in_memory(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
+        let active = self.active.memtable.erased();
+        let all = self.sealed.iter().map(|sealed| &sealed.erased).chain([&active]);
+        let parts = all.flat_map(|erased| erased.parts());
+        let each = parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq)));
+        each.filter(|(_, seq)| *seq <= newest).collect()
+    }
+
     /// Forgets the range deletes that [`erased_upto`](KeyspaceState::erased_upto) returns, which
     /// are in the tree now.
     pub(crate) fn forget_erased(&mut self, newest: SeqNo) {
