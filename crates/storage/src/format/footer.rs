@@ -37,8 +37,12 @@ pub const FEATURE_OUTSIDE: u32 = 4;
 /// The footer is that of one root of an append table.
 pub const FEATURE_APPEND: u32 = 8;
 
+/// The filter holds prefixes of keys too. The properties end with their length.
+pub const FEATURE_PREFIXES: u32 = 16;
+
 /// All known features.
-const FEATURES: u32 = FEATURE_COMPRESSED | FEATURE_UNDATED | FEATURE_OUTSIDE | FEATURE_APPEND;
+const FEATURES: u32 =
+    FEATURE_COMPRESSED | FEATURE_UNDATED | FEATURE_OUTSIDE | FEATURE_APPEND | FEATURE_PREFIXES;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;

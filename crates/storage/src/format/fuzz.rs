@@ -305,6 +305,7 @@ fn facts(choices: &mut Choices<'_>) -> TableFacts {
         seq_max: SeqNo(seq_min.0 + choices.below(100) as u64),
         grain,
         profile,
+        prefix_bytes: choices.pick(&[0, 1, 8, u16::MAX]),
     }
 }
 
@@ -345,6 +346,13 @@ fn fuzz_roots_and_references() {
             top: ChildRef { node: span(1 << 20), sum },
             first_key: Key::from(keys[0].clone()),
             last_key: Key::from(keys[keys.len() - 1].clone()),
+            prefix_bytes: 0,
+            filter_prefixes: 0,
+        };
+        let prefix_bytes = choices.pick(&[0, 1, 8, u16::MAX]);
+        let root = match prefix_bytes {
+            0 => root,
+            _ => AppendRoot { prefix_bytes, filter_prefixes: 70, ..root },
         };
         let mut payload = root.encode();
         let end = 1 << 21;

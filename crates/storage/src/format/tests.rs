@@ -252,6 +252,7 @@ fn facts(grain: ProfileGrain, profile: Vec<ProfilePoint>) -> TableFacts {
         seq_max: SeqNo::MAX,
         grain,
         profile,
+        prefix_bytes: 0,
     }
 }
 
@@ -272,6 +273,7 @@ fn facts_survive_encoding() {
             vec![point("fig", 4000, Some("date")), point("figs", 8000, Some("fig"))],
         ),
         facts(ProfileGrain::Blocks, Vec::new()),
+        TableFacts { prefix_bytes: 300, ..facts(ProfileGrain::Steps, Vec::new()) },
     ] {
         let bytes = facts.encode();
         assert_eq!(TableFacts::parse(&bytes, &footer()), Ok(facts));
