@@ -64,6 +64,7 @@ mod operators;
 mod panics;
 mod pool;
 mod power;
+mod prefixes;
 mod reads;
 mod refused;
 mod reopen;

@@ -242,8 +242,9 @@ impl AppendRoot {
             root.first_key = Key::copy_from_slice(reader.bytes()?);
             root.last_key = Key::copy_from_slice(reader.bytes()?);
         }
-        root.prefix_bytes = take_prefix_bytes(&mut reader)?;
-        if root.prefix_bytes > 0 {
+        // The footer says it too, but it may be lost when a damaged file is searched for roots.
+        if !reader.is_at_end() {
+            root.prefix_bytes = take_prefix_bytes(&mut reader)?;
             root.filter_prefixes = reader.varint()?;
         }
         reader.finish()?;

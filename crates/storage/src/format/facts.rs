@@ -12,7 +12,7 @@
 //! share bytes: `key` is the number of bytes shared with the key of the previous point (for the
 //! first point, the first key of the table), and the rest. `last key below` exists only for the
 //! grain of blocks, and shares bytes with `key` in the same way. The length of the prefixes in the
-//! filter exists only if there are any. A [feature](super::FEATURE_PREFIXES) in the footer says it too.
+//! filter exists only if there are any, as a [feature](super::FEATURE_PREFIXES) in the footer says.
 
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
@@ -138,7 +138,10 @@ impl TableFacts {
         };
         let plain_bytes = footer.plain_bytes_max();
         let profile = take_profile(&mut reader, grain, &first_key, plain_bytes)?;
-        let prefix_bytes = take_prefix_bytes(&mut reader)?;
+        let prefix_bytes = match footer.has_prefixes() {
+            true => take_prefix_bytes(&mut reader)?,
+            false => 0,
+        };
         reader.finish()?;
         let below = profile.last().map_or(Size::default(), |point| point.below);
         let last_point = profile.last().map_or(&first_key, |point| &point.key);
@@ -225,13 +228,8 @@ pub(super) fn put_prefix_bytes(out: &mut Vec<u8>, prefix_bytes: u16) {
     }
 }
 
-/// Decodes the length of the prefixes in the filter, which nothing precedes but the end if there are
-/// none; then returns 0. The footer says it too, so that programs which do not know prefixes do not
-/// read the table.
+/// Decodes the length of the prefixes in the filter.
 pub(super) fn take_prefix_bytes(reader: &mut Reader<'_>) -> Result<u16, Damage> {
-    if reader.is_at_end() {
-        return Ok(0);
-    }
     match u16::try_from(reader.varint()?) {
         Ok(bytes) if bytes > 0 => Ok(bytes),
         _ => Err(reader.damage("prefixes have a length that no key has")),

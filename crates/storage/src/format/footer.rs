@@ -138,6 +138,11 @@ impl Footer {
         Ok(footer)
     }
 
+    /// Returns true if the properties end with the length of prefixes.
+    pub fn has_prefixes(&self) -> bool {
+        self.features & FEATURE_PREFIXES != 0
+    }
+
     /// Returns true if this can be the footer of `table`.
     pub fn is_of(&self, table: u64) -> bool {
         if self.features & FEATURE_OUTSIDE == 0 { self.table == table } else { self.table == 0 }

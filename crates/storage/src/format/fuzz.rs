@@ -312,8 +312,10 @@ fn facts(choices: &mut Choices<'_>) -> TableFacts {
 #[test]
 fn fuzz_properties() {
     fuzz!(60_000, |choices| {
-        let footer = footer(4096, choices.below(2) as u32);
-        let mut payload = facts(choices).encode();
+        let facts = facts(choices);
+        let prefixed = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
+        let footer = footer(4096, choices.below(2) as u32 | prefixed);
+        let mut payload = facts.encode();
         assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");
         change(&mut payload, choices, true);
         let (read, peak) = peak_bytes(|| TableFacts::parse(&payload, &footer));

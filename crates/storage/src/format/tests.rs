@@ -276,10 +276,15 @@ fn facts_survive_encoding() {
         TableFacts { prefix_bytes: 300, ..facts(ProfileGrain::Steps, Vec::new()) },
     ] {
         let bytes = facts.encode();
-        assert_eq!(TableFacts::parse(&bytes, &footer()), Ok(facts));
+        let features = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
+        let with_features = |features| Footer { features, ..footer() };
+        assert_eq!(TableFacts::parse(&bytes, &with_features(features)), Ok(facts));
         for end in 0..bytes.len() {
-            assert!(TableFacts::parse(&bytes[..end], &footer()).is_err(), "{end}");
+            let parsed = TableFacts::parse(&bytes[..end], &with_features(features));
+            assert!(parsed.is_err(), "{end}");
         }
+        let other = with_features(features ^ FEATURE_PREFIXES);
+        assert!(TableFacts::parse(&bytes, &other).is_err(), "the footer says otherwise");
     }
 }
 
