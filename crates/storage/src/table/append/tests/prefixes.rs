@@ -1,7 +1,7 @@
 //! Prefixes in the filters of append tables, over many batches.
 
 use super::*;
-use crate::format::{FEATURE_PREFIXES, prefix_hash};
+use crate::format::{FEATURE_PREFIXES, Filter, SealedPlace, prefix_hash, seal};
 
 fn prefixed(prefix_bytes: u16) -> TableOptions {
     TableOptions { block_bytes: 300, prefix_bytes, ..TableOptions::default() }
@@ -38,6 +38,26 @@ fn prefixes_of_all_batches_are_held_and_most_others_are_not() {
         let passed = passed(&table);
         assert!(passed < 40, "{passed} of 2000 after batch {number}");
     }
+}
+
+#[test]
+fn filter_that_excludes_a_prefix_is_found() {
+    let mut bench = Bench::new(prefixed(4));
+    bench.append(batch(0, 40));
+    let part = bench.open().root.filter[0];
+    // A filter of the same size that holds the keys, and other prefixes.
+    let mut filter = Filter::with_room(bench.open().root.filter_room, 10.0);
+    bench.model.iter().for_each(|entry| filter.insert(key_hash(&entry.key)));
+    (0..40u64).for_each(|number| filter.insert(prefix_hash(&number.to_be_bytes())));
+    let mut payload = filter.encode();
+    seal(&mut payload, 0, SealedPlace { table: TABLE, offset: part.offset });
+    let mut bytes = vec![0; bench.disk.file_bytes(path()).unwrap() as usize];
+    bench.disk.open(path()).unwrap().read_exact_at(&mut bytes, 0).unwrap();
+    bytes[part.offset as usize..part.end() as usize].copy_from_slice(&payload);
+    bench.disk = MemEnv::new();
+    bench.disk.create(path()).unwrap().write_all(&bytes).unwrap();
+    let error = bench.open().verify(&[KeyRange::ALL]).unwrap_err();
+    assert!(error.to_string().contains("excludes the prefix of a key"), "{error}");
 }
 
 #[test]
