@@ -268,7 +268,7 @@ fn scans(space: &Keyspace, first: u32, is_backward: bool) -> (u64, u64, u64) {
             found += 1;
         }
     }
-    assert_eq!(found, if first % 2 == 0 { 1000 } else { 0 });
+    assert_eq!(found, if first.is_multiple_of(2) { 1000 } else { 0 });
     let after = space.store().stats();
     (
         after.scan_runs - before.scan_runs,
@@ -286,7 +286,7 @@ fn scans_of_absent_prefixes_read_no_blocks() {
             let options = if is_group { in_group(8) } else { prefixed(8) };
             let space = store.keyspace_with("orders", &options).unwrap();
             fill_with_orders(&space);
-            let runs = space.stats().runs as u64;
+            let runs = space.stats().runs;
             for is_backward in [false, true] {
                 let what = format!("{policy}, group {is_group}, backward {is_backward}");
                 let (looked, blocks, excluded) = scans(&space, 1, is_backward);
@@ -308,7 +308,7 @@ fn scans_without_prefixes_in_filters_look_at_each_run() {
         let store = open_for_orders("none");
         let space = store.keyspace_with("orders", &options).unwrap();
         fill_with_orders(&space);
-        let runs = space.stats().runs as u64;
+        let runs = space.stats().runs;
         let (looked, blocks, excluded) = scans(&space, 1, false);
         assert!(looked > 190 * runs && blocks > 190 * runs, "{looked} runs, {blocks} blocks");
         assert_eq!((runs, excluded), (5, 0));

@@ -155,8 +155,8 @@ impl ChildRef {
 ///
 /// All numbers are varints, and keys have their lengths in front. There is no `tree` if there are
 /// no levels. The first part of the filter is a filter block, the others are lists of hashes. There
-/// are no `prefixes` if the filter holds none. A [feature](super::FEATURE_PREFIXES) of the footer says
-/// it too.
+/// are no `prefixes` if the filter holds none. A [feature](super::FEATURE_PREFIXES) of the footer
+/// says it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppendRoot {
     /// Batches appended so far.
@@ -182,7 +182,8 @@ pub struct AppendRoot {
     /// The filter also holds the first so many bytes of each key that has so many; 0 if it holds no
     /// prefixes, or there is no filter.
     pub prefix_bytes: u16,
-    /// The number of prefixes in the filter, at least. Those that it held by chance are not counted.
+    /// The number of prefixes that were added to the filter. Those that it held by chance already
+    /// are not counted.
     pub filter_prefixes: u64,
 }
 

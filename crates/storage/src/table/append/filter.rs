@@ -4,8 +4,8 @@
 //! as there were when it was written. A batch adds a list of the hashes of keys that are new to the
 //! tree, and of prefixes that are new to the filter. It adds nothing for keys that it only writes
 //! anew. When the lists are many, the next batch writes all their hashes as one list. When keys and
-//! prefixes no longer fit, the next batch writes a new filter block, for which it reads all keys. So
-//! a key costs eight bytes once, and a filter now and then.
+//! prefixes no longer fit, the next batch writes a new filter block, for which it reads all keys.
+//! So a key costs eight bytes once, and a filter now and then.
 
 use super::parts::{parse_hashes, read_part};
 use super::reader::AppendTable;
@@ -33,7 +33,8 @@ pub(super) struct KeyHashes {
 pub(super) struct NewKeys {
     prefix_bytes: u16,
     keys: Vec<u64>,
-    /// Not twice in a row. Keys are added in their order, so keys with one prefix follow each other.
+    /// No hash twice in a row. Keys are added in their order, so those with one prefix follow each
+    /// other.
     prefixes: Vec<u64>,
 }
 

@@ -146,9 +146,9 @@ impl AppendTable {
         self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
     }
 
-    /// Returns true if the filter knows that the table has no key with this `key_hash`, or none with
-    /// the prefix of this `prefix_hash`. The prefix must have as many bytes as the filter
-    /// [holds](TableFacts::prefix_bytes), more than 0.
+    /// Returns true if the filter knows that the table has no key with this `key_hash`, or no key
+    /// that begins with the prefix of this `prefix_hash`. The prefix must have as many bytes as the
+    /// filter [holds](TableFacts::prefix_bytes), more than 0.
     #[inline]
     pub fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
         let is_excluded = self.filter.as_ref().is_some_and(|filter| !filter.may_hold(hash));

@@ -55,7 +55,9 @@ fn filter_that_excludes_a_prefix_is_found() {
     bench.disk.open(path()).unwrap().read_exact_at(&mut bytes, 0).unwrap();
     bytes[part.offset as usize..part.end() as usize].copy_from_slice(&payload);
     bench.disk = MemEnv::new();
-    bench.disk.create(path()).unwrap().write_all(&bytes).unwrap();
+    let mut file = bench.disk.create(path()).unwrap();
+    file.write_all(&bytes).unwrap();
+    file.sync().unwrap();
     let error = bench.open().verify(&[KeyRange::ALL]).unwrap_err();
     assert!(error.to_string().contains("excludes the prefix of a key"), "{error}");
 }
