@@ -142,6 +142,10 @@ struct CombinePage;
 struct ReadersPage;
 
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/reads.md")]
+struct ReadsPage;
+
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/transactions.md")]
 struct TransactionsPage;
 
