@@ -8,7 +8,7 @@
 mod keys;
 
 use keys::key;
-use lsmith::{Builder, Cache, DEFAULT_KEYSPACE, Keyspace, Result, Store, Threads};
+use lsmith::{Builder, Cache, DEFAULT_KEYSPACE, Keyspace, KeyspaceOptions, Result, Store, Threads};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
 use std::path::Path;
@@ -90,6 +90,12 @@ struct Row {
     filter_megabytes: f64,
 }
 
+/// Keys that share a prefix of eight bytes, for scans of prefixes.
+const SHARING: u64 = 10;
+
+/// What a keyspace asks of filters, and what scans of prefixes cost then.
+const PREFIXES: [(&str, Option<u16>); 2] = [("prefix scans", None), ("prefix_bytes 8", Some(8))];
+
 /// CPU seconds of this process.
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -166,6 +172,63 @@ fn measure(dir: &Path, variant: &Variant, keys: u64) -> Result<Row> {
     })
 }
 
+/// Returns key `number` of 16 bytes. [`SHARING`] keys share the first eight, which are in random
+/// order, and the keys of one prefix are written far apart.
+fn prefixed_key(number: u64, keys: u64) -> [u8; 16] {
+    let prefixes = keys / SHARING;
+    let mut key = key(number % prefixes);
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// Measures scans of prefixes that keys have, and of those that none has. Returns a line.
+fn measure_prefixes(
+    dir: &Path,
+    (name, prefix_bytes): (&str, Option<u16>),
+    keys: u64,
+) -> Result<String> {
+    let policy = Some("tiered(ratio=8)".to_string());
+    let memtable_bytes = Some(4 << 20);
+    let options =
+        KeyspaceOptions { policy, memtable_bytes, prefix_bytes, ..KeyspaceOptions::default() };
+    let keyspace = Store::builder(dir).open()?.keyspace_with("prefixed", &options)?;
+    let filled = micros(keys, || {
+        (0..keys).try_for_each(|number| keyspace.put(prefixed_key(number, keys), value(number)))?;
+        keyspace.flush()
+    })?;
+    let prefixes = keys / SHARING;
+    let scan = |first: u64| {
+        let before = keyspace.store().stats();
+        let micros = micros(prefixes, || {
+            (first..first + prefixes).try_for_each(|number| {
+                let mut entries = keyspace.prefix(&key(number)[..8]);
+                while let Some(entry) = entries.next_ref() {
+                    entry?;
+                }
+                Ok(())
+            })
+        })?;
+        let blocks = keyspace.store().stats().scan_blocks - before.scan_blocks;
+        Ok::<_, lsmith::Error>((micros, blocks as f64 / prefixes as f64))
+    };
+    let (present, present_blocks) = scan(0)?;
+    let (absent, absent_blocks) = scan(1 << 40)?;
+    let stats = keyspace.stats();
+    Ok(format!(
+        "| {name} | {} | {filled:.2} | {present:.2} | {absent:.2} | {present_blocks:.2} \
+         | {absent_blocks:.3} | {:.2} |",
+        stats.runs,
+        stats.filter_bytes as f64 * 1e-6
+    ))
+}
+
+fn in_new_directory<T>(work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+    let dir = tempfile::tempdir_in(".").map_err(|error| {
+        lsmith::Error::new(lsmith::ErrorKind::Io, format!("no directory to work in: {error}"))
+    })?;
+    work(&dir.path().join("store"))
+}
+
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let keys = words.first().and_then(|word| word.parse().ok()).unwrap_or(KEYS);
@@ -183,16 +246,22 @@ fn main() -> Result<()> {
     );
     tell("|---|---|---|---|---|---|---|---|---|---|".into());
     for variant in VARIANTS.iter().filter(|variant| wanted(variant.name)) {
-        let dir = tempfile::tempdir_in(".").map_err(|error| {
-            lsmith::Error::new(lsmith::ErrorKind::Io, format!("no directory to work in: {error}"))
-        })?;
-        let row = measure(&dir.path().join("store"), variant, keys)?;
+        let row = in_new_directory(|dir| measure(dir, variant, keys))?;
         let Row { fill_seconds, micros: [fill, get, absent, scan], blocks, .. } = row;
         tell(format!(
             "| {} | {fill_seconds:.2} | {fill:.2} | {get:.2} | {absent:.2} | {scan:.3} | {:.3} | \
              {:.4} | {:.3} | {:.2} |",
             variant.name, blocks[0], blocks[1], row.table_share, row.filter_megabytes
         ));
+    }
+    let prefixes: Vec<_> = PREFIXES.into_iter().filter(|(name, _)| wanted(name)).collect();
+    if !prefixes.is_empty() {
+        tell(format!("{keys} keys, {SHARING} of each prefix, CPU us per put and per scan"));
+        tell("| option | runs | fill | present | absent | blocks | absent | filters MB |".into());
+        tell("|---|---|---|---|---|---|---|---|".into());
+    }
+    for case in prefixes {
+        tell(in_new_directory(|dir| measure_prefixes(dir, case, keys))?);
     }
     Ok(())
 }

@@ -51,6 +51,7 @@ impl Catalog {
             ..options.clone()
         };
         options.memtable_bytes.map_or(Ok(()), check_memtable)?;
+        options.filters().check()?;
         if let (Some(group), Some(true)) = (&options.group, options.keep_numbers) {
             let message = format!(
                 "a keyspace of group {group} cannot keep sequence numbers: leave out one of the two"
@@ -155,6 +156,7 @@ impl Catalog {
         } else {
             Record::CompressedKeyspace(new, compression.to_string())
         };
+        let record = record.filtered(options.filters());
         let record = match options.group {
             Some(_) => record,
             None => record.ruled(options.operator.as_ref(), options.expiry.as_ref()),

@@ -105,6 +105,7 @@
 //! | [`cache_bytes`](Builder::cache_bytes) | 64 MiB | compressed blocks are read less often; memory | more reads |
 //! | [`memory_bytes`](Builder::memory_bytes) | none | one bound on all memory instead of the two above | |
 //! | [`filter_bits`](Builder::filter_bits) | 10 per key | fewer reads of absent keys; memory | 0: each run is read |
+//! | [`prefix_bytes`](KeyspaceOptions::prefix_bytes) | none | scans of absent prefixes skip runs; memory | |
 //! | [`block_bytes`](Builder::block_bytes) | 4096 | less memory for fence pointers | less read per lookup |
 //! | [`compression`](Builder::compression) | `none` | `lz4`, `zstd`: fewer bytes, more CPU; reads need the cache | |
 //! | [`threads`](Builder::threads) | 2 | merges keep up with more writers; CPU | 1: a long merge delays flushes |
@@ -139,6 +140,10 @@ struct CombinePage;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/readers.md")]
 struct ReadersPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/reads.md")]
+struct ReadsPage;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/transactions.md")]

@@ -27,6 +27,9 @@ pub(crate) const MEMORY_PARTS: u64 = 16;
 /// hold.
 pub(crate) const MEMTABLE_BYTES_MAX: u64 = 1 << 40;
 
+/// The longest prefix that filters can hold, in bytes.
+const PREFIX_BYTES_MAX: u16 = 1024;
+
 /// What a write survives once its call has returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PersistMode {
@@ -79,6 +82,94 @@ pub struct KeyspaceOptions {
     ///
     /// `None` means no expiry for a new keyspace, and any for one that exists.
     pub expiry: Option<Expiry>,
+    /// The bits of filter per key; 0 for no filter. The first keyspace of a group chooses for all.
+    ///
+    /// `None` means those of [`Builder::filter_bits`](crate::Builder::filter_bits) for a new
+    /// keyspace, whenever a table is written, and any for one that exists.
+    pub filter_bits: Option<u8>,
+    /// If given, 1 to 1024: filters also hold the first so many bytes of each key that has so many.
+    /// The first keyspace of a group chooses for all. Filters then grow by the same number of bits
+    /// for each different prefix as for a key.
+    ///
+    /// A range read, as by [`Keyspace::prefix`](crate::Keyspace::prefix), skips each run whose
+    /// filters exclude its prefix. Its bounds must leave only keys that share their first
+    /// `prefix_bytes` bytes. Memtables are always looked at.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use lsmith::{KeyspaceOptions, Store};
+    ///
+    /// let store = Store::builder(dir.path()).open()?;
+    /// // Keys are a user of eight bytes and the number of an order.
+    /// let options = KeyspaceOptions { prefix_bytes: Some(8), ..KeyspaceOptions::default() };
+    /// let orders = store.keyspace_with("orders", &options)?;
+    /// orders.put("user-017/0001", "3 pears")?;
+    /// orders.put("user-019/0001", "1 apple")?;
+    /// orders.flush()?;
+    /// assert_eq!(orders.prefix("user-017").count(), 1);
+    /// assert_eq!(orders.prefix("user-018").count(), 0);
+    /// assert_eq!(store.stats().scan_filter_negatives, 1, "no block was read for user 18");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// `None` means no prefixes for a new keyspace, and any for one that exists.
+    pub prefix_bytes: Option<u16>,
+}
+
+impl KeyspaceOptions {
+    /// Returns what the options ask of filters.
+    pub(crate) fn filters(&self) -> FilterChoice {
+        FilterChoice { bits: self.filter_bits, prefix_bytes: self.prefix_bytes }
+    }
+}
+
+/// What a keyspace asks of the filters of its tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FilterChoice {
+    /// Bits per key; `None` for those of the store.
+    pub(crate) bits: Option<u8>,
+    /// The length of the prefixes that filters hold, if they hold any.
+    pub(crate) prefix_bytes: Option<u16>,
+}
+
+impl FilterChoice {
+    /// Fails if no keyspace can have such filters.
+    pub(crate) fn check(self) -> Result<()> {
+        let message = match self {
+            FilterChoice { prefix_bytes: Some(bytes), .. }
+                if !(1..=PREFIX_BYTES_MAX).contains(&bytes) =>
+            {
+                format!("prefixes of {bytes} bytes: expected 1 to {PREFIX_BYTES_MAX}")
+            }
+            FilterChoice { bits: Some(0), prefix_bytes: Some(_) } => {
+                "filters hold the prefixes: leave out `prefix_bytes`, or ask for `filter_bits`"
+                    .to_string()
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::new(ErrorKind::InvalidArgument, message))
+    }
+
+    /// Returns how these filters contradict what `asked` asks for, if they do.
+    pub(crate) fn conflict(self, asked: FilterChoice) -> Option<String> {
+        if let Some(asked) = asked.bits.filter(|&asked| self.bits != Some(asked)) {
+            let has = self.bits.map_or("the store's".to_string(), |bits| bits.to_string());
+            return Some(format!("{has} bits of filter per key, not {asked}"));
+        }
+        let asked = asked.prefix_bytes.filter(|&asked| self.prefix_bytes != Some(asked))?;
+        let has = self.prefix_bytes.map_or("no".to_string(), |bytes| format!("{bytes}-byte"));
+        Some(format!("{has} prefixes in its filters, not {asked}-byte prefixes"))
+    }
+
+    /// Returns options of tables, which are otherwise `of_store`. Each key of the tree has
+    /// `number_bytes` bytes in front of the user's key.
+    pub(crate) fn table_options(self, of_store: &TableOptions, number_bytes: u16) -> TableOptions {
+        TableOptions {
+            filter_bits_per_key: self.bits.unwrap_or(of_store.filter_bits_per_key),
+            prefix_bytes: self.prefix_bytes.map_or(0, |bytes| number_bytes + bytes),
+            ..of_store.clone()
+        }
+    }
 }
 
 /// The options that a store was opened with. [`Builder`](crate::Builder) documents each.

@@ -113,6 +113,9 @@ stats! {
     scan_blocks_mapped,
     /// Blocks of range reads that were in the cache.
     scan_blocks_cached,
+    /// Tables that a filter ruled out for a range read, because it excluded the prefix of all keys
+    /// within the bounds.
+    scan_filter_negatives,
     /// Tables that a filter ruled out for a lookup.
     filter_negatives,
     /// Microseconds for which writers were held back: the sum of the next four.
@@ -193,5 +196,6 @@ impl Counts {
         add_some(&self.scan_blocks_in_vain, reads.blocks_in_vain);
         add_some(&self.scan_blocks_mapped, reads.blocks_mapped);
         add_some(&self.scan_blocks_cached, reads.blocks_cached);
+        add_some(&self.scan_filter_negatives, reads.filter_negatives);
     }
 }

@@ -42,6 +42,14 @@ pub(crate) struct DbArgs {
     /// with numbers of their own. One that exists must keep them
     #[arg(long, global = true)]
     pub(crate) keep_numbers: bool,
+    /// Bits of filter per key of a keyspace that this command creates; 0 for no filter. One that
+    /// exists must have as many
+    #[arg(long, global = true, value_name = "BITS")]
+    pub(crate) filter_bits: Option<u8>,
+    /// Filters of a keyspace that this command creates also hold the first so many bytes of keys,
+    /// 1 to 1024, so that scans of a prefix skip runs without it. One that exists must hold as many
+    #[arg(long, global = true, value_name = "BYTES")]
+    pub(crate) prefix_bytes: Option<u16>,
     #[command(subcommand)]
     pub(crate) command: DbCommand,
 }

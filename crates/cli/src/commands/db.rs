@@ -124,7 +124,13 @@ fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
 /// Returns what the arguments ask of the keyspace.
 fn asked(args: &DbArgs) -> KeyspaceOptions {
     let keep_numbers = args.keep_numbers.then_some(true);
-    KeyspaceOptions { group: args.group.clone(), keep_numbers, ..KeyspaceOptions::default() }
+    KeyspaceOptions {
+        group: args.group.clone(),
+        keep_numbers,
+        filter_bits: args.filter_bits,
+        prefix_bytes: args.prefix_bytes,
+        ..KeyspaceOptions::default()
+    }
 }
 
 /// Returns `error` as that of a wrong argument, if an argument is to blame.
@@ -158,9 +164,10 @@ fn no_keyspace(store: &Store, name: &str, error: lsmith::Error) -> anyhow::Error
 fn existing(store: &Store, args: &DbArgs) -> anyhow::Result<Keyspace> {
     let found = store.existing_keyspace(&args.keyspace);
     let found = found.map_err(|error| no_keyspace(store, &args.keyspace, error))?;
-    if args.group.is_some() || args.keep_numbers {
-        // Fails if the keyspace is in another group or forgets numbers, and changes nothing.
-        store.keyspace_with(&args.keyspace, &asked(args)).map_err(wrong_argument)?;
+    let asked = asked(args);
+    if asked != KeyspaceOptions::default() {
+        // Fails if the keyspace is in another group or has other options, and changes nothing.
+        store.keyspace_with(&args.keyspace, &asked).map_err(wrong_argument)?;
     }
     Ok(found)
 }

@@ -260,6 +260,28 @@ fn all_keyspaces_are_listed() {
 }
 
 #[test]
+fn keyspaces_choose_their_filters_when_they_are_made() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    let chosen = ["--filter-bits", "7", "--prefix-bytes", "4"];
+    fine(&[&["db", db, "--keyspace", "edges", "put", "k", "v"][..], &chosen].concat());
+    fine(&["db", db, "put", "k", "v"]);
+    let listed = json(&["db", db, "list"])["keyspaces"].clone();
+    let filters = |space: &Value| (space["filter_bits"].clone(), space["prefix_bytes"].clone());
+    let filters: Vec<_> = listed.as_array().unwrap().iter().map(filters).collect();
+    assert_eq!(filters, [(json!(null), json!(null)), (json!(7), json!(4))]);
+    assert_eq!(
+        fine(&[&["db", db, "--keyspace", "edges", "get", "k"][..], &chosen].concat()),
+        "v\n"
+    );
+    let other = refused(2, &["db", db, "--keyspace", "edges", "--prefix-bytes", "5", "get", "k"]);
+    assert!(other.contains("4-byte prefixes in its filters, not 5-byte prefixes"), "{other}");
+    let wrong =
+        refused(2, &["db", db, "--keyspace", "new", "--prefix-bytes", "0", "put", "k", "v"]);
+    assert!(wrong.contains("prefixes of 0 bytes: expected 1 to 1024"), "{wrong}");
+}
+
+#[test]
 fn keyspaces_are_cleared_renamed_dropped_and_listed() {
     let (_dir, db) = store_dir();
     let db = db.as_str();

@@ -8,7 +8,7 @@ use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::read::{MergingCursor, VisibleIter};
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::ErasedWalk;
+use lsmith_tree::{ErasedWalk, Key, KeyRange, key_after};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -80,7 +80,9 @@ impl Iter {
         key_from: usize,
     ) -> Iter {
         let tally = Arc::new(ReadTally::default());
-        let cursor = version.cursor_beneath(own, &tally);
+        let bounds = (lower, upper);
+        let cursor = version.cursor_within(own, || range_of(&bounds), &tally);
+        let (lower, upper) = bounds;
         let entries = VisibleIter::new(cursor, snapshot.seq(), lower, upper);
         let entries = entries.without_first(key_from).combining(version.rules.combiner());
         let entries = entries.hiding(ErasedWalk::new(version.all_erased()));
@@ -98,7 +100,8 @@ impl Iter {
         self
     }
 
-    /// Begins anew, with the keys between `lower` and `upper`, as the tree has them.
+    /// Begins anew, with the keys between `lower` and `upper`, as the tree has them. They must lie
+    /// within the bounds that the iterator was made with: beyond them it may lack runs.
     pub(super) fn restart(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
         self.entries.restart(lower, upper);
     }
@@ -182,6 +185,21 @@ pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
         }
     }
     (lower, Bound::Unbounded)
+}
+
+/// Returns the keys within bounds as a range, which may end before it begins.
+pub(super) fn range_of((lower, upper): &(Bound<Bytes>, Bound<Bytes>)) -> KeyRange {
+    let start = match lower {
+        Bound::Unbounded => Key::new(),
+        Bound::Included(key) => Key::copy_from_slice(key),
+        Bound::Excluded(key) => key_after(key),
+    };
+    let end = match upper {
+        Bound::Unbounded => None,
+        Bound::Included(key) => Some(key_after(key)),
+        Bound::Excluded(key) => Some(Key::copy_from_slice(key)),
+    };
+    KeyRange { start, end }
 }
 
 #[cfg(test)]

@@ -302,6 +302,9 @@ impl Keyspace {
 
     /// Returns an iterator over the entries whose keys begin with `prefix` as they are now, in key
     /// order. It can be read from both ends.
+    ///
+    /// It looks into each run, unless filters hold
+    /// [prefixes](crate::KeyspaceOptions::prefix_bytes).
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.iterate(prefix_bounds(prefix.as_ref()), self.snapshot_guard())
     }

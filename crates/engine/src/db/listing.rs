@@ -25,6 +25,10 @@ pub struct KeyspaceInfo {
     pub memtable_bytes: u64,
     /// True if tables keep sequence numbers.
     pub keep_numbers: bool,
+    /// Bits of filter per key. `None` means those that the store is opened with.
+    pub filter_bits: Option<u8>,
+    /// The length of the prefixes that filters hold, if they hold any.
+    pub prefix_bytes: Option<u16>,
 }
 
 impl Builder {
@@ -80,6 +84,8 @@ fn infos_of(id: u32, facts: &KeyspaceFacts) -> Vec<KeyspaceInfo> {
         compression: facts.compression.clone(),
         memtable_bytes: facts.memtable_bytes,
         keep_numbers: facts.keeps_numbers,
+        filter_bits: facts.filters.bits,
+        prefix_bytes: facts.filters.prefix_bytes,
     };
     match &facts.members {
         None => vec![info(&facts.name)],

@@ -78,7 +78,11 @@ impl BulkLoad {
         let codec = state.compression.of_level(0);
         Ok(BulkLoad {
             keyspace: keyspace.clone(),
-            options: TableOptions { grain, codec, ..context.options.table.clone() },
+            options: TableOptions {
+                grain,
+                codec,
+                ..keyspace.shared().table_options(&context.options)
+            },
             table_bytes: state.view.memtable_bytes,
             writer: None,
             first_key: Vec::new(),

@@ -1,12 +1,13 @@
 //! Reads of several keys, questions about the size of a keyspace, and what snapshots read.
 
+use super::iter::range_of;
 use super::{Cursor, Iter, Keyspace, Snapshot, prefix_bounds};
 use crate::version::Moment;
 use bytes::Bytes;
 use lsmith_storage::cursor::Cursor as _;
 use lsmith_storage::error::Result;
 use lsmith_storage::memtable::Memtable;
-use lsmith_tree::{Key, KeyRange, Size, key_after, logical_bytes};
+use lsmith_tree::{KeyRange, Size, logical_bytes};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -79,20 +80,10 @@ impl Keyspace {
     /// Returns `range` as keys of the tree, or `None` if it ends before it begins.
     pub(super) fn key_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Option<KeyRange> {
         let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
-        let (lower, upper) =
-            self.stored_bounds((bound(range.start_bound()), bound(range.end_bound())));
-        let start = match lower {
-            Bound::Unbounded => Key::new(),
-            Bound::Included(key) => Key::copy_from_slice(&key),
-            Bound::Excluded(key) => key_after(&key),
-        };
-        let end = match upper {
-            Bound::Unbounded => None,
-            Bound::Included(key) => Some(key_after(&key)),
-            Bound::Excluded(key) => Some(Key::copy_from_slice(&key)),
-        };
-        let is_backwards = end.as_ref().is_some_and(|end| *end <= start);
-        (!is_backwards).then_some(KeyRange { start, end })
+        let bounds = (bound(range.start_bound()), bound(range.end_bound()));
+        let range = range_of(&self.stored_bounds(bounds));
+        let is_backwards = range.end.as_ref().is_some_and(|end| *end <= range.start);
+        (!is_backwards).then_some(range)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::group::Members;
 use crate::manifest::KeyspaceFacts;
 use crate::name::Name;
-use crate::options::KeyspaceOptions;
+use crate::options::{FilterChoice, KeyspaceOptions, Options};
 use crate::rules::Rules;
 use crate::threads;
 use crate::version::Version;
@@ -14,6 +14,7 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::panics;
 use lsmith_storage::sync::atomic::AtomicBool;
 use lsmith_storage::sync::{ArcSwap, Mutex};
+use lsmith_storage::table::TableOptions;
 use std::sync::Arc;
 
 /// An open keyspace. All threads share it. Its lock guards a [`KeyspaceState`].
@@ -27,6 +28,8 @@ pub(crate) struct KeyspaceShared {
     pub(crate) memtable_bytes: u64,
     /// True if merges keep all sequence numbers.
     pub(crate) keeps_numbers: bool,
+    /// The filters of its tables.
+    pub(crate) filters: FilterChoice,
     /// The combine operators of its keys.
     pub(crate) rules: Arc<Rules>,
     /// True once the manifest says that the keyspace has range deletes.
@@ -62,6 +65,7 @@ impl KeyspaceShared {
             name: Name::new(&known.name),
             memtable_bytes: known.memtable_bytes,
             keeps_numbers: known.keeps_numbers,
+            filters: known.filters,
             rules: Arc::clone(&state.rules),
             deletes_ranges: AtomicBool::new(known.deletes_ranges),
             members: known.members.as_deref().map(Members::new),
@@ -95,6 +99,12 @@ impl KeyspaceShared {
             tracing::error!(keyspace = %self.name, %panic, "the observer panicked");
             self.observer_panic.lock().get_or_insert_with(|| panic.to_string());
         }
+    }
+
+    /// Returns the options of its tables, in a store with `options`.
+    pub(crate) fn table_options(&self, options: &Options) -> TableOptions {
+        let number_bytes = u16::from(self.members.is_some());
+        self.filters.table_options(&options.table, number_bytes)
     }
 
     /// Keeps the keyspace from coming to rest until the guard is dropped.
@@ -164,6 +174,9 @@ impl KeyspaceShared {
             return refuse(format!(
                 "memtables of {has} bytes, not {asked}: only a new {what} can choose their size"
             ));
+        }
+        if let Some(message) = self.filters.conflict(options.filters()) {
+            return refuse(format!("{message}: only a new {what} can choose them"));
         }
         match options.keep_numbers.filter(|&asked| asked != self.keeps_numbers) {
             Some(true) => refuse("forgotten sequence numbers: only a new one can keep them".into()),

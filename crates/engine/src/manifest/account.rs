@@ -4,7 +4,7 @@ use super::bare;
 use super::bounds;
 use super::record::{KeyspaceRecord, LogRow, Record, Spill};
 use super::taken::TakenMarks;
-use crate::options::{check_name, check_operator_name};
+use crate::options::{FilterChoice, check_name, check_operator_name};
 use crate::rules::Expiry;
 use lsmith_storage::bounds::{check_file, check_seq};
 use lsmith_tree::{SeqNo, Tree, check_tree};
@@ -39,6 +39,8 @@ pub(crate) struct KeyspaceFacts {
     pub(crate) memtable_bytes: u64,
     /// True if merges keep all sequence numbers.
     pub(crate) keeps_numbers: bool,
+    /// The filters of its tables.
+    pub(crate) filters: FilterChoice,
     /// True if ranges were deleted.
     pub(crate) deletes_ranges: bool,
     /// The names of the keyspaces that share the tree, in the order of their numbers. `None` unless
@@ -70,6 +72,7 @@ impl KeyspaceFacts {
             compression,
             memtable_bytes,
             keeps_numbers: false,
+            filters: FilterChoice::default(),
             deletes_ranges: false,
             members: None,
             operators: BTreeMap::new(),
@@ -150,6 +153,7 @@ impl Account {
             Record::Member { group, number, name } => self.make_member(group, number, name)?,
             Record::Operator { operator, made } => self.make_combining(*made, operator)?,
             Record::Expiry { expiry, made } => self.make_expiring(*made, expiry)?,
+            Record::Filters { filters, made } => self.make_filtered(*made, filters)?,
             Record::Tree { keyspace, flushed_seq, taken, tree } => {
                 bounds::check_tree(&tree)?;
                 let tree = bare::restore_tree(*tree)?;
@@ -223,6 +227,18 @@ impl Account {
         Ok(())
     }
 
+    fn make_filtered(
+        &mut self,
+        made: Record,
+        filters: FilterChoice,
+    ) -> std::result::Result<(), String> {
+        filters.check().map_err(|error| error.to_string())?;
+        let id = made.makes_tree().ok_or("expected the record of a keyspace or a group")?;
+        self.take(made)?;
+        self.keyspace(id)?.filters = filters;
+        Ok(())
+    }
+
     /// Applies `made`, which must make a keyspace. Returns its tree, and its number there.
     fn make_with(&mut self, made: Record) -> std::result::Result<(&mut KeyspaceFacts, u8), String> {
         let (id, number) = made.makes().ok_or("expected the record of a keyspace")?;
@@ -281,6 +297,7 @@ impl Account {
                 (None, NOT_COMPRESSED) => Record::Keyspace(made),
                 (None, compression) => Record::CompressedKeyspace(made, compression.to_string()),
             };
+            let keyspace = keyspace.filtered(state.filters);
             let ruled = |number: u8, made: Record| {
                 made.ruled(state.operators.get(&number), state.expiries.get(&number))
             };

@@ -9,7 +9,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Records in an order in which a manifest may hold them.
-const RECORDS: [&str; 28] = [
+const RECORDS: [&str; 30] = [
     "next_file 12\n",
     "logs from 7 first 5 newest 9\n",
     "keyspace 0 default memtable 4MiB policy tiered(ratio=4)\n",
@@ -35,10 +35,12 @@ const RECORDS: [&str; 28] = [
     "member 2 1 by_date\n",
     "operator append member 2 2 notes\n",
     "expiry none keyspace 5 sessions memtable 4MiB policy tiered(ratio=4)\n",
+    "filters 4 8 keyspace 6 edges memtable 4MiB policy tiered(ratio=4)\n",
+    "expiry none filters store 16 compressed_keyspace lz4 7 paths memtable 1kB policy none\n",
     "rename_member 2 1 dates\n",
     "rename 3 pieces\n",
     "drop 3\n",
-    "next_keyspace 7\n",
+    "next_keyspace 9\n",
     "linked\n",
     "backup 0123456789abcdef0123456789abcdef\n",
     "short_edit 2 flushed 3\nedit\nadd r0 at L0 [t20:\"\\x00a\"..\"\\x01b\" 1kB]\n",

@@ -9,6 +9,7 @@
 //! member 2 0 rows
 //! expiry 3600 keyspace 5 sessions memtable 4MiB policy tiered(ratio=4)
 //! operator counter keyspace 4 visits memtable 4MiB policy tiered(ratio=4)
+//! filters 4 8 keyspace 6 edges memtable 4MiB policy tiered(ratio=4)
 //! policy 0 leveled(ratio=10)
 //! compression 0 lz4
 //! deletes_ranges 0
@@ -28,6 +29,7 @@
 
 use super::keyspaces::KeyspaceChange;
 use super::taken::Mark;
+use crate::options::FilterChoice;
 use crate::rules::Expiry;
 use lsmith_spec::{format_bytes, parse_bytes};
 use lsmith_storage::error::{Error, ErrorKind};
@@ -75,6 +77,8 @@ pub(crate) enum Record {
     Operator { operator: String, made: Box<Record> },
     /// A keyspace was made, as the record in it says, whose entries expire.
     Expiry { expiry: Expiry, made: Box<Record> },
+    /// A keyspace or a group was made, as the record in it says, with these filters.
+    Filters { filters: FilterChoice, made: Box<Record> },
     /// The whole tree of a keyspace.
     Tree { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, tree: Box<Tree> },
     /// A keyspace changed its policy.
@@ -155,6 +159,11 @@ impl Record {
                 None => format!("expiry none {}", made.encode()),
             },
             Record::Operator { operator, made } => format!("operator {operator} {}", made.encode()),
+            Record::Filters { filters: FilterChoice { bits, prefix_bytes }, made } => {
+                let bits = bits.map_or("store".to_string(), |bits| bits.to_string());
+                let prefix = prefix_bytes.map_or("none".to_string(), |bytes| bytes.to_string());
+                format!("filters {bits} {prefix} {}", made.encode())
+            }
             Record::Compression { keyspace, compression } => {
                 format!("compression {keyspace} {compression}\n")
             }
@@ -179,14 +188,35 @@ impl Record {
     }
 
     /// Returns the number of the tree, and that of the keyspace in its group, if the record makes a
-    /// keyspace and says nothing else of it.
+    /// keyspace and says nothing else of it but its filters.
     pub(crate) fn makes(&self) -> Option<(u32, u8)> {
         match self {
             Record::Keyspace(made)
             | Record::CompressedKeyspace(made, _)
             | Record::NumberedKeyspace(made, _) => Some((made.id, 0)),
             Record::Member { group, number, .. } => Some((*group, *number)),
+            Record::Filters { made, .. } => made.makes(),
             _ => None,
+        }
+    }
+
+    /// Returns the number of the tree if the record makes one, for a keyspace or a group, and says
+    /// nothing else of it.
+    pub(crate) fn makes_tree(&self) -> Option<u32> {
+        match self {
+            Record::Keyspace(made)
+            | Record::CompressedKeyspace(made, _)
+            | Record::NumberedKeyspace(made, _)
+            | Record::Group(made, _) => Some(made.id),
+            _ => None,
+        }
+    }
+
+    /// Returns the record, which makes a tree, with its filters.
+    pub(crate) fn filtered(self, filters: FilterChoice) -> Record {
+        match filters {
+            FilterChoice { bits: None, prefix_bytes: None } => self,
+            _ => Record::Filters { filters, made: Box::new(self) },
         }
     }
 
@@ -234,6 +264,7 @@ impl Record {
             "group" => compressed(rest).map(|(made, codecs)| Record::Group(made, codecs)),
             "operator" => operator(rest),
             "expiry" => expiry(rest),
+            "filters" => filters(rest),
             "member" => member(rest).ok_or_else(|| bad("a keyspace of a group", rest)),
             "compression" => {
                 let (id, codecs) = rest.split_once(' ').ok_or_else(|| bad("codecs", rest))?;
@@ -306,6 +337,24 @@ fn expiry(text: &str) -> Result<Record, RecordFault> {
     let (after, made) = made_with(text)?;
     let after = if after == "none" { None } else { Some(number(after)?) };
     Ok(Record::Expiry { expiry: Expiry { after }, made })
+}
+
+/// Parses bits per key or `store`, the length of prefixes or `none`, and the record behind them.
+fn filters(text: &str) -> Result<Record, RecordFault> {
+    let mut words = text.splitn(3, ' ');
+    let (Some(bits), Some(prefix), Some(made)) = (words.next(), words.next(), words.next()) else {
+        return Err(bad("filters of a keyspace", text));
+    };
+    let bits = if bits == "store" { None } else { Some(number(bits)?) };
+    let prefix_bytes = if prefix == "none" { None } else { Some(number(prefix)?) };
+    let made = Record::decode(made.as_bytes())?;
+    match made.makes_tree() {
+        Some(_) => {
+            let filters = FilterChoice { bits, prefix_bytes };
+            Ok(Record::Filters { filters, made: Box::new(made) })
+        }
+        None => Err(bad("the record of a keyspace or a group", text)),
+    }
 }
 
 /// Parses a word, and the record of a keyspace behind it.
@@ -414,6 +463,11 @@ mod tests {
             Record::Keyspace(keyspace.clone()),
             Record::CompressedKeyspace(keyspace.clone(), "none,zstd(level=9)".into()),
             Record::NumberedKeyspace(keyspace.clone(), "none".into()),
+            Record::Group(keyspace.clone(), "none".into())
+                .filtered(FilterChoice { bits: Some(4), prefix_bytes: None }),
+            Record::Keyspace(keyspace.clone())
+                .filtered(FilterChoice { bits: None, prefix_bytes: Some(8) })
+                .ruled(Some(&"counter".to_string()), None),
             Record::Operator {
                 operator: "counter".into(),
                 made: Box::new(Record::Keyspace(keyspace)),
@@ -479,6 +533,10 @@ mod tests {
             b"drop x",
             b"rename 1",
             b"rename_member 1 256 a",
+            b"filters 4 keyspace 1 a memtable 1kB policy none",
+            b"filters 4 8 member 2 0 a",
+            b"filters 256 8 keyspace 1 a memtable 1kB policy none",
+            b"filters 4 8 filters 4 8 keyspace 1 a memtable 1kB policy none",
             b"\xff",
         ] {
             assert!(matches!(Record::decode(bytes), Err(RecordFault::Bad(_))), "{bytes:?}");

@@ -114,11 +114,12 @@ impl Merger {
         let by_block = reserved.plan.reuse.is_some() || state.policy.wants_blocks();
         let grain = if by_block { ProfileGrain::Blocks } else { ProfileGrain::Steps };
         let codec = state.compression.of_level(output_level(&reserved.plan, &version.tree));
-        let average = f64::from(self.context.options.table.filter_bits_per_key);
+        let table = reserved.keyspace.table_options(&self.context.options);
+        let average = f64::from(table.filter_bits_per_key);
         let by_size = self.context.options.filters_by_size && average > 0.0;
         let bits = || filters::bits_by_size(average, &reserved.plan, &version.tree);
         let filter_bits = by_size.then(bits);
-        TableOptions { grain, codec, filter_bits, ..self.context.options.table.clone() }
+        TableOptions { grain, codec, filter_bits, ..table }
     }
 
     /// Acts once in [`ENTRIES_PER_LOOK`] entries of a merge in `keyspace`: fails if the store is

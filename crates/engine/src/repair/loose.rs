@@ -184,6 +184,15 @@ impl Reading {
                     state.expiries.insert(number, expiry);
                 }
             }
+            Record::Filters { filters, made } => {
+                let Some(keyspace) = made.makes_tree() else { return };
+                self.take_loosely(*made);
+                if let Some(state) = self.account.keyspaces.get_mut(&keyspace)
+                    && filters.check().is_ok()
+                {
+                    state.filters = filters;
+                }
+            }
             Record::Policy { keyspace, .. }
             | Record::Compression { keyspace, .. }
             | Record::Spill { keyspace, .. } => {

@@ -214,6 +214,7 @@ impl DamagedStore {
                 keeps_numbers,
                 operators,
                 expiries,
+                filters,
                 ..
             } = &found.state;
             let policy = Some(self.policy_of(&found.state));
@@ -225,6 +226,8 @@ impl DamagedStore {
                 keep_numbers: keeps_numbers.then_some(true),
                 operator: None,
                 expiry: None,
+                filter_bits: filters.bits,
+                prefix_bytes: filters.prefix_bytes,
             };
             let with_operator = |number: usize, keyspace: &str, options: &KeyspaceOptions| {
                 let number = u8::try_from(number).unwrap_or(u8::MAX);

@@ -8,6 +8,7 @@ mod memory;
 mod moment;
 mod newer;
 mod open_run;
+mod prefixes;
 mod reclaim;
 mod shown;
 mod table_handle;

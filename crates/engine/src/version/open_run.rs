@@ -25,6 +25,8 @@ pub(crate) struct OpenRun {
     len: usize,
     /// True if a part is of an append table.
     has_trees: bool,
+    /// True if the filter of a part's table holds prefixes.
+    has_prefixes: bool,
 }
 
 /// The slices of a chunk of the run.
@@ -32,6 +34,8 @@ pub(crate) struct OpenRun {
 struct Chunk {
     /// True if a part is of an append table.
     has_trees: bool,
+    /// True if the filter of a part's table holds prefixes.
+    has_prefixes: bool,
     /// From the start of the first slice to the end of the last.
     hull: KeyRange,
     /// The parts, in key order.
@@ -68,6 +72,7 @@ impl Chunk {
         let parts: Vec<_> = slices.iter().map(open).filter(|part| !part.range.is_empty()).collect();
         Chunk {
             has_trees: parts.iter().any(|part| part.table.table().as_append().is_some()),
+            has_prefixes: parts.iter().any(|part| part.table.table().facts().prefix_bytes > 0),
             hull: KeyRange { start: first.start.clone(), end: last.end.clone() },
             ids: parts.iter().map(|part| part.id).collect(),
             prefixes: parts.iter().map(|part| part.range.start.prefix()).collect(),
@@ -116,7 +121,8 @@ impl OpenRun {
         });
         let starts = each_start.collect();
         let has_trees = chunks.iter().any(|chunk| chunk.has_trees);
-        let open = OpenRun { run: Arc::clone(run), chunks, starts, len, has_trees };
+        let has_prefixes = chunks.iter().any(|chunk| chunk.has_prefixes);
+        let open = OpenRun { run: Arc::clone(run), chunks, starts, len, has_trees, has_prefixes };
         debug_assert!(open.matches_run(), "shared chunks have the slices of the run");
         open
     }
@@ -136,6 +142,11 @@ impl OpenRun {
     /// Returns true if the run has append tables.
     pub(super) fn has_trees(&self) -> bool {
         self.has_trees
+    }
+
+    /// Returns true if the filter of a part's table holds prefixes.
+    pub(super) fn has_prefixes(&self) -> bool {
+        self.has_prefixes
     }
 
     /// Returns the run.

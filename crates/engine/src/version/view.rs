@@ -538,14 +538,16 @@ impl Version {
     /// Returns a cursor over all entries, merged from all sources, newest source first. Adds all
     /// reads to `tally`.
     pub(crate) fn cursor(&self, tally: &Arc<ReadTally>) -> MergingCursor<Source> {
-        self.cursor_beneath(None, tally)
+        self.cursor_within(None, || KeyRange::ALL, tally)
     }
 
     /// Returns the same cursor with the entries of `own`, which have no numbers and are newer than
-    /// all others of their keys.
-    pub(crate) fn cursor_beneath(
+    /// all others of their keys. Callers look only at keys in `range`, so runs that have none there
+    /// may be missing. `range` is called at most once, and only if filters hold prefixes.
+    pub(crate) fn cursor_within(
         &self,
         own: Option<Box<dyn Cursor>>,
+        range: impl FnOnce() -> KeyRange,
         tally: &Arc<ReadTally>,
     ) -> MergingCursor<Source> {
         let own =
@@ -554,7 +556,11 @@ impl Version {
         let in_memory = |run: &Arc<MemoryRun>| Source::of_memory(run, &KeyRange::ALL);
         let memory = self.memory.iter().map(in_memory);
         let source = |run: &Arc<OpenRun>| run.source(&KeyRange::ALL, CacheFill::Yes, Some(tally));
-        let runs = self.runs.iter().map(source);
+        let range = self.runs.iter().any(|run| run.has_prefixes()).then(range);
+        let is_wanted = |run: &&Arc<OpenRun>| {
+            range.as_ref().is_none_or(|range| !run.has_prefixes() || !run.is_excluded(range, tally))
+        };
+        let runs = self.runs.iter().filter(is_wanted).map(source);
         MergingCursor::new(own.into_iter().chain(active).chain(memory).chain(runs).collect())
     }
 

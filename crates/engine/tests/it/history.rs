@@ -375,7 +375,7 @@ fn make_spaces(store: &Store, in_group: bool) -> lsmith::Result<()> {
                 group,
                 keep_numbers: None,
                 operator,
-                expiry: None,
+                ..KeyspaceOptions::default()
             };
             // Its policy may have been changed.
             let others = KeyspaceOptions { policy: None, ..together.clone() };

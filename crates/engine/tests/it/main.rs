@@ -65,6 +65,7 @@ mod operators;
 mod panics;
 mod pool;
 mod power;
+mod prefixes;
 mod reads;
 mod refused;
 mod reopen;

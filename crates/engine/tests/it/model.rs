@@ -79,6 +79,8 @@ struct Run {
     keys: Vec<Vec<u8>>,
     /// How many of 100 writes delete a range.
     ranges: usize,
+    /// The length of the prefixes in filters.
+    prefix_bytes: Option<u16>,
     store: Option<Store>,
     maps: [Map; 2],
     /// Keys that were inserted when absent and not written since: those may be removed.
@@ -93,6 +95,7 @@ impl Run {
         let mut run = Run {
             keys: keys(&mut dice),
             ranges: [0, 2, 8, 25][dice.below(4)],
+            prefix_bytes: [None, Some(1), Some(3), Some(14)][dice.below(4)],
             dice,
             env: match seed % 2 {
                 0 => MemEnv::new(),
@@ -125,7 +128,11 @@ impl Run {
             .operator(Append)
             .lockstep(self.lockstep);
         let store = builder.open().unwrap();
-        let options = KeyspaceOptions { operator: Some("append".into()), ..Default::default() };
+        let options = KeyspaceOptions {
+            operator: Some("append".into()),
+            prefix_bytes: self.prefix_bytes,
+            ..Default::default()
+        };
         for name in SPACES {
             store.keyspace_with(name, &options).unwrap();
         }
@@ -266,7 +273,9 @@ impl Run {
         let space = self.space(which);
         if self.dice.chance(20) {
             let mut prefix = self.key();
-            prefix.truncate(self.dice.below(4));
+            // Long common starts too.
+            let length = *self.dice.pick(&[0, 1, 2, 3, 14, 15]);
+            prefix.truncate(length);
             let left = self.maps[which].iter().filter(|(key, _)| key.starts_with(&prefix));
             let left = left.map(|(key, value)| (key.clone(), value.clone())).collect();
             return Walk { iter: space.prefix(&prefix), left };

@@ -14,7 +14,7 @@
 //! empty. What a node refers to lies in front of it in the file, so that no path comes back.
 
 use super::codec::{Damage, Reader, put_bytes, put_varint};
-use super::facts::{put_size, take_size};
+use super::facts::{put_prefix_bytes, put_size, take_prefix_bytes, take_size};
 use lsmith_tree::{Key, SeqNo, Size};
 
 /// The most bytes of a node with its seal, unless one key with all its versions takes more, or two
@@ -147,13 +147,16 @@ impl ChildRef {
 ///
 /// ```text
 /// batches | appended bytes | levels | least sequence number | greatest - least
-/// | filter room | parts | part ... | tree
+/// | filter room | parts | part ... | tree | prefixes
 /// part = offset | bytes
 /// tree = offset | node bytes | keys | size | first key | last key
+/// prefixes = prefix bytes | prefixes in the filter
 /// ```
 ///
 /// All numbers are varints, and keys have their lengths in front. There is no `tree` if there are
-/// no levels. The first part of the filter is a filter block, the others are lists of hashes.
+/// no levels. The first part of the filter is a filter block, the others are lists of hashes. There
+/// are no `prefixes` if the filter holds none. A [feature](super::FEATURE_PREFIXES) of the footer
+/// says it too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppendRoot {
     /// Batches appended so far.
@@ -166,7 +169,7 @@ pub struct AppendRoot {
     pub seq_min: SeqNo,
     /// At least the greatest sequence number of all entries.
     pub seq_max: SeqNo,
-    /// The number of keys for which the first part of the filter has room.
+    /// The number of keys and prefixes for which the first part of the filter has room.
     pub filter_room: u64,
     /// The parts of the filter; none if there is no filter.
     pub filter: Vec<Span>,
@@ -176,6 +179,12 @@ pub struct AppendRoot {
     pub first_key: Key,
     /// The last key, included in the table.
     pub last_key: Key,
+    /// The filter also holds the first so many bytes of each key that has so many; 0 if it holds no
+    /// prefixes, or there is no filter.
+    pub prefix_bytes: u16,
+    /// The number of prefixes that were added to the filter. Those that it held by chance already
+    /// are not counted.
+    pub filter_prefixes: u64,
 }
 
 impl AppendRoot {
@@ -193,6 +202,10 @@ impl AppendRoot {
             self.top.put(&mut out);
             put_bytes(&mut out, &self.first_key);
             put_bytes(&mut out, &self.last_key);
+        }
+        put_prefix_bytes(&mut out, self.prefix_bytes);
+        if self.prefix_bytes > 0 {
+            put_varint(&mut out, self.filter_prefixes);
         }
         out
     }
@@ -229,6 +242,11 @@ impl AppendRoot {
             root.top = ChildRef { node, sum: NodeSum { keys, size } };
             root.first_key = Key::copy_from_slice(reader.bytes()?);
             root.last_key = Key::copy_from_slice(reader.bytes()?);
+        }
+        // The footer says it too, but it may be lost when a damaged file is searched for roots.
+        if !reader.is_at_end() {
+            root.prefix_bytes = take_prefix_bytes(&mut reader)?;
+            root.filter_prefixes = reader.varint()?;
         }
         reader.finish()?;
         let NodeSum { keys, size } = root.top.sum;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! data blocks | size | least sequence number | greatest - least
-//! | first key | last key | grain | points | point ... | [expires] | seal
+//! | first key | last key | grain | points | point ... | [prefix bytes] | [expires] | seal
 //! size  = entries | tombstones | logical bytes
 //! point = key | size | last key below
 //! ```
@@ -11,7 +11,8 @@
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
 //! share bytes: `key` is the number of bytes shared with the key of the previous point (for the
 //! first point, the first key of the table), and the rest. `last key below` exists only for the
-//! grain of blocks, and shares bytes with `key` in the same way.
+//! grain of blocks, and shares bytes with `key` in the same way. The length of the prefixes in the
+//! filter exists only if there are any, as a [feature](super::FEATURE_PREFIXES) in the footer says.
 
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
@@ -75,6 +76,9 @@ pub struct TableFacts {
     pub profile: Vec<ProfilePoint>,
     /// The latest time of an entry if all expire, deletions aside; otherwise 0.
     pub expires: u64,
+    /// The filter also holds the first so many bytes of each key that has so many; 0 if it holds no
+    /// prefixes, or there is no filter.
+    pub prefix_bytes: u16,
 }
 
 impl TableFacts {
@@ -100,6 +104,7 @@ impl TableFacts {
             below = point.below;
             key_before = &point.key;
         }
+        put_prefix_bytes(&mut out, self.prefix_bytes);
         if self.expires > 0 {
             put_varint(&mut out, self.expires);
         }
@@ -140,6 +145,10 @@ impl TableFacts {
         };
         let plain_bytes = footer.plain_bytes_max();
         let profile = take_profile(&mut reader, grain, &first_key, plain_bytes)?;
+        let prefix_bytes = match footer.has_prefixes() {
+            true => take_prefix_bytes(&mut reader)?,
+            false => 0,
+        };
         let expires = match footer.features & FEATURE_EXPIRES {
             0 => 0,
             _ => reader.varint()?,
@@ -173,6 +182,7 @@ impl TableFacts {
             grain,
             profile,
             expires,
+            prefix_bytes,
         })
     }
 }
@@ -224,6 +234,21 @@ fn take_key(reader: &mut Reader<'_>, base: &[u8]) -> Result<Vec<u8>, Damage> {
         return Err(reader.damage("a key shares more bytes than its base has"));
     };
     Ok([shared, reader.bytes()?].concat())
+}
+
+/// Appends the length of the prefixes in the filter, if there are any.
+pub(super) fn put_prefix_bytes(out: &mut Vec<u8>, prefix_bytes: u16) {
+    if prefix_bytes > 0 {
+        put_varint(out, prefix_bytes.into());
+    }
+}
+
+/// Decodes the length of the prefixes in the filter.
+pub(super) fn take_prefix_bytes(reader: &mut Reader<'_>) -> Result<u16, Damage> {
+    match u16::try_from(reader.varint()?) {
+        Ok(bytes) if bytes > 0 => Ok(bytes),
+        _ => Err(reader.damage("prefixes have a length that no key has")),
+    }
 }
 
 /// Appends the difference of `size` and `base`.
@@ -281,8 +306,16 @@ impl FactsBuilder {
             grain,
             profile: Vec::new(),
             expires: 0,
+            prefix_bytes: 0,
         };
         FactsBuilder { facts, profile_mark_bytes: PROFILE_STEP_BYTES, expiring: 0 }
+    }
+
+    /// Says that the filter holds prefixes of `prefix_bytes` bytes; 0 for none.
+    #[must_use]
+    pub fn with_prefixes(mut self, prefix_bytes: u16) -> FactsBuilder {
+        self.facts.prefix_bytes = prefix_bytes;
+        self
     }
 
     /// Returns the size of all entries added so far.

@@ -6,14 +6,37 @@
 //!
 //! This is a blocked Bloom filter. The upper half of the hash of a key selects a line of 512 bits.
 //! All bits of the key are in that line, so that a query reads one cache line.
+//!
+//! A filter may hold prefixes too: the first bytes, of one length, of all keys that have so many.
+//! Their hash has another seed. Otherwise a key as long as a prefix would pass for it.
 
 use super::codec::{Damage, Reader};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// The seed of the hash of prefixes: `prefixes` in ASCII. It differs from the seed of keys, 0, in
+/// its upper half too, because hashes of up to three bytes mix the seed with 32 bits of input.
+const PREFIX_SEED: u64 = 0x7072_6566_6978_6573;
 
 /// Returns the hash of `key` that filters use.
 #[inline]
 pub fn key_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
+}
+
+/// Returns the hash of the first bytes of a key, `prefix`, that filters use.
+#[inline]
+pub fn prefix_hash(prefix: &[u8]) -> u64 {
+    xxh3_64_with_seed(prefix, PREFIX_SEED)
+}
+
+/// Returns the [`prefix_hash`] of the first `prefix_bytes` bytes of `key`, or `None` if it has
+/// fewer. There are no prefixes if `prefix_bytes` is 0.
+#[inline]
+pub fn prefix_hash_of(key: &[u8], prefix_bytes: u16) -> Option<u64> {
+    if prefix_bytes == 0 {
+        return None;
+    }
+    key.get(..usize::from(prefix_bytes)).map(prefix_hash)
 }
 
 const LINE_WORDS: usize = 8;
@@ -74,7 +97,8 @@ impl FilterBuilder {
         FilterBuilder { hashes: Vec::new(), bits_per_key: bits_per_key.into() }
     }
 
-    /// Adds a key by its [`key_hash`]. Adding a key twice makes the filter larger than needed.
+    /// Adds a key by its [`key_hash`], or a prefix by its [`prefix_hash`]. Adding one twice makes
+    /// the filter larger than needed.
     pub fn add(&mut self, hash: u64) {
         self.hashes.push(hash);
     }
@@ -106,7 +130,7 @@ impl Filter {
         Filter { lines: vec![Line::default(); lines].into(), probes }
     }
 
-    /// Adds the key with this [`key_hash`].
+    /// Adds the key with this [`key_hash`], or the prefix with this [`prefix_hash`].
     pub fn insert(&mut self, hash: u64) {
         let index = line_index(hash, self.lines.len());
         if let Some(line) = self.lines.get_mut(index) {
@@ -162,7 +186,8 @@ impl Filter {
         line.and_then(|line| line.0.first()).copied().unwrap_or_default()
     }
 
-    /// Returns true if the key with this [`key_hash`] may have been added. `false` is certain.
+    /// Returns true if the key with this [`key_hash`], or the prefix with this [`prefix_hash`], may
+    /// have been added. `false` is certain.
     #[inline]
     pub fn may_hold(&self, hash: u64) -> bool {
         let line = self.lines.get(line_index(hash, self.lines.len()));
@@ -202,6 +227,26 @@ mod tests {
         let shares = [2, 5, 10, 16, 24].map(|bits| false_positives(30_000, bits));
         assert!(shares.is_sorted_by(|more, fewer| more > fewer), "{shares:?}");
         assert!(shares[4] < 0.001, "{shares:?}");
+    }
+
+    #[test]
+    fn prefixes_and_keys_of_the_same_bytes_are_told_apart() {
+        for bytes in 1..40 {
+            let keys: Vec<Vec<u8>> = (0..200u8).map(|last| vec![last; bytes]).collect();
+            let mut builder = FilterBuilder::new(10);
+            keys.iter().for_each(|key| builder.add(key_hash(key)));
+            let filter = Filter::parse(&builder.finish()).expect("just written");
+            let held = keys.iter().filter(|key| filter.may_hold(prefix_hash(key))).count();
+            assert!(held < 20, "{held} of 200 prefixes of {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn only_keys_with_enough_bytes_have_a_prefix() {
+        assert_eq!(prefix_hash_of(b"abc", 0), None);
+        assert_eq!(prefix_hash_of(b"abc", 4), None);
+        assert_eq!(prefix_hash_of(b"abc", 3), Some(prefix_hash(b"abc")));
+        assert_eq!(prefix_hash_of(b"abcd", 3), Some(prefix_hash(b"abc")));
     }
 
     #[test]

@@ -37,13 +37,20 @@ pub const FEATURE_OUTSIDE: u32 = 4;
 /// The footer is that of one root of an append table.
 pub const FEATURE_APPEND: u32 = 8;
 
+/// The filter holds prefixes of keys too. The properties end with their length.
+pub const FEATURE_PREFIXES: u32 = 16;
+
 /// The flag of a table whose entries all expire, deletions aside: the properties end with the
 /// latest of their times.
 pub const FEATURE_EXPIRES: u32 = 32;
 
 /// All known features.
-const FEATURES: u32 =
-    FEATURE_COMPRESSED | FEATURE_UNDATED | FEATURE_OUTSIDE | FEATURE_APPEND | FEATURE_EXPIRES;
+const FEATURES: u32 = FEATURE_COMPRESSED
+    | FEATURE_UNDATED
+    | FEATURE_OUTSIDE
+    | FEATURE_APPEND
+    | FEATURE_PREFIXES
+    | FEATURE_EXPIRES;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;
@@ -137,6 +144,11 @@ impl Footer {
             .into());
         }
         Ok(footer)
+    }
+
+    /// Returns true if the properties end with the length of prefixes.
+    pub fn has_prefixes(&self) -> bool {
+        self.features & FEATURE_PREFIXES != 0
     }
 
     /// Returns true if this can be the footer of `table`.

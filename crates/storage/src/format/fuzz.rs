@@ -306,16 +306,18 @@ fn facts(choices: &mut Choices<'_>) -> TableFacts {
         grain,
         profile,
         expires: if choices.chance(50) { 1 + (choices.border() >> 1) } else { 0 },
+        prefix_bytes: choices.pick(&[0, 1, 8, u16::MAX]),
     }
 }
 
 #[test]
 fn fuzz_properties() {
     fuzz!(60_000, |choices| {
-        let made = facts(choices);
-        let expires = if made.expires > 0 { FEATURE_EXPIRES } else { 0 };
-        let footer = footer(4096, choices.below(2) as u32 | expires);
-        let mut payload = made.encode();
+        let facts = facts(choices);
+        let prefixed = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
+        let expires = if facts.expires > 0 { FEATURE_EXPIRES } else { 0 };
+        let footer = footer(4096, choices.below(2) as u32 | prefixed | expires);
+        let mut payload = facts.encode();
         assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");
         change(&mut payload, choices, true);
         let (read, peak) = peak_bytes(|| TableFacts::parse(&payload, &footer));
@@ -348,6 +350,13 @@ fn fuzz_roots_and_references() {
             top: ChildRef { node: span(1 << 20), sum },
             first_key: Key::from(keys[0].clone()),
             last_key: Key::from(keys[keys.len() - 1].clone()),
+            prefix_bytes: 0,
+            filter_prefixes: 0,
+        };
+        let prefix_bytes = choices.pick(&[0, 1, 8, u16::MAX]);
+        let root = match prefix_bytes {
+            0 => root,
+            _ => AppendRoot { prefix_bytes, filter_prefixes: 70, ..root },
         };
         let mut payload = root.encode();
         let end = 1 << 21;

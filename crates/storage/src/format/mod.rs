@@ -32,11 +32,11 @@ pub use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_
 pub use compress::{Codec, Compressor};
 pub use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
 pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};
-pub use filter::{Filter, FilterBuilder, key_hash};
+pub use filter::{Filter, FilterBuilder, key_hash, prefix_hash, prefix_hash_of};
 pub use footer::MAGIC as TABLE_MAGIC;
 pub use footer::{
-    FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_EXPIRES, FEATURE_OUTSIDE, FEATURE_UNDATED,
-    FOOTER_BYTES, Footer, FooterFault, Section,
+    FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_EXPIRES, FEATURE_OUTSIDE, FEATURE_PREFIXES,
+    FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault, Section,
 };
 pub use seal::{SEAL_BYTES, SealedPlace, codec_name, seal, unseal};
 

@@ -253,6 +253,7 @@ fn facts(grain: ProfileGrain, profile: Vec<ProfilePoint>) -> TableFacts {
         seq_max: SeqNo::MAX,
         grain,
         profile,
+        prefix_bytes: 0,
     }
 }
 
@@ -273,12 +274,18 @@ fn facts_survive_encoding() {
             vec![point("fig", 4000, Some("date")), point("figs", 8000, Some("fig"))],
         ),
         facts(ProfileGrain::Blocks, Vec::new()),
+        TableFacts { prefix_bytes: 300, ..facts(ProfileGrain::Steps, Vec::new()) },
     ] {
         let bytes = facts.encode();
-        assert_eq!(TableFacts::parse(&bytes, &footer()), Ok(facts));
+        let features = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
+        let with_features = |features| Footer { features, ..footer() };
+        assert_eq!(TableFacts::parse(&bytes, &with_features(features)), Ok(facts));
         for end in 0..bytes.len() {
-            assert!(TableFacts::parse(&bytes[..end], &footer()).is_err(), "{end}");
+            let parsed = TableFacts::parse(&bytes[..end], &with_features(features));
+            assert!(parsed.is_err(), "{end}");
         }
+        let other = with_features(features ^ FEATURE_PREFIXES);
+        assert!(TableFacts::parse(&bytes, &other).is_err(), "the footer says otherwise");
     }
 }
 

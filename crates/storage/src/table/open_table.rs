@@ -125,7 +125,9 @@ impl OpenTable {
         if self.excludes(hash, reads) { Ok(None) } else { self.search(key, snapshot, reads) }
     }
 
-    /// Returns true if the filter knows that the table has no key with this `key_hash`.
+    /// Returns true if the filter knows that the table has no key with this `key_hash`, or no key
+    /// that begins with the prefix of this `prefix_hash`. The prefix must have as many bytes as the
+    /// filter [holds](TableFacts::prefix_bytes), more than 0.
     #[inline(always)]
     pub fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
         match self {

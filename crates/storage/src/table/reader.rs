@@ -67,6 +67,7 @@ pub struct ReadTally {
     cached: AtomicU64,
     mapped: AtomicU64,
     in_vain: AtomicU64,
+    excluded: AtomicU64,
 }
 
 impl ReadTally {
@@ -83,11 +84,16 @@ impl ReadTally {
         add(&self.in_vain, reads.blocks_in_vain);
     }
 
+    /// Adds `tables` that filters excluded, so that no cursor reads them.
+    pub fn note_excluded(&self, tables: u64) {
+        self.excluded.fetch_add(tables, Ordering::Relaxed);
+    }
+
     /// Returns all counts.
     pub fn count(&self) -> ReadCount {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ReadCount {
-            filter_negatives: 0,
+            filter_negatives: read(&self.excluded),
             blocks_cached: read(&self.cached),
             blocks_mapped: read(&self.mapped),
             blocks_read: read(&self.blocks),
@@ -216,7 +222,9 @@ impl Table {
         self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
     }
 
-    /// Returns true if the filter knows that the table has no key with this `key_hash`.
+    /// Returns true if the filter knows that the table has no key with this `key_hash`, or no key
+    /// that begins with the prefix of this `prefix_hash`. The prefix must have as many bytes as the
+    /// filter [holds](TableFacts::prefix_bytes), more than 0.
     #[inline(always)]
     pub fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
         let is_excluded = self.filter.as_ref().is_some_and(|filter| !filter.may_hold(hash));

@@ -3,6 +3,7 @@ mod damage;
 mod facts;
 mod get;
 mod outside;
+mod prefixes;
 mod verify;
 mod visible;
 

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
     Block, Damage, EntryPlace, FactsBuilder, KEY_BYTES_MAX, ProfileGrain, Slot,
-    common_prefix_bytes, key_hash,
+    common_prefix_bytes, key_hash, prefix_hash_of,
 };
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, Size};
 use std::ops::Range;
@@ -28,7 +28,7 @@ struct VerifyWalk<'a> {
 enum Fault {
     /// The block being walked.
     Block(Damage),
-    /// The filter, which excludes a key of the block.
+    /// The filter, which excludes a key of the block or its prefix.
     Filter(Damage),
     /// The index, which does not fit the block.
     Index(Damage),
@@ -93,7 +93,8 @@ impl<'a> VerifyWalk<'a> {
     fn new(parts: &'a TableParts, table: u64) -> VerifyWalk<'a> {
         VerifyWalk {
             parts,
-            facts: FactsBuilder::new(table, parts.facts.grain),
+            facts: FactsBuilder::new(table, parts.facts.grain)
+                .with_prefixes(parts.facts.prefix_bytes),
             key: Vec::new(),
             last_key: Vec::new(),
             last_seq: SeqNo::MAX,
@@ -157,10 +158,8 @@ impl<'a> VerifyWalk<'a> {
             if at == 0 {
                 self.fence(index, new_key)?;
             }
-            if new_key && let Some(filter) = &self.parts.filter {
-                let held = filter.may_hold(key_hash(&self.key));
-                let damage = Damage::whole("the filter excludes a key of the table");
-                held.then_some(()).ok_or(Fault::Filter(damage))?;
+            if new_key {
+                self.filter()?;
             }
             std::mem::swap(&mut self.key, &mut self.last_key);
             self.key.clone_from(&self.last_key);
@@ -208,6 +207,20 @@ impl<'a> VerifyWalk<'a> {
         let place = EntryPlace { last_key: &self.last_key, new_key, begins_block };
         self.facts.add(&entry, place);
         Ok(new_key)
+    }
+
+    /// Checks that the filter holds `self.key` and its prefix.
+    fn filter(&self) -> std::result::Result<(), Fault> {
+        let Some(filter) = &self.parts.filter else { return Ok(()) };
+        let prefix = prefix_hash_of(&self.key, self.parts.facts.prefix_bytes);
+        let what = if !filter.may_hold(key_hash(&self.key)) {
+            "the filter excludes a key of the table"
+        } else if prefix.is_some_and(|prefix| !filter.may_hold(prefix)) {
+            "the filter excludes the prefix of a key of the table"
+        } else {
+            return Ok(());
+        };
+        Err(Fault::Filter(Damage::whole(what)))
     }
 
     /// Checks the fence of block `index`, whose first key is `self.key`.

@@ -6,9 +6,9 @@ use crate::error::{Error, Result};
 use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_EXPIRES,
-    FEATURE_OUTSIDE, FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder,
-    FilterBuilder, Footer, KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section, TableFacts,
-    common_prefix_bytes, key_hash, seal,
+    FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence,
+    FencesBuilder, FilterBuilder, Footer, KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section,
+    TableFacts, common_prefix_bytes, key_hash, prefix_hash, seal,
 };
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
@@ -34,6 +34,8 @@ pub struct TableOptions {
     pub filter_bits_per_key: u8,
     /// If set, replaces `filter_bits_per_key`, for filters whose sizes depend on those of all runs.
     pub filter_bits: Option<f64>,
+    /// If above 0, the filter also holds the first so many bytes of each key that has so many.
+    pub prefix_bytes: u16,
     /// Where the profile has its points.
     pub grain: ProfileGrain,
     /// The compression of data blocks.
@@ -46,9 +48,17 @@ impl Default for TableOptions {
             block_bytes: 4096,
             filter_bits_per_key: 10,
             filter_bits: None,
+            prefix_bytes: 0,
             grain: ProfileGrain::Steps,
             codec: Codec::None,
         }
+    }
+}
+
+impl TableOptions {
+    /// Returns the bits of the filter for each key; 0 or less for no filter.
+    pub(super) fn bits_per_key(&self) -> f64 {
+        self.filter_bits.unwrap_or(self.filter_bits_per_key.into())
     }
 }
 
@@ -73,6 +83,8 @@ pub struct TableWriter {
     continued: bool,
     fences: FencesBuilder,
     filter: Option<FilterBuilder>,
+    /// The length of the prefixes that the filter holds; 0 for none.
+    prefix_bytes: usize,
     facts: FactsBuilder,
     last_key: Vec<u8>,
     last_seq: SeqNo,
@@ -92,7 +104,8 @@ impl TableWriter {
         options: &TableOptions,
     ) -> Result<TableWriter> {
         let file = env.create(path).map_err(|error| Error::io("create", path, error))?;
-        let bits_per_key = options.filter_bits.unwrap_or(options.filter_bits_per_key.into());
+        let bits_per_key = options.bits_per_key();
+        let prefix_bytes = if bits_per_key > 0.0 { options.prefix_bytes } else { 0 };
         Ok(TableWriter {
             file,
             path: path.to_path_buf(),
@@ -107,7 +120,8 @@ impl TableWriter {
             continued: false,
             fences: FencesBuilder::default(),
             filter: (bits_per_key > 0.0).then(|| FilterBuilder::new(bits_per_key)),
-            facts: FactsBuilder::new(table, options.grain),
+            prefix_bytes: prefix_bytes.into(),
+            facts: FactsBuilder::new(table, options.grain).with_prefixes(prefix_bytes),
             last_key: Vec::new(),
             last_seq: SeqNo::MAX,
         })
@@ -146,6 +160,12 @@ impl TableWriter {
         }
         if new_key && let Some(filter) = &mut self.filter {
             filter.add(key_hash(entry.key));
+            // Keys with the same prefix follow each other.
+            if shared < self.prefix_bytes
+                && let Some(prefix) = entry.key.get(..self.prefix_bytes)
+            {
+                filter.add(prefix_hash(prefix));
+            }
         }
         let place = EntryPlace { last_key: &self.last_key, new_key, begins_block };
         self.facts.add(&entry, place);
@@ -192,7 +212,8 @@ impl TableWriter {
         let undated = if facts.seq_max == SeqNo(0) { FEATURE_UNDATED } else { 0 };
         let outside = if self.table == OUTSIDE { FEATURE_OUTSIDE } else { 0 };
         let expires = if facts.expires > 0 { FEATURE_EXPIRES } else { 0 };
-        let features = compressed | undated | outside | expires;
+        let prefixes = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
+        let features = compressed | undated | outside | prefixes | expires;
         let footer = Footer { table: self.table, filter, index, properties, features };
         self.out.extend_from_slice(&footer.encode());
         self.write_out()?;

@@ -159,6 +159,8 @@ pub(super) fn list(found: &[KeyspaceInfo], json: bool) -> anyhow::Result<()> {
             ("compression", json!(info.compression)),
             ("memtable_bytes", json!(info.memtable_bytes)),
             ("keep_numbers", json!(info.keep_numbers)),
+            ("filter_bits", json!(info.filter_bits)),
+            ("prefix_bytes", json!(info.prefix_bytes)),
         ]
     };
     if json {
@@ -166,7 +168,17 @@ pub(super) fn list(found: &[KeyspaceInfo], json: bool) -> anyhow::Result<()> {
         let objects = found.iter().map(|info| Value::Object(object(info).into_iter().collect()));
         return print_json(&json!({ "keyspaces": objects.collect::<Value>() }));
     }
-    let header = ["id", "name", "group", "policy", "compression", "memtable_bytes", "keep_numbers"];
+    let header = [
+        "id",
+        "name",
+        "group",
+        "policy",
+        "compression",
+        "memtable_bytes",
+        "keep_numbers",
+        "filter_bits",
+        "prefix_bytes",
+    ];
     let text = |value: &Value| match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

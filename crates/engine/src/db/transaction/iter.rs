@@ -1,7 +1,8 @@
 //! Iterators of transactions.
 
 use super::changes::Changes;
-use super::reads::{Reads, Went, range_of};
+use super::reads::{Reads, Went};
+use crate::db::iter::range_of;
 use crate::db::{Iter, Keyspace};
 use crate::snapshots::SnapshotGuard;
 use bytes::Bytes;

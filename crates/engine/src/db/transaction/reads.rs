@@ -1,9 +1,7 @@
 //! What a serializable transaction has read in a keyspace.
 
-use bytes::Bytes;
 use lsmith_tree::{Key, KeyRange};
 use std::collections::BTreeSet;
-use std::ops::Bound;
 
 /// Keys and parts of ranges that were read.
 #[derive(Debug, Default)]
@@ -79,19 +77,4 @@ impl Reads {
 /// Returns the least key above `key`.
 fn after(key: &[u8]) -> Key {
     Key::from([key, &[0]].concat())
-}
-
-/// Returns the keys within `bounds` as a range.
-pub(super) fn range_of((lower, upper): &(Bound<Bytes>, Bound<Bytes>)) -> KeyRange {
-    let start = match lower {
-        Bound::Unbounded => Key::new(),
-        Bound::Included(key) => Key::copy_from_slice(key),
-        Bound::Excluded(key) => after(key),
-    };
-    let end = match upper {
-        Bound::Unbounded => None,
-        Bound::Included(key) => Some(after(key)),
-        Bound::Excluded(key) => Some(Key::copy_from_slice(key)),
-    };
-    KeyRange { start, end }
 }

@@ -1,6 +1,6 @@
 //! Appends a batch to an append table.
 
-use super::filter::{self, NextFilter};
+use super::filter::{self, NewKeys, NextFilter};
 use super::group::{GroupWalk, OLD, OldVersion, value_bytes};
 use super::leaves::{LeafBuilder, LeafEntry};
 use super::nodes::{self, Child, Top};
@@ -12,7 +12,8 @@ use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
 use crate::fold::{Erasing, Fold, FoldCounts, Operators, Walk};
 use crate::format::{
-    AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, Footer, Span, ValueRef, key_hash,
+    AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_PREFIXES, Footer, Span,
+    ValueRef,
 };
 use crate::table::writer::{TableOptions, check_entry};
 use lsmith_tree::{Key, SeqNo, Size, logical_bytes};
@@ -110,8 +111,8 @@ struct Batch<'a, C, B> {
     fold: Fold<GroupWalk<'a, C>, B>,
     values: ValueWriter,
     leaves: LeafBuilder,
-    /// The hashes of keys that the tree did not have.
-    new_hashes: Vec<u64>,
+    /// The keys that the tree did not have.
+    new_keys: NewKeys,
     appended: Appended,
     seq_min: SeqNo,
     seq_max: SeqNo,
@@ -136,7 +137,7 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
             .erasing(erasing),
         values: ValueWriter::new(file, options),
         leaves: LeafBuilder::default(),
-        new_hashes: Vec::new(),
+        new_keys: NewKeys::new(options),
         appended: Appended::default(),
         seq_min: tree.map_or(SeqNo::MAX, |root| root.seq_min),
         seq_max: tree.map_or(SeqNo(0), |root| root.seq_max),
@@ -271,9 +272,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
         self.fold.walk_mut().enter(old);
         self.appended.met += self.fold.walk().old_size();
         self.check_next()?;
-        let mut hash = None;
+        let mut hashes = None;
         while let Some(entry) = self.fold.next_entry()? {
-            hash = Some(key_hash(entry.key));
+            hashes = Some(self.new_keys.hashes_of(entry.key));
             let is_old = self.fold.last_mark() == OLD;
             let entry = self.fold.last_entry();
             let value_bytes = if is_old { value_bytes(entry.value) } else { entry.value.len() };
@@ -303,7 +304,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
             let entry = LeafEntry { key: key.to_vec(), seq, kind, value };
             self.add(entry)?;
         }
-        self.new_hashes.extend(hash.filter(|_| !was_there));
+        if let Some(hashes) = hashes.filter(|_| !was_there) {
+            self.new_keys.add(hashes);
+        }
         Ok(())
     }
 
@@ -325,8 +328,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
         let mut file = values.file;
         let keys = key_count(&children);
         let filter_start = file.end();
-        let NextFilter { room, parts } =
-            filter::write(&mut file, base, options, keys, self.new_hashes)?;
+        let filter = filter::write(&mut file, base, options, keys, self.new_keys)?;
+        let NextFilter { room, parts, prefix_bytes, prefixes } = filter;
         let nodes_start = file.end();
         let top = nodes::write(&mut file, children, level)?;
         let properties_start = file.end();
@@ -338,6 +341,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
             appended_bytes: appended.written.bytes + before.map_or(0, |root| root.appended_bytes),
             filter_room: room,
             filter: parts,
+            prefix_bytes,
+            filter_prefixes: prefixes,
             ..AppendRoot::default()
         };
         if let Some(Top { child, levels, first, last }) = top {
@@ -354,12 +359,14 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
             root.seq_max = self.seq_max;
         }
         let properties = file.part(root.encode())?;
+        let prefixed = if prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
+        let inherited = base.map_or(0, |base| base.features & !FEATURE_PREFIXES);
         let footer = Footer {
             table: file.table(),
             filter: filter_start..nodes_start,
             index: nodes_start..properties_start,
             properties: properties_start..properties.end(),
-            features: FEATURE_APPEND | compressed | base.map_or(0, |base| base.features),
+            features: FEATURE_APPEND | compressed | prefixed | inherited,
         };
         appended.root = file.finish(&footer.encode())?;
         appended.counts = fold.counts();

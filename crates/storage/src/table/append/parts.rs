@@ -22,6 +22,10 @@ pub(super) fn read_root(file: &TableFile, end: u64) -> Result<RootParts> {
     let section = footer.properties.clone();
     let span = Span { offset: section.start, bytes: section.end - section.start };
     let root = read_part(file, span, |payload| AppendRoot::parse(payload, section.start))?;
+    if footer.has_prefixes() != (root.prefix_bytes > 0) {
+        let damage = Damage::whole("footer and root do not agree on prefixes");
+        return Err(file.damaged(damage, section.start));
+    }
     Ok(RootParts { footer, root })
 }
 

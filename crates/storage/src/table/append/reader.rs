@@ -146,7 +146,9 @@ impl AppendTable {
         self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
     }
 
-    /// Returns true if the filter knows that the table has no key with this `key_hash`.
+    /// Returns true if the filter knows that the table has no key with this `key_hash`, or no key
+    /// that begins with the prefix of this `prefix_hash`. The prefix must have as many bytes as the
+    /// filter [holds](TableFacts::prefix_bytes), more than 0.
     #[inline]
     pub fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
         let is_excluded = self.filter.as_ref().is_some_and(|filter| !filter.may_hold(hash));
@@ -276,6 +278,7 @@ fn facts(root: &AppendRoot, table: u64, end: u64) -> TableFacts {
         grain: ProfileGrain::Steps,
         profile: Vec::new(),
         expires: 0,
+        prefix_bytes: root.prefix_bytes,
     }
 }
 

@@ -5,7 +5,7 @@ use super::reader::{AppendTable, child};
 use crate::error::Result;
 use crate::format::{
     Block, ChildRef, Damage, KEY_BYTES_MAX, NodeSum, Slot, Span, Trail, ValueRef,
-    common_prefix_bytes, key_hash,
+    common_prefix_bytes, key_hash, prefix_hash_of,
 };
 use lsmith_tree::{KeyRange, SeqNo, Size, logical_bytes};
 
@@ -173,8 +173,16 @@ impl VerifyWalk<'_> {
         if slot.seq < seq_min || slot.seq > seq_max {
             return damage("a sequence number is out of the bounds of the root");
         }
-        let is_held = self.filter.as_ref().is_none_or(|filter| filter.may_hold(key_hash(key)));
-        if is_held { Ok(()) } else { damage("the filter excludes a key of the table") }
+        let Some(filter) = &self.filter else { return Ok(()) };
+        if !filter.may_hold(key_hash(key)) {
+            return damage("the filter excludes a key of the table");
+        }
+        match prefix_hash_of(key, self.table.root.prefix_bytes) {
+            Some(prefix) if !filter.may_hold(prefix) => {
+                damage("the filter excludes the prefix of a key of the table")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Checks that `value` leads to a value of `key`.

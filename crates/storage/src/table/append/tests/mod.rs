@@ -3,6 +3,7 @@ mod damage;
 mod figures;
 mod fuzz;
 mod model;
+mod prefixes;
 mod remains;
 mod shapes;
 
@@ -11,7 +12,7 @@ use crate::cursor::Cursor;
 use crate::env::{Env, MemEnv};
 use crate::error::Result;
 use crate::fold::Fold;
-use crate::format::{Codec, key_hash};
+use crate::format::{Codec, key_hash, prefix_hash_of};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::table::{BlockCache, CacheFill, ReadCount, TableOptions};
 use bytes::Bytes;
@@ -138,6 +139,7 @@ impl Bench {
         for maps in [false, true] {
             let table = self.open_at(self.root, maps).unwrap();
             check_table(&table, &self.model);
+            check_prefixes(&table, &self.model);
             assert_eq!(table.appended_bytes(), self.appended_bytes);
         }
     }
@@ -150,6 +152,15 @@ fn size_of(entries: &[Owned]) -> Size {
         tombstones: u64::from(entry.kind.is_tombstone()),
     };
     entries.iter().map(of).sum()
+}
+
+/// Asserts that the filter excludes no prefix of a key.
+fn check_prefixes(table: &AppendTable, model: &[Owned]) {
+    let prefix_bytes = table.facts().prefix_bytes;
+    let hashes = model.iter().filter_map(|entry| prefix_hash_of(&entry.key, prefix_bytes));
+    for hash in hashes {
+        assert!(!table.excludes(hash, &mut ReadCount::default()), "of {prefix_bytes} bytes");
+    }
 }
 
 fn check_table(table: &Arc<AppendTable>, model: &[Owned]) {

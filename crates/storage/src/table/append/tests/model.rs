@@ -75,9 +75,16 @@ impl History {
 
 fn options() -> impl Strategy<Value = TableOptions> {
     let codec = prop_oneof![Just(Codec::None), Just(Codec::Lz4)];
-    (codec, 100..5000usize, 0..12u8).prop_map(|(codec, block_bytes, filter_bits_per_key)| {
-        TableOptions { block_bytes, filter_bits_per_key, codec, ..TableOptions::default() }
-    })
+    let prefix_bytes = prop_oneof![Just(0), Just(2), Just(3), Just(5)];
+    (codec, 100..5000usize, 0..12u8, prefix_bytes).prop_map(
+        |(codec, block_bytes, filter_bits_per_key, prefix_bytes)| TableOptions {
+            block_bytes,
+            filter_bits_per_key,
+            prefix_bytes,
+            codec,
+            ..TableOptions::default()
+        },
+    )
 }
 
 proptest! {
