@@ -8,9 +8,13 @@
 mod keys;
 
 use keys::key;
-use lsmith::{Builder, Cache, DEFAULT_KEYSPACE, Keyspace, KeyspaceOptions, Result, Store, Threads};
+use lsmith::{
+    Batch, Builder, Cache, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, Result,
+    Store, Threads, Verdict,
+};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
@@ -19,19 +23,39 @@ const KEYS: u64 = 500_000;
 
 const VALUE_BYTES: usize = 100;
 
+/// The keyspace that is filled.
+const SPACE: &str = "filled";
+
 /// A store with one option changed, and how it is filled.
 struct Variant {
     name: &'static str,
     change: fn(Builder) -> Builder,
+    space: fn() -> KeyspaceOptions,
     fill: fn(&Keyspace, u64) -> Result<()>,
+    value_bytes: usize,
 }
 
 const fn option(name: &'static str, change: fn(Builder) -> Builder) -> Variant {
-    Variant { name, change, fill: put_all }
+    Variant { name, change, ..Variant::DEFAULT }
 }
 
 const fn way(name: &'static str, fill: fn(&Keyspace, u64) -> Result<()>) -> Variant {
-    Variant { name, change: |builder| builder, fill }
+    Variant { name, fill, ..Variant::DEFAULT }
+}
+
+/// A store whose keyspace is made with an option of its own.
+const fn space(name: &'static str, space: fn() -> KeyspaceOptions) -> Variant {
+    Variant { name, space, ..Variant::DEFAULT }
+}
+
+impl Variant {
+    const DEFAULT: Variant = Variant {
+        name: "default",
+        change: |builder| builder,
+        space: KeyspaceOptions::default,
+        fill: put_all,
+        value_bytes: VALUE_BYTES,
+    };
 }
 
 /// A tree of some levels, for options that show in one only.
@@ -40,7 +64,7 @@ fn levels(builder: Builder, table: &str) -> Builder {
 }
 
 const VARIANTS: &[Variant] = &[
-    option("default", |builder| builder),
+    Variant::DEFAULT,
     option("compression lz4", |builder| builder.compression("lz4")),
     option("compression zstd(level=1)", |builder| builder.compression("zstd(level=1)")),
     option("compression zstd", |builder| builder.compression("zstd")),
@@ -74,6 +98,60 @@ const VARIANTS: &[Variant] = &[
     option("leveled, none,none,lz4,zstd", |builder| {
         levels(builder, "4MiB").compression("none,none,lz4,zstd")
     }),
+    way("batches of 100", |keyspace, keys| {
+        in_hundreds(keys, |numbers| {
+            let mut batch = Batch::new();
+            numbers.for_each(|number| batch.put(keyspace, key(number), value(number)));
+            keyspace.store().write(batch, PersistMode::Buffer)
+        })?;
+        keyspace.flush()
+    }),
+    way("transactions of 100", |keyspace, keys| {
+        in_hundreds(keys, |mut numbers| {
+            let mut transaction = keyspace.store().transaction(Isolation::Snapshot);
+            numbers.try_for_each(|number| transaction.put(keyspace, key(number), value(number)))?;
+            transaction.commit(PersistMode::Buffer).map(drop)
+        })?;
+        keyspace.flush()
+    }),
+    way("a range deleted per 1000 puts", |keyspace, keys| {
+        for number in 0..keys {
+            keyspace.put(key(number), value(number))?;
+            if number % 1000 == 0 {
+                // One key, which is absent.
+                let absent = key(number + (1 << 40));
+                keyspace.delete_range(absent..=absent)?;
+            }
+        }
+        keyspace.flush()
+    }),
+    way("a snapshot is held", |keyspace, keys| {
+        let _snapshot = keyspace.store().snapshot();
+        put_all(keyspace, keys)
+    }),
+    option("changes_bytes 64 MiB", |builder| builder.changes_bytes(64 << 20)),
+    option("merge_filter that keeps all", |builder| {
+        builder.merge_filter(SPACE, |_: &[u8], _: &[u8]| Verdict::Keep)
+    }),
+    space("keep_numbers", || KeyspaceOptions {
+        keep_numbers: Some(true),
+        ..KeyspaceOptions::default()
+    }),
+    space("expiry after", || KeyspaceOptions {
+        expiry: Some(Expiry { after: Some(1_000_000) }),
+        ..KeyspaceOptions::default()
+    }),
+    Variant { name: "put of 8 bytes", fill: put_counts, value_bytes: 8, ..Variant::DEFAULT },
+    Variant {
+        name: "combine of 8 bytes",
+        space: || KeyspaceOptions {
+            operator: Some("counter".into()),
+            ..KeyspaceOptions::default()
+        },
+        fill: combine_counts,
+        value_bytes: 8,
+        ..Variant::DEFAULT
+    },
 ];
 
 /// What a variant came to.
@@ -125,6 +203,21 @@ fn put_all(keyspace: &Keyspace, keys: u64) -> Result<()> {
     keyspace.flush()
 }
 
+fn put_counts(keyspace: &Keyspace, keys: u64) -> Result<()> {
+    (0..keys).try_for_each(|number| keyspace.put(key(number), number.to_le_bytes()))?;
+    keyspace.flush()
+}
+
+fn combine_counts(keyspace: &Keyspace, keys: u64) -> Result<()> {
+    (0..keys).try_for_each(|number| keyspace.combine(key(number), number.to_le_bytes()))?;
+    keyspace.flush()
+}
+
+/// Calls `write` with the numbers below `keys`, a hundred at a time.
+fn in_hundreds(keys: u64, mut write: impl FnMut(Range<u64>) -> Result<()>) -> Result<()> {
+    (0..keys.div_ceil(100)).try_for_each(|part| write(part * 100..(part * 100 + 100).min(keys)))
+}
+
 fn load_all(keyspace: &Keyspace, keys: u64) -> Result<()> {
     let mut numbers: Vec<u64> = (0..keys).collect();
     numbers.sort_unstable_by_key(|number| key(*number));
@@ -136,7 +229,7 @@ fn load_all(keyspace: &Keyspace, keys: u64) -> Result<()> {
 
 fn measure(dir: &Path, variant: &Variant, keys: u64) -> Result<Row> {
     let store = (variant.change)(Store::builder(dir)).open()?;
-    let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
+    let keyspace = store.keyspace_with(SPACE, &(variant.space)())?;
     let start = Instant::now();
     let filled = micros(keys, || (variant.fill)(&keyspace, keys))?;
     let fill_seconds = start.elapsed().as_secs_f64();
@@ -158,7 +251,7 @@ fn measure(dir: &Path, variant: &Variant, keys: u64) -> Result<Row> {
         Ok(())
     })?;
     let per_key = |now: u64, before: u64| (now - before) as f64 / keys as f64;
-    let user_bytes = (keys as usize * (16 + VALUE_BYTES)) as f64;
+    let user_bytes = (keys as usize * (16 + variant.value_bytes)) as f64;
     let stats = keyspace.stats();
     Ok(Row {
         fill_seconds,
