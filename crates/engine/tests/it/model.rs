@@ -9,11 +9,15 @@
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::mapped_or_not;
 use crate::operators::Append;
-use lsmith::env::MemEnv;
-use lsmith::{Batch, Iter, Keyspace, KeyspaceOptions, PersistMode, Snapshot, Store};
+use lsmith::env::{Env, MemEnv};
+use lsmith::{
+    Batch, IngestOptions, Iter, Keyspace, KeyspaceOptions, PersistMode, Snapshot, Store,
+    TableWriter, TableWriterOptions,
+};
 use lsmith_policy::Registry;
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
+use std::path::Path;
 use std::sync::Arc;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -161,7 +165,8 @@ impl Run {
             79..=81 => self.drop_snapshot(),
             82..=85 => self.begin_walk(),
             86..=92 => self.go_on_walking(),
-            93..=95 => self.flush(),
+            93 => self.arrive(),
+            94..=95 => self.flush(),
             96 if self.dice.chance(20) => self.clear(),
             96 => self.merge(),
             97..=98 => self.switch_policy(),
@@ -231,6 +236,33 @@ impl Run {
         self.space(which).clear().unwrap();
         self.maps[which].clear();
         self.inserted[which].clear();
+    }
+
+    /// Brings some entries in as a table, from outside or by a bulk load.
+    fn arrive(&mut self) {
+        let which = self.dice.below(2);
+        let space = self.space(which);
+        let mut entries = BTreeMap::new();
+        for _ in 0..1 + self.dice.below(5) {
+            let (key, length) = (self.key(), self.dice.below(30));
+            entries.insert(key, self.dice.bytes(length));
+        }
+        if self.dice.chance(50) {
+            let mut load = space.bulk_load().unwrap();
+            entries.iter().for_each(|(key, value)| load.put(key, value).unwrap());
+            load.finish().unwrap();
+        } else {
+            let env: Arc<dyn Env> = Arc::new(self.env.clone());
+            let options = TableWriterOptions { env, ..TableWriterOptions::default() };
+            let mut writer = TableWriter::create_with("/outside", &options).unwrap();
+            entries.iter().for_each(|(key, value)| writer.put(key, value).unwrap());
+            writer.finish().unwrap();
+            self.store().ingest(&space, &["/outside"], &IngestOptions::default()).unwrap();
+            // It was linked or copied.
+            let _gone = self.env.remove_file(Path::new("/outside"));
+        }
+        self.inserted[which].retain(|key, ()| !entries.contains_key(key));
+        self.maps[which].extend(entries);
     }
 
     fn read(&mut self) {
