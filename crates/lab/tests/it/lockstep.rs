@@ -23,6 +23,8 @@ type Steps = Vec<(String, String)>;
 /// Every policy that merges whole tables, in its variants.
 pub(crate) const POLICIES: &[&str] = &[
     "none",
+    "fifo",
+    "fifo(bytes=200KiB)",
     "bigtable(k=3)",
     "constant(k=3)",
     "exploring(k=4)",

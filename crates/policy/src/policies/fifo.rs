@@ -2,11 +2,11 @@
 
 use crate::{MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, format_bytes};
-use lsmith_tree::{MergePlan, Reason, Run, TreeView};
+use lsmith_tree::{KeyRange, MergePlan, Reason, Run, TreeView};
 use std::sync::Arc;
 
-/// Every flush stays a run of its own. When storage holds too much, the oldest table is dropped
-/// unread, with all that it holds. This is the one policy that loses data, because it is meant to.
+/// Every flush stays a run of its own. When storage holds too much, the oldest run is dropped
+/// unread, with all that it holds; of a large run that another policy has left, one table. This is the one policy that loses data, because it is meant to.
 ///
 /// Tables go before that if all their entries have expired. So a keyspace whose values live for a
 /// time keeps what is young enough.
@@ -61,18 +61,24 @@ impl MergePolicy for Fifo {
     }
 }
 
-/// Returns the plan that drops the table of the oldest run whose newest entry is the oldest.
+/// Runs of more memtables than this were not flushed as they are: another policy has left them.
+const FLUSHED_MEMTABLES_MAX: u64 = 4;
+
+/// Returns the plan that drops the oldest run, or of a large one the table whose newest entry is the
+/// oldest.
 fn drop_oldest(view: &TreeView, reason: Reason) -> Option<MergePlan> {
     let run: &Run = view.tree.disk_runs().last()?;
-    let slice = run.slices().iter().min_by_key(|slice| slice.table().seq_max)?;
-    let plan = MergePlan::drop(run.id(), slice.range().clone(), reason);
+    let is_flushed = run.bytes() <= FLUSHED_MEMTABLES_MAX.saturating_mul(view.memtable_bytes);
+    let oldest = run.slices().iter().min_by_key(|slice| slice.table().seq_max)?;
+    let range = if is_flushed { KeyRange::ALL } else { oldest.range().clone() };
+    let plan = MergePlan::drop(run.id(), range, reason);
     view.is_free_for(&plan).then_some(plan)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lsmith_tree::{KeyRange, Mode, Size, Slice, Table, TableId, Tree, TreeEdit};
+    use lsmith_tree::{Mode, Size, Slice, Table, TableId, Tree, TreeEdit};
 
     /// Returns a tree with a run of each of `bytes`, oldest first.
     fn tree(bytes: &[u64]) -> TreeView {

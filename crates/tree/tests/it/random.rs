@@ -161,14 +161,14 @@ pub(crate) fn plan(random: &mut Random, model: &Model) -> Option<MergePlan> {
         .collect();
     let neighbour = *runs.get(random.below(runs.len().max(1)))?;
     let last = inputs.last()?.run;
-    let place = match random.below(7) {
+    let place = match random.below(10) {
         0 | 1 => Place::Oldest,
         2 | 3 => Place::NewRun(random.below(4)),
-        4 => Place::Into(neighbour),
-        5 => Place::Into(last),
+        4..=6 => Place::Into(neighbour),
+        7 => Place::Into(last),
         _ => Place::Append(neighbour),
     };
-    if random.chance(10) {
+    if random.chance(5) {
         let run = if random.chance(50) { runs.last()? } else { &neighbour };
         let range = inputs.last()?.range.clone();
         return Some(MergePlan::drop(*run, range, Reason::new("", [0; 3])));

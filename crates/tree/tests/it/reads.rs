@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Trees made and changed by each test; `LSMITH_SEEDS` asks for more.
 fn seeds() -> std::ops::Range<u64> {
     let asked = std::env::var("LSMITH_SEEDS").ok().and_then(|text| text.parse().ok());
-    0..asked.unwrap_or(1500)
+    0..asked.unwrap_or(4000)
 }
 
 /// Seals a memtable, which changes answers, and says what they are now.
