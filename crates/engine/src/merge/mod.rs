@@ -137,12 +137,14 @@ impl Merger {
     }
 }
 
-/// Returns the range deletes that the merge of `plan` in `version` applies, and the live snapshots,
-/// newest first. The inputs are fixed already: later snapshots see the newest version of all keys.
+/// Returns the range deletes as the merge of `plan` in `version` applies them, and the live
+/// snapshots, newest first. The inputs are fixed already: later snapshots see the newest version of
+/// all keys.
 fn erasing(context: &Context, plan: &MergePlan, version: &Version) -> (Erasing, Vec<SeqNo>) {
-    let erased = version.erased_with(plan);
+    let erased = version.all_erased();
+    let lasting = version.lasting_erased(plan);
     let (visible, snapshots) = context.readers();
-    (Erasing::new(erased, visible), snapshots)
+    (Erasing::new(erased, visible.min(lasting)), snapshots)
 }
 
 /// If `error` is a corruption, returns the damage in the tables of `inputs` instead, if there is

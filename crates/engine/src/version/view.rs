@@ -13,7 +13,7 @@ use lsmith_storage::sync::atomic::Ordering;
 use lsmith_storage::table::{
     CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally, RunCursor, TableCursor,
 };
-use lsmith_tree::{Erased, KeyRange, MergePlan, Readers, RunId, SeqNo, Tree};
+use lsmith_tree::{Erased, KeyRange, MergePlan, RunId, SeqNo, Tree};
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -520,19 +520,17 @@ impl Version {
         }
     }
 
-    /// Returns the range deletes that the merge of `plan` applies: those of the tree, and those that
-    /// leave memory with what the plan takes. A newer one may be in no table and in no synced log.
-    /// Power loss would take it, and would not bring back what the merge has left out.
-    pub(crate) fn erased_with(&self, plan: &MergePlan) -> Erased {
-        let mut erased = self.tree.erased().clone();
+    /// Returns the number up to which the merge of `plan` applies range deletes: those in the tree,
+    /// and those that leave memory with what the plan takes. A newer one may be in no table and in
+    /// no synced log. Power loss would take it, and would not bring back what the merge has left
+    /// out.
+    ///
+    /// All range deletes in memory up to the newest one in the tree are in the tree too.
+    pub(crate) fn lasting_erased(&self, plan: &MergePlan) -> SeqNo {
         let taken = plan.inputs.iter().filter_map(|input| self.memory_run(input.run));
-        let newest = taken.map(|run| run.newest()).max().unwrap_or_default();
-        for part in self.erased.iter().flat_map(|erased| erased.parts()) {
-            for seq in part.seqs.iter().filter(|seq| **seq <= newest) {
-                erased.erase(&part.range, *seq, &Readers::ANY);
-            }
-        }
-        erased
+        let newest_taken = taken.map(|run| run.newest()).max().unwrap_or_default();
+        let in_tree = self.tree.erased().parts().filter_map(|part| part.seqs.first().copied());
+        newest_taken.max(in_tree.max().unwrap_or_default())
     }
 
     /// Returns a cursor over all entries, merged from all sources, newest source first. Adds all

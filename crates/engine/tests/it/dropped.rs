@@ -167,6 +167,7 @@ fn fifo_keeps_the_newest_tables() {
 fn fifo_drops_table_by_table_what_another_policy_has_merged() {
     let env = MemEnv::new();
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+    let builder = builder.memtable_bytes(1500);
     let store = builder.policy("leveled(ratio=4, l0=1, table=2000B)").open().unwrap();
     let space = store.keyspace("cache").unwrap();
     fill(&space, &store, 0..40);

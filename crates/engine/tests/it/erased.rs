@@ -369,3 +369,29 @@ fn tables_that_arrive_leave_range_deletes_as_they_are() {
         }
     }
 }
+
+/// The number of an entry in a table tells that it is newer than a range delete that is in memory
+/// still. A merge must keep it.
+#[test]
+fn what_arrives_above_a_range_delete_in_memory_keeps_its_number() {
+    let env = MemEnv::new();
+    let store = open(&env);
+    let space = store.keyspace("default").unwrap();
+    space.set_merge_policy("none").unwrap();
+    fill(&space, 0..10);
+    store.flush().unwrap();
+    space.delete_range(number(100)..number(110)).unwrap();
+    for n in [101, 102] {
+        let mut load = space.bulk_load().unwrap();
+        load.put(number(n), "loaded").unwrap();
+        load.finish().unwrap();
+        assert_eq!(numbers(&space), (0..10).chain(101..=n).collect::<Vec<_>>());
+    }
+    // Merges what is on storage. The range delete stays in memory.
+    space.set_merge_policy("tiered(ratio=2)").unwrap();
+    let expected: Vec<u64> = (0..10).chain([101, 102]).collect();
+    assert_eq!(numbers(&space), expected, "{}", space.tree());
+    drop((space, store));
+    let store = open(&env);
+    assert_eq!(numbers(&store.existing_keyspace("default").unwrap()), expected);
+}

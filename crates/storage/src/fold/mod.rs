@@ -118,9 +118,10 @@ pub struct Erasing {
 }
 
 impl Erasing {
-    /// Returns the range deletes in `erased` that all readers without a snapshot, now and later,
-    /// see: those with numbers up to `visible`. That number must have been loaded before the list
-    /// of live snapshots.
+    /// Returns the range deletes in `erased`, of which those with numbers up to `visible` are
+    /// applied: all readers without a snapshot, now and later, see them. The number must have been
+    /// loaded before the list of live snapshots. Entries that are newer than one of the others keep
+    /// their numbers.
     pub fn new(erased: Erased, visible: SeqNo) -> Erasing {
         Erasing { walk: ErasedWalk::new(erased), visible, ..Erasing::default() }
     }
