@@ -271,17 +271,10 @@ impl fmt::Display for PlanError {
                 )
             }
             PlanError::CannotDrop { run } => {
-                write!(
-                    f,
-                    "a drop takes from one run on storage, under which no run has its keys; run \
-                     {run} is none"
-                )
+                write!(f, "run {run} is in memory or over older keys: it cannot be dropped alone")
             }
             PlanError::MayNotDrop { run } => {
-                write!(
-                    f,
-                    "data of run {run} would be dropped, and the policy does not say it drops"
-                )
+                write!(f, "run {run} would be dropped by a policy that does not say that it drops")
             }
             PlanError::CannotAppend { run } => {
                 write!(
@@ -309,7 +302,8 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 /// Checks that carrying out `plan` cannot change what any reader sees, except that a
-/// [drop](Mode::Drop) takes entries away, and that the plan conflicts with no reservation. Returns the level on storage that receives the output.
+/// [drop](Mode::Drop) takes entries away, and that the plan conflicts with no reservation. Returns
+/// the level on storage that receives the output.
 ///
 /// Plans are checked when they are made and again when they commit.
 ///
@@ -468,7 +462,7 @@ fn check_move(extent: &Extent<'_>) -> Result<(), PlanError> {
     }
 }
 
-/// Checks that a drop takes from one run on storage, over its oldest keys, and puts nothing anywhere.
+/// Checks that a drop takes from one run on storage, and that nothing lies under what it takes.
 fn check_drop(tree: &Tree, extent: &Extent<'_>) -> Result<(), PlanError> {
     let plan = extent.plan;
     let first = plan.inputs.first().ok_or(PlanError::NoInputs)?;

@@ -86,8 +86,8 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// Returns false if `plan` drops an entry that is newer than a live snapshot. A transaction must
-    /// find that its keys were written.
+    /// Returns false if `plan` drops an entry that is newer than a live snapshot. A transaction
+    /// must find that its keys were written.
     fn may_drop(&self, state: &KeyspaceState, plan: &MergePlan) -> bool {
         plan.mode != Mode::Drop
             || plan.newest_taken(&state.view.tree) <= self.context.oldest_reader()

@@ -78,8 +78,8 @@ pub(super) fn fine(registry: &Registry) -> Vec<Spec> {
     all
 }
 
-/// Returns `jungle` with each of `ratios`. What it costs is not smooth in the ratio: where the ratio
-/// is large enough that a level less is needed, it costs less.
+/// Returns `jungle` with each of `ratios`. What it costs is not smooth in the ratio: it costs less
+/// where the ratio is just large enough that a level less is needed.
 fn trees_of_ratios<'a>(
     registry: &Registry,
     ratios: impl IntoIterator<Item = &'a u64>,

@@ -6,7 +6,8 @@ use lsmith_tree::{KeyRange, MergePlan, Reason, Run, TreeView};
 use std::sync::Arc;
 
 /// Every flush stays a run of its own. When storage holds too much, the oldest run is dropped
-/// unread, with all that it holds; of a large run that another policy has left, one table. This is the one policy that loses data, because it is meant to.
+/// unread, with all that it holds; of a large run that another policy has left, one table. This is
+/// the one policy that loses data, because it is meant to.
 ///
 /// Tables go before that if all their entries have expired. So a keyspace whose values live for a
 /// time keeps what is young enough.
@@ -64,8 +65,8 @@ impl MergePolicy for Fifo {
 /// Runs of more memtables than this were not flushed as they are: another policy has left them.
 const FLUSHED_MEMTABLES_MAX: u64 = 4;
 
-/// Returns the plan that drops the oldest run, or of a large one the table whose newest entry is the
-/// oldest.
+/// Returns the plan that drops the oldest run, or of a large one the table whose newest entry is
+/// the oldest.
 fn drop_oldest(view: &TreeView, reason: Reason) -> Option<MergePlan> {
     let run: &Run = view.tree.disk_runs().last()?;
     let is_flushed = run.bytes() <= FLUSHED_MEMTABLES_MAX.saturating_mul(view.memtable_bytes);

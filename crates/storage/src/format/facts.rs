@@ -7,7 +7,9 @@
 //! point = key | size | last key below
 //! ```
 //!
-//! `expires` exists in tables with the [feature](FEATURE_EXPIRES). All numbers are varints. First and last key have their lengths in front. A point of the profile
+//! `expires` exists in tables with the [feature](FEATURE_EXPIRES).
+//!
+//! All numbers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
 //! share bytes: `key` is the number of bytes shared with the key of the previous point (for the
 //! first point, the first key of the table), and the rest. `last key below` exists only for the

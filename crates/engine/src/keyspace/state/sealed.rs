@@ -174,8 +174,7 @@ impl KeyspaceState {
         parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq))).collect()
     }
 
-    /// Returns the range deletes in memory with numbers up to `newest`, whichever memtables they are
-    /// in.
+    /// Returns the range deletes in memory with numbers up to `newest`, of all memtables.
     pub(crate) fn erased_in_memory(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
         let active = self.active.memtable.erased();
         let all = self.sealed.iter().map(|sealed| &sealed.erased).chain([&active]);
