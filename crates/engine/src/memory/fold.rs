@@ -60,6 +60,10 @@ impl ReservedFold {
             }
         };
         let folded = panics::as_error("folding memory", fold);
+        drop(sources);
+        // Dropped before the runs are released, so that callers who wait for rest find the files of
+        // obsolete tables removed.
+        drop(version);
         // While another thread commits, memory may only gain sealed memtables.
         let _committing = self.keyspace.committing.lock();
         let mut state = self.keyspace.state.lock();

@@ -147,6 +147,8 @@ impl Spilling<'_> {
             let copy = Copy { context, keyspace, runs: &runs, version: &version, file };
             copy.write(&path)
         });
+        // Before the runs are released: it may hold obsolete tables.
+        drop(version);
         let committing = keyspace.committing.lock();
         let mut state = keyspace.state.lock();
         let committed = panics::as_error("copying memory", || {
