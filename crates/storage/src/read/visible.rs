@@ -402,22 +402,17 @@ impl<C: Cursor> VisibleIter<C> {
         while let Some(mut entry) = self.cursor.entry()
             && self.left.0.allows_above(entry.key)
         {
-            let mut newest = SeqNo(0);
-            if !self.hidden.is_empty() {
-                if hides(&mut self.hidden, &entry, self.snapshot) {
-                    self.leap()?;
-                    continue;
-                }
-                newest = hidden_below(&mut self.hidden, entry.key, self.snapshot);
+            // From the back, hidden versions of a key come first.
+            if !self.hidden.is_empty() && hides(&mut self.hidden, &entry, self.snapshot) {
+                self.leap()?;
+                continue;
             }
             self.left.1.exclude(entry.key);
             let mut seen = Seen::Nothing;
             // Visits all versions of the key; the newest comes last.
             loop {
                 if entry.seq <= self.snapshot {
-                    if entry.seq < newest {
-                        seen = Seen::Nothing;
-                    } else if entry.kind.is_value() {
+                    if entry.kind.is_value() {
                         seen = Seen::Value;
                         self.back_value.set(entry.value, || self.cursor.value());
                     } else if entry.kind == EntryKind::Combine {
