@@ -131,10 +131,31 @@ fn writes_in_the_log_to_a_dropped_keyspace_are_not_those_of_the_next() {
         assert_eq!(keys(&gone), ["new"]);
         // The manifest of this opening has no record of the drops.
         store.drop_keyspace("gone").unwrap();
-        let store = open(&crashed.process_crash_clone(), true);
+        let again = crashed.process_crash_clone();
+        // Nor has the manifest that this opening writes.
+        drop(open(&again, true));
+        let store = open(&again, true);
         let next = store.keyspace("gone").unwrap();
         assert!(next.id() > gone.id() && keys(&next).is_empty());
         assert!(store.verify().unwrap().is_empty());
+    }
+}
+
+/// A drop is durable when it returns. So is all that was written before.
+#[test]
+fn power_loss_behind_a_drop_takes_nothing_that_was_written_before() {
+    for loss in Loss::ALL {
+        let env = MemEnv::new();
+        let store = open(&env, true);
+        store.keyspace("gone").unwrap().put("a", "").unwrap();
+        store.persist(PersistMode::SyncData).unwrap();
+        store.keyspace("kept").unwrap();
+        store.persist(PersistMode::SyncData).unwrap();
+        store.existing_keyspace("kept").unwrap().put("before", "").unwrap();
+        store.drop_keyspace("gone").unwrap();
+        let store = open(&env.power_loss(5, loss), true);
+        assert_eq!(store.keyspaces(), ["kept"], "{loss:?}");
+        assert_eq!(keys(&store.existing_keyspace("kept").unwrap()), ["before"], "{loss:?}");
     }
 }
 
