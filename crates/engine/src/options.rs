@@ -87,9 +87,9 @@ pub struct KeyspaceOptions {
     /// `None` means those of [`Builder::filter_bits`](crate::Builder::filter_bits) for a new
     /// keyspace, whenever a table is written, and any for one that exists.
     pub filter_bits: Option<u8>,
-    /// If given, 1 to 1024: filters also hold the first so many bytes of each key that has so many.
-    /// The first keyspace of a group chooses for all. Filters then grow by the same number of bits
-    /// for each different prefix as for a key.
+    /// The length of a prefix in bytes, 1 to 1024. Filters then also hold the prefix of each key
+    /// that is as long. The first keyspace of a group chooses for all. A prefix takes as many bits
+    /// of a filter as a key, once in each table.
     ///
     /// A range read, as by [`Keyspace::prefix`](crate::Keyspace::prefix), skips each run whose
     /// filters exclude its prefix. Its bounds must leave only keys that share their first

@@ -1,7 +1,7 @@
 //! Runs that a range read need not look at, because filters exclude the prefix of all its keys.
 //!
 //! Filters may hold prefixes of keys: see [`KeyspaceOptions::prefix_bytes`]. If all keys within the
-//! bounds of a read share so many bytes, a table whose filter excludes these has none of the keys.
+//! bounds of a read have one prefix, a table whose filter excludes it has none of the keys.
 //!
 //! [`KeyspaceOptions::prefix_bytes`]: crate::KeyspaceOptions::prefix_bytes
 
@@ -27,8 +27,8 @@ impl OpenRun {
     }
 }
 
-/// Returns the first `bytes` bytes of the keys in `range` if they are more than 0, and if all keys
-/// there have so many and share them.
+/// Returns the prefix of `bytes` bytes that all keys in `range` have. Returns `None` if they have
+/// none in common, and if `bytes` is 0.
 fn prefix_of(range: &KeyRange, bytes: u16) -> Option<&[u8]> {
     let prefix = range.start.get(..usize::from(bytes)).filter(|prefix| !prefix.is_empty())?;
     let ends_within = match (&range.end, end_of(prefix)) {

@@ -27,7 +27,7 @@ impl Fifo {
         params: &[ParamInfo {
             name: "bytes",
             default: "none",
-            meaning: "logical bytes on storage above which the oldest table is dropped; none: no \
+            meaning: "logical bytes on storage above which the oldest run is dropped; none: no \
                       bound, tables go when all their entries have expired",
         }],
         build: |params| Ok(Arc::new(Fifo { bytes: params.bytes_if_given("bytes", 1..=1 << 60)? })),

@@ -78,8 +78,8 @@ pub struct TableFacts {
     pub profile: Vec<ProfilePoint>,
     /// The latest time of an entry if all expire, deletions aside; otherwise 0.
     pub expires: u64,
-    /// The filter also holds the first so many bytes of each key that has so many; 0 if it holds no
-    /// prefixes, or there is no filter.
+    /// The length of the prefixes that the filter also holds; 0 if it holds none, or if there is no
+    /// filter.
     pub prefix_bytes: u16,
 }
 
