@@ -33,7 +33,7 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::MutexGuard;
 use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{
-    DoneReaders, Key, KeyRange, MergePlan, PlanCauses, SeqNo, Tree, TreeEdit, apply,
+    DoneReaders, Key, KeyRange, MergePlan, Mode, PlanCauses, SeqNo, Tree, TreeEdit, apply,
 };
 use std::sync::Arc;
 
@@ -264,6 +264,9 @@ impl Committer {
             && let Ok(found) = PlanCauses::of(&before, &plan, &edit)
         {
             causes.add(&found.causes);
+        }
+        if plan.mode == Mode::Drop {
+            add(&self.context.counts.bytes_dropped_unread, plan.size_taken(&before).bytes);
         }
         self.count_bytes(reserved, bytes_read, bytes_written);
         tracing::debug!(bytes_read, bytes_written, "a merge has taken effect");

@@ -76,6 +76,9 @@ stats! {
     node_bytes,
     /// Bytes of tables that those other plans read.
     merge_bytes_read,
+    /// Logical bytes that plans dropped without reading them: they had expired, range deletes hid
+    /// them, or the policy gave them up.
+    bytes_dropped_unread,
     /// Nanoseconds of CPU that policies took to choose the next merge, if any.
     planning_nanos,
     /// Plans carried out.

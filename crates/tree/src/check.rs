@@ -3,6 +3,7 @@
 //! Correctness never depends on a policy. [`check_plan`] accepts a plan only if carrying it out
 //! cannot change what a reader sees.
 
+use crate::entry::SeqNo;
 use crate::extent::{Extent, Spot, holds_more};
 use crate::plan::{MergePlan, Mode, Place, Reuse};
 use crate::range::{KeyRange, cmp_ends};
@@ -179,7 +180,8 @@ pub enum PlanError {
         /// The level.
         level: usize,
     },
-    /// A drop takes from memory, from several runs, or from a run over older entries of its keys.
+    /// A drop takes from memory or from several runs, or it takes entries that no range delete hides
+    /// and that lie over older ones of their keys.
     CannotDrop {
         /// The run.
         run: RunId,
@@ -462,19 +464,16 @@ fn check_move(extent: &Extent<'_>) -> Result<(), PlanError> {
     }
 }
 
-/// Checks that a drop takes from one run on storage, and that nothing lies under what it takes.
+/// Checks that a drop takes from one run on storage, and that range deletes hide what it takes or
+/// that nothing lies under it.
 fn check_drop(tree: &Tree, extent: &Extent<'_>) -> Result<(), PlanError> {
     let plan = extent.plan;
     let first = plan.inputs.first().ok_or(PlanError::NoInputs)?;
     let refused = Err(PlanError::CannotDrop { run: first.run });
     let [input] = &plan.inputs[..] else { return refused };
     let is_on_storage = extent.inputs[0].level() != LevelId::Memory;
-    let is_oldest = tree.is_bottom_for(plan)?;
-    if plan.place == Place::Into(input.run) && is_on_storage && is_oldest {
-        Ok(())
-    } else {
-        refused
-    }
+    let is_safe = plan.is_hidden(tree, SeqNo::MAX) || tree.is_bottom_for(plan)?;
+    if plan.place == Place::Into(input.run) && is_on_storage && is_safe { Ok(()) } else { refused }
 }
 
 fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanError> {

@@ -31,10 +31,11 @@ mod causes;
 mod check;
 mod cuts;
 mod dropped;
+mod drops;
 mod edit;
 mod entry;
 mod erased;
-mod expired;
+
 mod extent;
 mod filled;
 mod graph;

@@ -57,8 +57,8 @@ pub enum Mode {
     Merge,
     /// By relabelling slices. Only the manifest is written.
     Move,
-    /// There is none: the entries of the input are gone, and nothing is read. No older entry of
-    /// their keys may be in the tree, because it would come back.
+    /// There is none: the entries of the input are gone, and nothing is read. Range deletes must
+    /// hide them, or no older entry of their keys may be in the tree, because it would come back.
     Drop,
 }
 

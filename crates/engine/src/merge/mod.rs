@@ -80,9 +80,6 @@ impl Merger {
         if reserved.plan.mode == Mode::Drop {
             return Ok(PlanOutput::new(dropped(&reserved.plan, version), &reserved.plan, version));
         }
-        if reserved.erases {
-            return Ok(PlanOutput::new(Outcome::default(), &reserved.plan, version));
-        }
         let options = self.table_options(reserved, version);
         if reserved.plan.makes_trees() {
             return self.grow(reserved, version, options);
@@ -186,10 +183,12 @@ fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
     }
 }
 
-/// Returns the outcome of a plan that drops: nothing comes out. The entries that are gone may have
-/// hidden older ones, as tombstones do.
+/// Returns the outcome of a plan that drops: nothing comes out. Unless range deletes hide them, the
+/// entries that are gone may have hidden older ones, as tombstones do.
 fn dropped(plan: &MergePlan, version: &Version) -> Outcome {
-    Outcome { dropped_below: plan.newest_taken(&version.tree), ..Outcome::default() }
+    let is_hidden = plan.is_hidden(&version.tree, SeqNo::MAX);
+    let dropped_below = if is_hidden { SeqNo(0) } else { plan.newest_taken(&version.tree) };
+    Outcome { dropped_below, ..Outcome::default() }
 }
 
 /// Returns the outcome of a plan that moves: the clipped slices of its inputs, in key order.

@@ -19,8 +19,6 @@ pub(crate) struct ReservedPlan {
     /// For a plan that the engine itself made: the table whose remaining slices it rewrites. It
     /// keeps all other slices.
     pub(crate) rewrites: Option<TableId>,
-    /// True if range deletes hide all that the plan takes from all readers.
-    pub(crate) erases: bool,
     /// True if the plan merges all runs because the user requested that.
     pub(crate) by_hand: bool,
     /// The number of [arrivals](crate::keyspace::KeyspaceState::arrivals) when it was reserved.
@@ -45,7 +43,6 @@ impl ReservedPlan {
             takes_memory: false,
             keeps_older: false,
             rewrites: None,
-            erases: false,
             by_hand: false,
             part_bytes: None,
             arrivals,

@@ -3,7 +3,7 @@
 use super::Scheduler;
 use crate::keyspace::{KeyspaceState, Request};
 use crate::stats::{add, thread_cpu_nanos};
-use lsmith_tree::{LevelId, MergePlan, Mode, Place, Reason, TableId, check_plan};
+use lsmith_tree::{LevelId, MergePlan, Place, Reason, TableId, check_plan};
 
 /// The least logical bytes at which a manual merge cuts its tables.
 const MANUAL_TABLE_BYTES: u64 = 64 << 20;
@@ -17,10 +17,8 @@ pub(super) enum Origin {
     ByHand,
     /// The store: a memtable waits, and the policy has no plan for it.
     Flush,
-    /// The store: range deletes hide all that the plan takes from all readers.
-    Erase,
-    /// The store: all entries that the plan takes have expired.
-    Expire,
+    /// The store: range deletes hide all that the plan drops, or it has expired.
+    Drop,
     /// The store: little of this table is live.
     Rewrite(TableId),
 }
@@ -43,18 +41,16 @@ impl Scheduler {
                 return Some(Proposal { plan, origin: Origin::ByHand });
             }
         }
-        if !state.view.tree.erased().is_empty()
-            && let Some(plan) = self.erase(state)
-        {
-            return Some(Proposal { plan, origin: Origin::Erase });
-        }
-        if let Some(plan) = self.expire(state) {
-            return Some(Proposal { plan, origin: Origin::Expire });
+        if let Some(plan) = self.drop_unread(state) {
+            return Some(Proposal { plan, origin: Origin::Drop });
         }
         let start = thread_cpu_nanos();
         let plan = state.policy.next_merge(&state.view);
         add(&self.context.counts.planning_nanos, thread_cpu_nanos() - start);
-        if let Some(plan) = plan.filter(|plan| self.may_drop(state, plan)) {
+        let is_due = |plan: &MergePlan| {
+            !plan.drops_too_early(&state.view.tree, self.context.oldest_reader())
+        };
+        if let Some(plan) = plan.filter(is_due) {
             let checked = check_plan(&state.view, &plan);
             match checked.and_then(|_| state.policy.check_drop(&plan)) {
                 Ok(_) => return Some(Proposal { plan, origin: Origin::Policy }),
@@ -78,25 +74,16 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// Returns a plan that drops what range deletes hide of a slice from all readers, if that is
-    /// all of it or a large part.
-    fn erase(&self, state: &KeyspaceState) -> Option<MergePlan> {
-        MergePlan::erase(&state.view, self.context.oldest_reader())
-    }
-}
-
-impl Scheduler {
-    /// Returns false if `plan` drops an entry that is newer than a live snapshot. A transaction
-    /// must find that its keys were written.
-    fn may_drop(&self, state: &KeyspaceState, plan: &MergePlan) -> bool {
-        plan.mode != Mode::Drop
-            || plan.newest_taken(&state.view.tree) <= self.context.oldest_reader()
-    }
-
-    /// Returns a plan that drops a table unread, because its entries have expired.
-    fn expire(&self, state: &KeyspaceState) -> Option<MergePlan> {
-        let now = state.rules.last_seen()?;
-        MergePlan::expire(&state.view, now, self.context.oldest_reader())
+    /// Returns a plan that drops a slice, or a large part of one, that range deletes hide from all
+    /// readers, or a slice that has expired.
+    fn drop_unread(&self, state: &KeyspaceState) -> Option<MergePlan> {
+        let now = state.rules.last_seen();
+        if state.view.tree.erased().is_empty() && now.is_none() {
+            return None;
+        }
+        let oldest = self.context.oldest_reader();
+        let hidden = MergePlan::erase(&state.view, oldest);
+        hidden.or_else(|| MergePlan::expire(&state.view, now?, oldest))
     }
 }
 

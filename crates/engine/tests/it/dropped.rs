@@ -62,6 +62,8 @@ fn expired_tables_are_dropped_unread_oldest_first() {
     table(&store, ["y", "z"], 101);
     assert_eq!(tables(&store), 2, "{}", space(&store).tree());
     assert_eq!(store.stats().merge_bytes_read, read);
+    // Six entries: a key of a byte, the number of a time, that time and the entry's 8.
+    assert_eq!(store.stats().bytes_dropped_unread, 6 * (1 + 2 + 8 + 8));
     assert_eq!(space(&store).iter().count(), 2);
     drop(store);
     let store = open(&env, &time);

@@ -102,8 +102,9 @@ fn tables_that_nobody_sees_go_unread() {
     let store = builder.memtable_bytes(20_000).lockstep(true).open().unwrap();
     let space = store.keyspace("default").unwrap();
     fill(&space, 0..10_000);
-    space.merge().unwrap();
+    store.flush().unwrap();
     let tables = space.stats().tables;
+    assert!(tables > 12, "{}", space.tree());
     let snapshot = store.snapshot();
     space.delete_range(number(100)..number(9_900)).unwrap();
     store.flush().unwrap();
@@ -116,6 +117,8 @@ fn tables_that_nobody_sees_go_unread() {
     let after = store.stats();
     assert!(space.stats().tables < 8, "{}", space.tree());
     assert!(after.merge_bytes_read - before.merge_bytes_read < 20_000);
+    let dropped = after.bytes_dropped_unread - before.bytes_dropped_unread;
+    assert!(dropped > 9_000 * 20, "{dropped}");
     assert_eq!(space.iter().count(), 100 + 1 + 100);
 }
 

@@ -4,7 +4,7 @@ use super::{Erased, ErasedPart};
 use crate::check::check_plan;
 use crate::entry::SeqNo;
 use crate::key::Key;
-use crate::plan::{MergePlan, Place, Reason};
+use crate::plan::{MergePlan, Reason};
 use crate::range::KeyRange;
 use crate::run::Run;
 use crate::slice::Slice;
@@ -95,10 +95,9 @@ impl Tree {
 const ERASED_BYTES_MIN: u64 = 1 << 20;
 
 impl MergePlan {
-    /// Returns a plan that drops a slice on storage that range deletes hide from all readers, who
+    /// Returns a plan that [drops](crate::Mode::Drop) a slice on storage that range deletes hide from
     /// are at `oldest` or later; or the part of a slice that they hide, if that is at least half of
-    /// it and a mebibyte. The output of the plan is empty. Returns `None` if there is no
-    /// such slice, or if the plan is not legal now.
+    /// it and a mebibyte. Returns `None` if there is no such slice, or if the plan is not legal now.
     pub fn erase(view: &TreeView, oldest: SeqNo) -> Option<MergePlan> {
         let tree = &view.tree;
         tree.disk_runs().find_map(|run| {
@@ -135,8 +134,7 @@ fn whole_cells(slice: &Slice, range: &KeyRange) -> Option<KeyRange> {
 /// Returns the plan that drops `range` of `run`, if it is legal.
 fn drop_of(view: &TreeView, run: &Run, range: KeyRange) -> Option<MergePlan> {
     let reason = Reason::new("range deletes hide this part of run {}", [run.id().0, 0, 0]);
-    let mut plan = MergePlan::merge([run.id()], Place::Into(run.id()), reason);
-    plan.inputs[0].range = range;
+    let plan = MergePlan::drop(run.id(), range, reason);
     check_plan(view, &plan).is_ok().then_some(plan)
 }
 

@@ -1,9 +1,11 @@
 //! What is erased is compared with a list of all range deletes.
 
 use super::*;
+use crate::check::{PlanError, check_plan};
 use crate::edit::TreeEdit;
 use crate::key::Key;
-use crate::plan::MergePlan;
+use crate::plan::{MergePlan, Reason};
+use crate::run::RunId;
 use crate::tree::Tree;
 use crate::view::TreeView;
 use proptest::collection::vec;
@@ -231,7 +233,7 @@ fn erasing(view: &str, oldest: u64) -> Option<String> {
 fn slices_that_nobody_sees_are_dropped_by_a_plan() {
     let tree = "tree\nL1 r1[t1:a..c 1kB s1..20, t2:c..g 1kB s1..60, t3:g..i 1kB s1..20]\n\
                 erased 50 b..k";
-    let plan = "merge r1 over g..i into r1 # range deletes hide this part of run 1";
+    let plan = "drop r1 over g..i into r1 # range deletes hide this part of run 1";
     assert_eq!(erasing(tree, 50), Some(plan.into()));
     // A reader sees the slice, and not the range delete.
     assert_eq!(erasing(tree, 49), None);
@@ -246,11 +248,33 @@ fn slices_that_nobody_sees_are_dropped_by_a_plan() {
 #[test]
 fn a_large_part_that_nobody_sees_is_dropped() {
     let tree = "tree\nL1 r1[t1:a..z 8MiB s1..20 {f 2MiB, n 5MiB}]\nerased 50 ..p";
-    let plan = "merge r1 over a..n into r1 # range deletes hide this part of run 1";
+    let plan = "drop r1 over a..n into r1 # range deletes hide this part of run 1";
     assert_eq!(erasing(tree, 50), Some(plan.into()));
     assert_eq!(erasing(&tree.replace("..p", "..m"), 50), None, "less than half");
     assert_eq!(erasing(&tree.replace("MiB", "kB"), 50), None, "less than a megabyte");
     let behind = tree.replace("..p", "c..");
     let plan = plan.replace("a..n", "f..z");
     assert_eq!(erasing(&behind, 50), Some(plan));
+}
+
+/// What lies over older entries of its keys may go if range deletes hide both.
+#[test]
+fn a_drop_over_older_entries_needs_range_deletes_that_all_readers_see() {
+    let tree = "tree\nL0 r2[t2:b..d 1kB s30..40]\nL1 r1[t1:a..z 1kB s1..20]\n";
+    let plan = MergePlan::drop(RunId(2), KeyRange::new("b", "d"), Reason::new("", [0; 3]));
+    let bare: TreeView = tree.parse().unwrap();
+    let refused = Err(PlanError::CannotDrop { run: RunId(2) });
+    assert_eq!(check_plan(&bare, &plan), refused);
+    let hidden: TreeView = format!("{tree}erased 50 b..k").parse().unwrap();
+    assert_eq!(check_plan(&hidden, &plan), Ok(0));
+    let [seen, unseen] = [50, 49].map(|oldest| plan.drops_too_early(&hidden.tree, SeqNo(oldest)));
+    assert_eq!((seen, unseen), (false, true));
+    for erased in ["erased 39 b..k", "erased 50 c..k", "erased 50 b..c", "erased 50 b..c, c1..k"] {
+        let partly: TreeView =
+            format!("{tree}{}", erased.replace(", ", "\nerased 50 ")).parse().unwrap();
+        assert_eq!(check_plan(&partly, &plan), refused, "{erased}");
+    }
+    // Two range deletes hide it together.
+    let parts: TreeView = format!("{tree}erased 50 b..c\nerased 60 c..k").parse().unwrap();
+    assert_eq!(check_plan(&parts, &plan), Ok(0));
 }
