@@ -1,6 +1,6 @@
 //! The operator of stores that play workloads with combines.
 
-use lsmith::{Combine, CombineError, KeyspaceOptions};
+use lsmith::{Combine, CombineError, Expiry, KeyspaceOptions};
 use lsmith_workload::Workload;
 
 /// A combine operator whose values are the newest operands. So values have the length that
@@ -11,11 +11,13 @@ pub struct Newest;
 impl Newest {
     const NAME: &str = "newest";
 
-    /// Returns the options of a keyspace that plays `workload`.
+    /// Returns the options of a keyspace that plays `workload`. If entries expire, the clock of the
+    /// store must count writes.
     #[must_use]
     pub fn options(workload: &Workload) -> KeyspaceOptions {
         let operator = workload.combines().then(|| Newest::NAME.into());
-        KeyspaceOptions { operator, ..KeyspaceOptions::default() }
+        let expiry = workload.expire_after().map(|writes| Expiry { after: Some(writes) });
+        KeyspaceOptions { operator, expiry, ..KeyspaceOptions::default() }
     }
 }
 

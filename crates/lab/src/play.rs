@@ -3,9 +3,9 @@
 use crate::meter::Meter;
 use anyhow::Context;
 use lsmith::Keyspace;
-use lsmith_sim::{FullMemtables, written_kind};
-use lsmith_tree::logical_bytes;
+use lsmith_sim::{FullMemtables, written_entry};
 use lsmith_workload::{LiveBytes, Op, OpKind, Workload};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Applies operations one by one.
 pub(crate) struct Player<'a> {
@@ -14,6 +14,8 @@ pub(crate) struct Player<'a> {
     workload: &'a Workload,
     meter: &'a Meter,
     live: LiveBytes,
+    /// The clock of the store.
+    writes: &'a AtomicU64,
     key: Vec<u8>,
     value: Vec<u8>,
     /// Operations done.
@@ -23,16 +25,19 @@ pub(crate) struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
+    /// Returns a player of `workload`. `writes` counts all writes, also those of earlier players.
     pub(crate) fn new(
         keyspaces: &'a [Keyspace],
         workload: &'a Workload,
         meter: &'a Meter,
+        writes: &'a AtomicU64,
     ) -> Player<'a> {
         Player {
             keyspaces,
             workload,
             meter,
-            live: LiveBytes::new(),
+            live: LiveBytes::of(workload),
+            writes,
             key: Vec::new(),
             value: Vec::new(),
             ops: 0,
@@ -59,15 +64,15 @@ impl<'a> Player<'a> {
     /// number of entries from its key on. A read-modify-write reads before it writes.
     pub(crate) fn play(&mut self, op: &Op) -> anyhow::Result<()> {
         self.workload.key(op.item, &mut self.key);
-        if op.writes_value() || op.deletes() {
+        if let Some((kind, bytes)) = written_entry(self.workload, op, self.key.len()) {
             // Before the write, which may seal the memtable that it fills.
+            self.writes.fetch_add(1, Ordering::SeqCst);
             self.live.observe(op, self.key.len());
             self.meter.set_live(self.live.bytes(), self.live.entries());
-            let bytes = logical_bytes(self.key.len(), op.value_bytes as usize);
-            self.meter.request(bytes);
-            if let (Some(filled), Some(kind)) = (&mut self.filled, written_kind(op.kind)) {
+            self.meter.request(u64::from(bytes));
+            if let Some(filled) = &mut self.filled {
                 let key = u32::try_from(op.item).expect("workloads have 2^32 keys at most");
-                filled.write(kind, key, u32::try_from(bytes).expect("a value is far below 4 GiB"));
+                filled.write(kind, key, bytes);
             }
         }
         if op.writes_value() {

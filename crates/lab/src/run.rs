@@ -22,6 +22,7 @@ use lsmith_workload::{FlushSizes, Ops, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Bytes of the block cache: the store's default.
@@ -95,6 +96,8 @@ struct Bench {
     /// One keyspace, or those of a group, which have one tree and one policy.
     keyspaces: Vec<Keyspace>,
     meter: Arc<Meter>,
+    /// The clock of the store, which counts writes.
+    writes: Arc<AtomicU64>,
     /// True if the store was empty, so that live bytes are known.
     fresh: bool,
     /// True if the policy counts in blocks.
@@ -115,6 +118,8 @@ impl Bench {
         let scan_items = workload.scan_items().unwrap_or(SCAN_ITEMS);
         let meter = Arc::new(Meter::new(options.mode, scan_items, by_block));
         let observer: Arc<dyn Observer> = Arc::<Meter>::clone(&meter);
+        let writes = Arc::new(AtomicU64::new(0));
+        let clock = Arc::clone(&writes);
         let store = Store::builder(dir)
             .env(Arc::clone(&options.env))
             .registry(sealing_registry(&options.registry, &options.flush_sizes))
@@ -127,7 +132,10 @@ impl Bench {
             .histograms(options.histograms)
             .observer(observer)
             .operator(Newest)
+            .clock(move || clock.load(Ordering::SeqCst))
             .open()?;
+        // A store from before has had as many writes, at most.
+        writes.store(store.snapshot().seq().0, Ordering::SeqCst);
         let keyspaces = keyspaces(&store, workload)?;
         let fresh = keyspaces.iter().all(|keyspace| {
             let stats = keyspace.stats();
@@ -141,7 +149,7 @@ impl Bench {
             keyspace.set_compression(codecs)?;
         }
         let duration = options.duration.filter(|_| options.mode == Mode::Free);
-        Ok(Bench { store, keyspaces, meter, fresh, by_block, duration })
+        Ok(Bench { store, keyspaces, meter, writes, fresh, by_block, duration })
     }
 
     /// Returns the keyspace, or one that tells of its group.
@@ -260,7 +268,7 @@ fn percentiles(histograms: &Histograms) -> BTreeMap<&'static str, Percentiles> {
 
 /// Plays all phases.
 fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::Result<Vec<Phase>> {
-    let mut player = Player::new(&bench.keyspaces, workload, &bench.meter);
+    let mut player = Player::new(&bench.keyspaces, workload, &bench.meter, &bench.writes);
     if bench.by_block {
         player = player.counting_memtables_of(bench.keyspace().stats().memtable_bytes);
     }

@@ -29,6 +29,12 @@ pub trait Content {
         outcome: &mut Outcome,
     ) -> Result<(), SimError>;
 
+    /// Returns a plan that [drops](Mode::Drop) what no reader sees any more, if there is one. It
+    /// comes before those of the policy.
+    fn unread(&self, _view: &TreeView) -> Option<MergePlan> {
+        None
+    }
+
     /// Notes that the tree is about to have this append-only table, of which it knows more than
     /// what [`carry_out`](Content::carry_out) said: when its file was begun.
     fn adopt(&mut self, _table: &Arc<Table>) {}
@@ -178,7 +184,8 @@ impl<C: Content> Drive<C> {
     /// before left it.
     pub fn settle(&mut self, observe: &mut Observer<'_>) -> Result<(), SimError> {
         for _ in 0..PLANS_MAX {
-            if let Some(mut plan) = self.policy.next_merge(&self.view) {
+            let unread = self.content.unread(&self.view);
+            if let Some(mut plan) = unread.or_else(|| self.policy.next_merge(&self.view)) {
                 let level =
                     check_plan(&self.view, &plan).map_err(|rule| self.illegal(&plan, rule))?;
                 self.carry_out(&mut plan, level, observe)?;

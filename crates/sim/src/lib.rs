@@ -51,6 +51,7 @@ pub use figures::{FigureCounter, Figures, Parts, SCAN_ITEMS, ScanCost};
 pub use fluid::{FLUID_PLACES, FluidContent, FluidWorkload, simulate_fluid};
 pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, KeyspaceBytes, rank_key};
 pub use simulate::{
-    KeyedWorkload, Simulation, simulate_keyed, simulate_unit, watch_keyed, written_kind,
+    KeyedWorkload, Simulation, simulate_keyed, simulate_unit, watch_keyed, written_entry,
+    written_kind,
 };
 pub use unit::{UNIT_BYTES, UnitContent};

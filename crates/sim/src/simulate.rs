@@ -4,7 +4,7 @@ use crate::drive::Observer;
 use crate::{Drive, Event, FigureCounter, Figures, KeyedSim, KeyspaceBytes, SimError, UnitContent};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, Tree, logical_bytes};
-use lsmith_workload::{LiveBytes, OpKind, Ranks, Workload};
+use lsmith_workload::{LiveBytes, Op, OpKind, Ranks, Workload};
 use std::sync::Arc;
 
 /// The result of a simulation.
@@ -152,7 +152,10 @@ pub fn watch_keyed(
     if let Some(bytes) = input.cache_bytes {
         sim = sim.with_cache(bytes);
     }
-    let mut live = LiveBytes::new();
+    if let Some(writes) = workload.expire_after() {
+        sim = sim.with_expiry(writes);
+    }
+    let mut live = LiveBytes::of(workload);
     for op in workload.ops() {
         let op = op?;
         let rank = || {
@@ -166,12 +169,16 @@ pub fn watch_keyed(
             }
             _ => {}
         }
-        let Some(kind) = written_kind(op.kind) else { continue };
         let key_bytes = workload.key_bytes(op.item);
+        let Some((kind, bytes)) = written_entry(workload, &op, key_bytes) else { continue };
         live.observe(&op, key_bytes);
-        let bytes = logical_bytes(key_bytes, op.value_bytes as usize);
         let flushes = sim.flushes();
-        sim.write(kind, rank(), u32::try_from(bytes).expect("values end far below 4 GiB"));
+        match kind {
+            EntryKind::Expiring => {
+                sim.write_expiring(rank(), bytes, logical_bytes(key_bytes, 0) as u32);
+            }
+            _ => sim.write(kind, rank(), bytes),
+        }
         if sim.is_full() {
             sim.set_live_entries(live.entries());
             sim.flush(live.bytes(), observe)?;
@@ -187,7 +194,20 @@ pub fn watch_keyed(
     Ok(sim.finish())
 }
 
-/// Returns the kind of entry that an operation writes, if it writes one.
+/// Bytes in front of the value of an entry that expires: its time.
+const EXPIRY_BYTES: usize = 8;
+
+/// Returns the kind and the logical bytes of the entry that `op` of `workload` writes, if it writes
+/// one. Its key has `key_bytes`.
+pub fn written_entry(workload: &Workload, op: &Op, key_bytes: usize) -> Option<(EntryKind, u32)> {
+    let expires = workload.expire_after().is_some() && op.writes_value();
+    let kind = if expires { EntryKind::Expiring } else { written_kind(op.kind)? };
+    let value_bytes = op.value_bytes as usize + if expires { EXPIRY_BYTES } else { 0 };
+    let bytes = logical_bytes(key_bytes, value_bytes);
+    Some((kind, u32::try_from(bytes).expect("values end far below 4 GiB")))
+}
+
+/// Returns the kind of entry that an operation writes, if it writes one and entries do not expire.
 pub fn written_kind(op: OpKind) -> Option<EntryKind> {
     match op {
         OpKind::Read | OpKind::Scan => None,

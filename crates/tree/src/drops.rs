@@ -59,8 +59,7 @@ impl MergePlan {
         };
         view.tree.disk_runs().find_map(|run| {
             run.slices().iter().filter(has_expired).find_map(|slice| {
-                let reason =
-                    Reason::new("the entries of {} have expired", [slice.table().id.0, 0, 0]);
+                let reason = Reason::new("this part of run {} has expired", [run.id().0, 0, 0]);
                 let plan = MergePlan::drop(run.id(), slice.range().clone(), reason);
                 check_plan(view, &plan).is_ok().then_some(plan)
             })

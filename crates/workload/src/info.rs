@@ -80,6 +80,11 @@ impl WorkloadInfo {
             "the share of each value, 0 to 1, that is zeros, which codecs store in next to \
              nothing; 0 if left out",
         ),
+        param(
+            "expire",
+            ParamUnit::Count,
+            "the number of writes after which an entry expires; entries stay if left out",
+        ),
         param("seed", ParamUnit::Count, "the seed of all random choices").or("1"),
     ];
 

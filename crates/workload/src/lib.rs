@@ -30,8 +30,8 @@
 //! Each takes `ops` (of workloads with a load phase: operations of the run phase), `bytes` (stop
 //! after that many user bytes, key and value, were written), `flushes` (for drivers, see
 //! [`Workload::limit_flushes`]), `key_bytes` (0: the length to which shorter keys are filled up
-//! with zero bytes), `compressible` (0: the share of each value that is zeros, for codecs) and
-//! `seed` (1).
+//! with zero bytes), `compressible` (0: the share of each value that is zeros, for codecs),
+//! `expire` (entries stay: the number of writes after which an entry expires) and `seed` (1).
 //!
 //! ```
 //! use lsmith_workload::{NoInputs, OpKind, Workload};

@@ -1,9 +1,14 @@
 //! Tracks the live bytes of a store.
 
-use crate::{Op, OpKind};
+use std::collections::{HashMap, VecDeque};
+
+use crate::{Op, OpKind, Workload};
 
 /// Logical bytes per entry in addition to key and value.
 const ENTRY_BYTES: u64 = 8;
+
+/// Logical bytes of an entry that expires in addition: its time.
+pub(crate) const TIME_BYTES: u64 = 8;
 
 /// Marks an item without a live value. No value has this length.
 const ABSENT: u32 = u32::MAX;
@@ -12,24 +17,56 @@ const ABSENT: u32 = u32::MAX;
 /// They are the size of a store without obsolete entries.
 ///
 /// Takes 4 bytes per item that is put or deleted, and none for an item that is inserted and
-/// removed. So an item must not be used both ways.
+/// removed. So an item must not be used both ways. If entries expire, it takes about 60 bytes
+/// per entry that has not.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBytes {
     /// Length of the value of each item that is put, or [`ABSENT`].
     values: Vec<u32>,
     bytes: u64,
     entries: u64,
+    expiring: Option<Expiring>,
+}
+
+/// The entries that will expire.
+#[derive(Clone, Debug)]
+struct Expiring {
+    /// The number of writes after which an entry expires.
+    after: u64,
+    /// The number of writes so far.
+    writes: u64,
+    /// The write and the item of each entry that has not expired, oldest first, whether or not a
+    /// newer one has replaced it.
+    written: VecDeque<(u64, u64)>,
+    /// The write and the logical bytes of each live entry, by item.
+    live: HashMap<u64, (u64, u64)>,
 }
 
 impl LiveBytes {
-    /// Returns the live bytes of an empty store.
+    /// Returns the live bytes of an empty store whose entries stay.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Returns the live bytes of an empty store, whose entries expire as `workload` says.
+    #[must_use]
+    pub fn of(workload: &Workload) -> Self {
+        let expiring = workload.expire_after().map(|after| Expiring {
+            after,
+            writes: 0,
+            written: VecDeque::new(),
+            live: HashMap::new(),
+        });
+        Self { expiring, ..Self::default() }
+    }
+
     /// Records an operation on a key of `key_bytes`. Reads change nothing.
     pub fn observe(&mut self, op: &Op, key_bytes: usize) {
+        if self.expiring.is_some() {
+            self.observe_expiring(op, key_bytes);
+            return;
+        }
         let entry_bytes = key_bytes as u64 + ENTRY_BYTES;
         match op.kind {
             OpKind::Read | OpKind::Scan => {}
@@ -45,6 +82,33 @@ impl LiveBytes {
                 self.bytes -= entry_bytes + u64::from(op.removed_bytes);
                 self.entries -= 1;
             }
+        }
+    }
+
+    fn observe_expiring(&mut self, op: &Op, key_bytes: usize) {
+        let Some(expiring) = &mut self.expiring else { return };
+        if !op.writes_value() && !op.deletes() {
+            return;
+        }
+        expiring.writes += 1;
+        let now = expiring.writes;
+        let is_due = |(write, _): &mut (u64, u64)| *write + expiring.after <= now;
+        while let Some((write, item)) = expiring.written.pop_front_if(is_due) {
+            if let Some((_, bytes)) = remove_if(&mut expiring.live, item, write) {
+                self.bytes -= bytes;
+                self.entries -= 1;
+            }
+        }
+        if let Some((_, bytes)) = expiring.live.remove(&op.item) {
+            self.bytes -= bytes;
+            self.entries -= 1;
+        }
+        if op.writes_value() {
+            let bytes = key_bytes as u64 + TIME_BYTES + u64::from(op.value_bytes) + ENTRY_BYTES;
+            expiring.live.insert(op.item, (now, bytes));
+            expiring.written.push_back((now, op.item));
+            self.bytes += bytes;
+            self.entries += 1;
         }
     }
 
@@ -78,6 +142,11 @@ impl LiveBytes {
     }
 }
 
+/// Removes and returns the entry of `item`, if it is that of `write`.
+fn remove_if(live: &mut HashMap<u64, (u64, u64)>, item: u64, write: u64) -> Option<(u64, u64)> {
+    if live.get(&item)?.0 == write { live.remove(&item) } else { None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +171,27 @@ mod tests {
             (Op { value_bytes: 100, ..Op::remove(1 << 40, 7) }, 45, 2),
             (Op::delete(9), 26, 1),
             (Op::remove(1 << 41, 8), 0, 0),
+        ] {
+            live.observe(&op, 10);
+            assert_eq!((live.bytes(), live.entries()), (bytes, entries), "after {op:?}");
+        }
+    }
+
+    #[test]
+    fn expired_entries_do_not_count() {
+        let spec = "load(keys=10, expire=3)".parse().unwrap();
+        let mut live = LiveBytes::of(&Workload::from_spec(&spec, &crate::NoInputs).unwrap());
+        for (op, bytes, entries) in [
+            (Op::put(1, 100), 126, 1),
+            (Op::put(2, 10), 162, 2),
+            (Op::read(1), 162, 2),
+            (Op::put(1, 50), 112, 2),
+            // The first entry of item 1 would have expired now, but was replaced.
+            (Op::delete(7), 112, 2),
+            (Op::delete(7), 76, 1),
+            (Op::insert(3, 0), 26, 1),
+            (Op::remove(3, 0), 0, 0),
+            (Op::delete(7), 0, 0),
         ] {
             live.observe(&op, 10);
             assert_eq!((live.bytes(), live.entries()), (bytes, entries), "after {op:?}");

@@ -58,6 +58,7 @@ pub struct Workload {
     limit_flushes: Option<u64>,
     /// The share of each value that compresses to nothing.
     compressible: f64,
+    expire_after: Option<u64>,
     /// The keyspaces that are written together, if there are several.
     pub(crate) group: Option<Group>,
 }
@@ -120,6 +121,7 @@ impl Workload {
         let limit_flushes = params.count_if_given("flushes", 1..)?;
         let key_bytes = params.bytes("key_bytes", 0, 0..=KEY_BYTES_MAX)?;
         let compressible = params.real("compressible", 0.0, 0.0..=1.0)?;
+        let expire_after = params.count_if_given("expire", 1..)?;
         let seed = params.count("seed", 1, ..)?;
         let parts = match spec.name.as_str() {
             "load" => Load::build(&params)?,
@@ -147,9 +149,12 @@ impl Workload {
         if compressible > 0.0 {
             spec = spec.with("compressible", compressible);
         }
+        if let Some(writes) = expire_after {
+            spec = spec.with("expire", format_count(writes));
+        }
         spec = spec.with("seed", format_count(seed));
         let group = None;
-        Ok(Self {
+        let workload = Self {
             spec,
             generator,
             keys,
@@ -158,8 +163,13 @@ impl Workload {
             limit_bytes,
             limit_flushes,
             compressible,
+            expire_after,
             group,
-        })
+        };
+        if workload.combines() && expire_after.is_some() {
+            return Err(SpecError::conflict("expire needs a trace without combines").into());
+        }
+        Ok(workload)
     }
 
     /// Returns the canonical spelling, with defaults filled in: all that decides the operations,
@@ -242,6 +252,13 @@ impl Workload {
             Generator::Trace(trace) => trace.combines(),
             _ => false,
         }
+    }
+
+    /// Returns the number of writes after which an entry expires; `None` if entries stay. A write
+    /// that comes that many writes later no longer finds the entry.
+    #[must_use]
+    pub fn expire_after(&self) -> Option<u64> {
+        self.expire_after
     }
 
     /// Returns the share of scans among the operations that read, as the spelling says.

@@ -87,6 +87,9 @@ impl Survey {
             live_entries_max: 0,
             live_bytes_max: 0,
         };
+        if workload.expire_after().is_some() {
+            bail!("advice on entries that expire is not known: leave out `expire`");
+        }
         let mut live = LiveBytes::new();
         for op in workload.ops() {
             let op = op?;

@@ -9,6 +9,7 @@ use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
 use lsmith_tree::{Cause, Input, LevelId, MergePlan, Mode, Place, Tree, TreeEdit};
 use lsmith_workload::Workload;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 const MEMTABLE_BYTES: u64 = 32 << 10;
@@ -110,7 +111,7 @@ fn store_and_simulation_count_alike() {
             let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(*spec);
             let store = store.memtable_bytes(MEMTABLE_BYTES).lockstep(true);
             let store = store.observer(Arc::<TallyOfStore>::clone(&observer)).open().unwrap();
-            play(&store, workload.workload());
+            play(&store, workload.workload(), &AtomicU64::new(0));
             drop(store);
             let stored = Arc::into_inner(observer).expect("the store is closed");
             let stored = stored.tally.into_inner().unwrap();

@@ -49,6 +49,11 @@ impl KeyedEntry for BlockEntry {
     fn seq(self) -> SeqNo {
         SeqNo::default()
     }
+
+    #[inline]
+    fn expired(self, _: SeqNo) -> BlockEntry {
+        self
+    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             sides.push(Pieces::of(&parts));
         }
         let mut new: Vec<E> = Vec::new();
-        let dropped = merge(sides, false, |entry| new.push(entry));
+        let dropped = merge(sides, self.dropping(false), |entry| new.push(entry));
         count_dropped(dropped, &mut outcome);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
         let mut ids = (tree.next_table().0..).map(TableId);
@@ -58,7 +58,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let before = slice.table();
         let mut builder = self.builder(new.len() + before.size.entries as usize);
         let mut old = self.tables.of(slice).part(&KeyRange::ALL).entries();
-        let mut dropped = Dropped::default();
+        let mut dropping = self.dropping(bottom);
         let mut met = Size::default();
         for entry in new {
             let below = old.partition_point(|older| older.rank() < entry.rank());
@@ -69,11 +69,11 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 Some(older) => {
                     met += older.size();
                     old = &old[1..];
-                    dropped.fold(*entry, older)
+                    dropping.fold(*entry, older)
                 }
                 None => Some(*entry),
             };
-            if let Some(net) = net.and_then(|net| dropped.survivor(net, bottom)) {
+            if let Some(net) = net.and_then(|net| dropping.survivor(net)) {
                 outcome.written += net.size();
                 builder.push(net);
             }
@@ -82,7 +82,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let held = (builder.len() > 0).then(|| builder.finish(before.id));
         self.builder = builder;
         outcome.read += met;
-        count_dropped(dropped, outcome);
+        count_dropped(dropping.dropped, outcome);
         held.map(|mut held| {
             held.set_root(before.root + 1, before.dead_bytes + met.bytes);
             self.add_table(held)
@@ -98,14 +98,14 @@ impl<E: KeyedEntry> KeyedContent<E> {
         outcome: &mut Outcome,
     ) -> Option<Slice> {
         let mut builder = self.builder(entries.len());
-        let mut dropped = Dropped::default();
-        for entry in entries.iter().filter_map(|entry| dropped.survivor(*entry, bottom)) {
+        let mut dropping = self.dropping(bottom);
+        for entry in entries.iter().filter_map(|entry| dropping.survivor(*entry)) {
             outcome.written += entry.size();
             builder.push(entry);
         }
         let held = (builder.len() > 0).then(|| builder.finish(id));
         self.builder = builder;
-        count_dropped(dropped, outcome);
+        count_dropped(dropping.dropped, outcome);
         held.map(|mut held| {
             held.set_root(1, 0);
             self.add_table(held)

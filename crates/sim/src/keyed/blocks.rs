@@ -95,7 +95,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             }
         };
         let pair = InputPair { newer, older: older.map_or(MergeSide::empty(), side) };
-        let (output, dropped) = preserve::merge(pair, plan, rules, builder);
+        let (output, dropped) = preserve::merge(pair, plan, rules, self.dropping(bottom), builder);
         outcome.dropped_below = dropped.below.max(below);
         self.outcome_of(tree, plan, output, outcome)
     }
@@ -103,7 +103,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// Merges several newer inputs into one.
     fn folded(&self, sides: Vec<Pieces<'_, E>>) -> (Option<KeyedTable<E>>, Dropped) {
         let mut builder = Builder::new(self.layout);
-        let dropped = merge(sides, false, |entry| builder.put(entry));
+        let dropped = merge(sides, self.dropping(false), |entry| builder.put(entry));
         builder.cut_all();
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
     }

@@ -1,14 +1,14 @@
 //! Keyed content: the entries of every table.
 
 use super::entry::{Entry, KeyedEntry};
-use super::merge::{Pieces, merge};
+use super::merge::{Dropping, Pieces, merge};
 use super::table::{Builder, KeyedTable, Layout, Part, rank_from};
 use super::tables::Tables;
 use crate::cache::BlockCaches;
 use crate::{Content, SimError};
 use lsmith_tree::{
-    BLOCK_BYTES_USUAL, CutWalk, KeyRange, LevelId, MergePlan, Mode, Outcome, Run, Size, Slice,
-    Table, TableId, Tree,
+    BLOCK_BYTES_USUAL, CutWalk, KeyRange, LevelId, MergePlan, Mode, Outcome, Run, SeqNo, Size,
+    Slice, Table, TableId, Tree, TreeView,
 };
 use std::sync::Arc;
 
@@ -33,6 +33,10 @@ pub struct KeyedContent<E = Entry> {
     keyspace_ranks: Option<u64>,
     /// Caches of blocks. They change no table.
     pub(super) caches: BlockCaches,
+    /// The number of the last write. It is the time.
+    now: SeqNo,
+    /// The number of the last write that looked at the time, or of the last that a merge saw.
+    seen: SeqNo,
 }
 
 impl<E: KeyedEntry> Default for KeyedContent<E> {
@@ -45,7 +49,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// Returns content without tables. If `by_block` is true, profiles have a point at every block
     /// border.
     pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<E> {
-        let layout = Layout { block_bytes, by_block };
+        let layout = Layout { block_bytes, by_block, expire_after: 0 };
         KeyedContent {
             tables: Tables::default(),
             layout,
@@ -54,12 +58,41 @@ impl<E: KeyedEntry> KeyedContent<E> {
             sweep_at: 0,
             keyspace_ranks: None,
             caches: BlockCaches::default(),
+            now: SeqNo::default(),
+            seen: SeqNo::default(),
         }
     }
 
     /// Cuts outputs between the keyspaces of a group, each with `ranks` ranks.
     pub(crate) fn set_keyspaces(&mut self, ranks: u64) {
         self.keyspace_ranks = Some(ranks);
+    }
+
+    /// Makes entries expire that many writes after their own.
+    pub(crate) fn set_expiry(&mut self, writes: u64) {
+        self.layout.expire_after = writes;
+    }
+
+    /// Notes that `now` is the number of the last write. A write or a read looks at the time only
+    /// if it must know it.
+    pub(crate) fn set_time(&mut self, now: SeqNo, looks: bool) {
+        self.now = now;
+        if looks {
+            self.seen = now;
+        }
+    }
+
+    /// Returns what a merge drops now. `bottom` is true if nothing lies below it.
+    pub(super) fn dropping(&self, bottom: bool) -> Dropping {
+        Dropping { bottom, expired: self.expired_upto(), ..Dropping::default() }
+    }
+
+    /// Returns the number up to which entries that expire have done so; 0 if none has.
+    pub(super) fn expired_upto(&self) -> SeqNo {
+        match self.layout.expire_after {
+            0 => SeqNo(0),
+            after => SeqNo(self.now.0.saturating_sub(after)),
+        }
     }
 
     /// Sets whether profiles of new tables have a point at every block border.
@@ -100,7 +133,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let mut builder = room.start(self.layout, newest.len() + older_entries as usize);
         let older = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
         let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(older).collect();
-        merge(sides, false, |entry| builder.put(entry));
+        merge(sides, Dropping::nothing(), |entry| builder.put(entry));
         builder.cut_all();
         let held = (builder.len() > 0).then(|| builder.finish(id));
         self.memory = builder;
@@ -144,12 +177,14 @@ impl<E: KeyedEntry> KeyedContent<E> {
     pub fn live(&self, tree: &Tree) -> Vec<(u64, u64)> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
-        merge(sides, true, |entry: E| live.push((u64::from(entry.rank()), entry.bytes())));
+        merge(sides, self.dropping(true), |entry: E| {
+            live.push((u64::from(entry.rank()), entry.bytes()))
+        });
         live
     }
 
     /// Returns the logical bytes of obsolete entries in each level, newest level first: tombstones,
-    /// and entries that a newer run hides. A full scan returns none of them.
+    /// expired entries, and entries that a newer run hides. A full scan returns none of them.
     pub(crate) fn obsolete_bytes(&self, tree: &Tree) -> Vec<(LevelId, u64)> {
         let mut levels: Vec<(LevelId, u64)> = Vec::new();
         // One bit per rank: set if a newer run has the key.
@@ -164,7 +199,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 }
                 let hidden = seen[word] & bit != 0;
                 seen[word] |= bit;
-                obsolete += if hidden || entry.is_tombstone() { entry.bytes() } else { 0 };
+                let is_dead = hidden || entry.expired(self.expired_upto()).is_tombstone();
+                obsolete += if is_dead { entry.bytes() } else { 0 };
             }
             match levels.last_mut() {
                 Some((last, bytes)) if *last == level => *bytes += obsolete,
@@ -203,7 +239,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let cut_keys = plan.cut_keys(tree).iter().map(|key| rank_from(key)).collect();
         let mut cuts = CutWalk::new(cut_keys);
         let makes_trees = plan.makes_trees();
-        let dropped = merge(sides, bottom, |entry| {
+        let dropped = merge(sides, self.dropping(bottom), |entry| {
             let rank = u64::from(entry.rank());
             let is_cut = cuts.passes(|cut| *cut <= rank) && builder.len() > 0;
             let is_full = match makes_trees {
@@ -280,6 +316,7 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
         outcome: &mut Outcome,
     ) -> Result<(), SimError> {
         if let Some(target) = plan.appends_to() {
+            self.seen = self.now;
             *outcome = self.append(tree, plan, target);
             return Ok(());
         }
@@ -295,9 +332,15 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
             }
         };
         if plan.mode == Mode::Merge {
+            self.seen = self.now;
             self.merge_through_caches(tree, plan, outcome);
         }
         Ok(())
+    }
+
+    fn unread(&self, view: &TreeView) -> Option<MergePlan> {
+        let now = self.seen.0;
+        (self.layout.expire_after > 0).then(|| MergePlan::expire(view, now, SeqNo::MAX)).flatten()
     }
 
     fn adopt(&mut self, table: &Arc<Table>) {

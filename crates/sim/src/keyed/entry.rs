@@ -27,6 +27,10 @@ pub trait KeyedEntry: Copy + Debug + 'static {
     /// Returns the sequence number; 0 if it is not stored.
     fn seq(self) -> SeqNo;
 
+    /// Returns the entry, or a tombstone in its place if it was written by `upto` and expires.
+    #[must_use]
+    fn expired(self, upto: SeqNo) -> Self;
+
     /// Returns the net effect of this entry over `older`, an entry of the same key.
     #[must_use]
     fn over(self, older: Self) -> Option<Self> {
@@ -46,14 +50,29 @@ pub trait KeyedEntry: Copy + Debug + 'static {
 pub struct Entry {
     rank: u32,
     bytes: u32,
-    /// The sequence number, and the kind in the three lowest bits.
-    seq_kind: u64,
+    /// From the lowest bit on: the kind, the sequence number and, of an entry that expires, the
+    /// bytes of a tombstone of its key.
+    packed: u64,
 }
+
+/// The lowest bit of the sequence number of an entry.
+const SEQ_BIT: u32 = 3;
+
+/// The lowest bit of the bytes of a tombstone. A simulation has fewer than 2^43 writes, and a store
+/// no keys of 2^18 bytes.
+const TOMBSTONE_BIT: u32 = 46;
 
 impl Entry {
     /// `bytes` are logical: key, value and 8.
     pub(super) fn new(rank: u32, bytes: u32, seq: SeqNo, kind: EntryKind) -> Entry {
-        Entry { rank, bytes, seq_kind: seq.0 << 3 | kind as u64 }
+        Entry { rank, bytes, packed: seq.0 << SEQ_BIT | kind as u64 }
+    }
+
+    /// Returns an entry that expires. `bytes` are logical: key, time, value and 8. A tombstone of
+    /// the key has `tombstone_bytes`.
+    pub(super) fn expiring(rank: u32, bytes: u32, seq: SeqNo, tombstone_bytes: u32) -> Entry {
+        let entry = Entry::new(rank, bytes, seq, EntryKind::Expiring);
+        Entry { packed: entry.packed | u64::from(tombstone_bytes) << TOMBSTONE_BIT, ..entry }
     }
 }
 
@@ -70,21 +89,30 @@ impl KeyedEntry for Entry {
 
     #[inline]
     fn kind(self) -> EntryKind {
-        kind_of((self.seq_kind & 7) as u8)
+        kind_of((self.packed & 7) as u8)
     }
 
     fn with_kind(self, kind: EntryKind) -> Entry {
-        Entry { seq_kind: self.seq_kind & !7 | kind as u64, ..self }
+        Entry { packed: self.packed & !7 | kind as u64, ..self }
     }
 
     #[inline]
     fn is_tombstone(self) -> bool {
-        is_tombstone(self.seq_kind as u8)
+        is_tombstone(self.packed as u8)
     }
 
     #[inline]
     fn seq(self) -> SeqNo {
-        SeqNo(self.seq_kind >> 3)
+        SeqNo(self.packed << (64 - TOMBSTONE_BIT) >> (64 - TOMBSTONE_BIT + SEQ_BIT))
+    }
+
+    #[inline]
+    fn expired(self, upto: SeqNo) -> Entry {
+        if self.kind() != EntryKind::Expiring || upto < self.seq() {
+            return self;
+        }
+        let bytes = (self.packed >> TOMBSTONE_BIT) as u32;
+        Entry::new(self.rank, bytes, self.seq(), EntryKind::Delete)
     }
 }
 
@@ -109,18 +137,28 @@ pub(crate) fn kind_of(byte: u8) -> EntryKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use EntryKind::{Combine, Delete, Insert, Put, Remove};
+    use EntryKind::{Combine, Delete, Expiring, Insert, Put, Remove};
 
     #[test]
     fn an_entry_takes_sixteen_bytes_and_gives_back_what_was_put_in() {
         assert_eq!(size_of::<Entry>(), 16);
         for kind in [Put, Delete, Insert, Remove, Combine] {
-            let seq = SeqNo((1 << 61) - 1);
+            let seq = SeqNo((1 << 43) - 1);
             let entry = Entry::new(u32::MAX, u32::MAX, seq, kind);
             assert_eq!((entry.seq(), entry.kind()), (seq, kind));
             assert_eq!((entry.rank(), entry.bytes()), (u32::MAX, u64::from(u32::MAX)));
             assert_eq!(kind_of(kind as u8), kind);
             assert_eq!(entry.is_tombstone(), kind.is_tombstone());
+            assert_eq!(entry.expired(seq), entry);
         }
+    }
+
+    #[test]
+    fn an_expired_entry_is_a_tombstone() {
+        let entry = Entry::expiring(7, 1000, SeqNo((1 << 43) - 1), (1 << 18) - 1);
+        assert_eq!((entry.seq(), entry.kind()), (SeqNo((1 << 43) - 1), Expiring));
+        assert_eq!(entry.expired(SeqNo(entry.seq().0 - 1)), entry);
+        let tombstone = Entry::new(7, (1 << 18) - 1, entry.seq(), Delete);
+        assert_eq!(entry.expired(entry.seq()), tombstone);
     }
 }

@@ -7,7 +7,17 @@ use lsmith_tree::SeqNo;
 /// A number above every rank.
 const END: u64 = u64::MAX;
 
-/// The entries that a merge drops.
+/// What a merge may drop, and what it has dropped.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dropping {
+    /// True if nothing lies below the merge.
+    pub(super) bottom: bool,
+    /// Entries that expire have done so if they were written up to this number; 0 if none has.
+    pub(super) expired: SeqNo,
+    pub(super) dropped: Dropped,
+}
+
+/// The entries that a merge has dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dropped {
     /// The number of dropped entries.
@@ -16,13 +26,20 @@ pub(super) struct Dropped {
     pub(super) below: SeqNo,
 }
 
-impl Dropped {
-    /// Returns `entry`, or drops it if it is a tombstone and nothing lies below the merge.
+impl Dropping {
+    /// Returns what a merge drops that folds memory: only versions that newer ones replace.
+    pub(super) fn nothing() -> Dropping {
+        Dropping::default()
+    }
+
+    /// Returns `entry`, or a tombstone in its place if it has expired. Drops tombstones if nothing
+    /// lies below the merge.
     #[inline]
-    pub(super) fn survivor<E: KeyedEntry>(&mut self, entry: E, nothing_beneath: bool) -> Option<E> {
-        if nothing_beneath && entry.is_tombstone() {
-            self.entries += 1;
-            self.below = self.below.max(entry.seq());
+    pub(super) fn survivor<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
+        let entry = entry.expired(self.expired);
+        if self.bottom && entry.is_tombstone() {
+            self.dropped.entries += 1;
+            self.dropped.below = self.dropped.below.max(entry.seq());
             return None;
         }
         Some(entry)
@@ -32,9 +49,9 @@ impl Dropped {
     #[inline]
     pub(super) fn fold<E: KeyedEntry>(&mut self, newer: E, older: E) -> Option<E> {
         let net = newer.over(older);
-        self.entries += 1 + u64::from(net.is_none());
+        self.dropped.entries += 1 + u64::from(net.is_none());
         if net.is_none() {
-            self.below = self.below.max(newer.seq());
+            self.dropped.below = self.dropped.below.max(newer.seq());
         }
         net
     }
@@ -120,14 +137,13 @@ impl NextEntry {
 }
 
 /// Merges `sides`, newest first. Each must be sorted and hold one entry per key. Calls `emit` with
-/// the net effect of the versions of each key, in key order, without tombstones if nothing lies
-/// below the merge. Versions are folded from the oldest to the newest, as they were written.
+/// the net effect of the versions of each key, in key order, without what `dropping` drops. Versions
+/// are folded from the oldest to the newest, as they were written.
 pub(super) fn merge<E: KeyedEntry>(
     mut sides: Vec<Pieces<'_, E>>,
-    nothing_beneath: bool,
+    mut dropping: Dropping,
     mut emit: impl FnMut(E),
 ) -> Dropped {
-    let mut dropped = Dropped::default();
     let heads = sides.iter().enumerate();
     let mut heap: Vec<NextEntry> =
         heads.map(|(side, pieces)| NextEntry { rank: pieces.rank(), side }).collect();
@@ -141,7 +157,7 @@ pub(super) fn merge<E: KeyedEntry>(
         }
         if rank < bound {
             sides[side].take_below(bound, |entry| {
-                if let Some(entry) = dropped.survivor(entry, nothing_beneath) {
+                if let Some(entry) = dropping.survivor(entry) {
                     emit(entry);
                 }
             });
@@ -153,16 +169,16 @@ pub(super) fn merge<E: KeyedEntry>(
             let side = heap[0].side;
             let entry = sides[side].take();
             net = match net {
-                Some(older) => dropped.fold(entry, older),
+                Some(older) => dropping.fold(entry, older),
                 None => Some(entry),
             };
             sift(&mut heap, NextEntry { rank: sides[side].rank(), side });
         }
-        if let Some(entry) = net.and_then(|net| dropped.survivor(net, nothing_beneath)) {
+        if let Some(entry) = net.and_then(|net| dropping.survivor(net)) {
             emit(entry);
         }
     }
-    dropped
+    dropping.dropped
 }
 
 /// Replaces the first element of `heap` by `head`, and restores the order of the heap.
@@ -202,7 +218,8 @@ mod tests {
             Pieces::new(vec![left, &[], right])
         });
         let mut entries = Vec::new();
-        let dropped = merge(sides.collect(), nothing_beneath, |entry| entries.push(entry));
+        let dropping = Dropping { bottom: nothing_beneath, ..Dropping::default() };
+        let dropped = merge(sides.collect(), dropping, |entry| entries.push(entry));
         (entries, dropped)
     }
 

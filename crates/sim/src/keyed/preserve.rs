@@ -3,7 +3,7 @@
 //! [`PreservingMerge`] says which blocks are kept and joined, as it does in the store.
 
 use super::entry::KeyedEntry;
-use super::merge::Dropped;
+use super::merge::{Dropped, Dropping};
 use super::table::{Builder, Part};
 use lsmith_tree::blocks::{
     Age, BlockInput, BlockSink, InputPair, KeptBlock, PairNext, PreserveRules, Preserved,
@@ -179,21 +179,20 @@ impl<E: KeyedEntry> BlockSink<Part<'_, E>> for &mut Builder<E> {
 /// A merge on its way.
 struct Merger<'a, 'b, E: KeyedEntry> {
     blocks: PreservingMerge<Part<'a, E>, &'b mut Builder<E>>,
-    bottom: bool,
-    dropped: Dropped,
+    dropping: Dropping,
 }
 
 /// Merges two inputs, as `plan` and `rules` say. New blocks go to the table `new`, which must be
-/// empty. Returns the output, and the entries that were dropped.
+/// empty. Returns the output, and what was dropped.
 pub(super) fn merge<'a, 'b, E: KeyedEntry>(
     mut pair: InputPair<MergeSide<'a, E>>,
     plan: &MergePlan,
     rules: PreserveRules<Part<'a, E>>,
+    dropping: Dropping,
     new: &'b mut Builder<E>,
 ) -> (Preserved<Part<'a, E>, &'b mut Builder<E>>, Dropped) {
-    let bottom = rules.bottom;
     let blocks = PreservingMerge::new(plan, rules, new);
-    let mut merger = Merger { blocks, bottom, dropped: Dropped::default() };
+    let mut merger = Merger { blocks, dropping };
     // Kept pieces alternate with new ones.
     merger.blocks.reserve(pair.older.rest.len() + pair.newer.rest.len() + 2);
     loop {
@@ -209,7 +208,7 @@ pub(super) fn merge<'a, 'b, E: KeyedEntry>(
             PairNext::Entry(age) => age,
             PairNext::Both => {
                 if let (Some(newer), Some(older)) = (pair.newer.take(), pair.older.take())
-                    && let Some(net) = merger.dropped.fold(newer, older)
+                    && let Some(net) = merger.dropping.fold(newer, older)
                 {
                     merger.add(net);
                 }
@@ -222,7 +221,7 @@ pub(super) fn merge<'a, 'b, E: KeyedEntry>(
         }
     }
     let Ok(output) = merger.blocks.finish();
-    (output, merger.dropped)
+    (output, merger.dropping.dropped)
 }
 
 impl<'a, E: KeyedEntry> Merger<'a, '_, E> {
@@ -237,7 +236,7 @@ impl<'a, E: KeyedEntry> Merger<'a, '_, E> {
 
     #[inline(always)]
     fn add(&mut self, entry: E) {
-        let Some(entry) = self.dropped.survivor(entry, self.bottom) else { return };
+        let Some(entry) = self.dropping.survivor(entry) else { return };
         let Ok(new) = self.blocks.add(entry.bytes());
         new.put(entry);
     }

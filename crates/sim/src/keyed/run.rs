@@ -1,6 +1,6 @@
 //! A keyed simulation, write by write.
 
-use super::entry::Entry;
+use super::entry::{Entry, KeyedEntry};
 use super::keyspaces::KeyspaceMeter;
 use super::memtable::Memtable;
 use super::scan::Scans;
@@ -89,18 +89,39 @@ impl KeyedSim {
         self
     }
 
+    /// Returns the same simulation, which must be empty, in which entries [that
+    /// expire](KeyedSim::write_expiring) do so `writes` writes after their own, at least 1.
+    #[must_use]
+    pub fn with_expiry(mut self, writes: u64) -> KeyedSim {
+        self.drive.content_mut().set_expiry(writes);
+        self
+    }
+
+    /// Writes an entry that expires, of `bytes` logical bytes (key, time, value and 8), for the key
+    /// with this rank. A tombstone of the key has `tombstone_bytes` (key and 8).
+    pub fn write_expiring(&mut self, rank: u32, bytes: u32, tombstone_bytes: u32) {
+        let seq = SeqNo(self.last_seq.0 + 1);
+        self.add(Entry::expiring(rank, bytes, seq, tombstone_bytes));
+    }
+
     /// Writes an entry of `bytes` logical bytes (key, value and 8; at least 1) for the key with
     /// this rank.
     pub fn write(&mut self, kind: EntryKind, rank: u32, bytes: u32) {
-        self.last_seq.0 += 1;
-        self.requested_bytes += u64::from(bytes);
-        self.memtable.write(Entry::new(rank, bytes, self.last_seq, kind));
+        self.add(Entry::new(rank, bytes, SeqNo(self.last_seq.0 + 1), kind));
+    }
+
+    fn add(&mut self, entry: Entry) {
+        self.last_seq = entry.seq();
+        self.requested_bytes += entry.bytes();
+        self.memtable.write(entry);
         if let Some(filled) = &mut self.filled {
-            filled.write(kind, rank, bytes);
+            filled.write(entry.kind(), entry.rank(), entry.bytes() as u32);
         }
         if let Some(scans) = &mut self.scans {
-            scans.write(rank, kind.is_tombstone());
+            scans.write(entry);
         }
+        let looks = entry.kind() == EntryKind::Expiring;
+        self.drive.content_mut().set_time(entry.seq(), looks);
     }
 
     /// Reads `items` live entries, in key order, from the key with this rank on. Does nothing

@@ -1,7 +1,7 @@
 //! Range reads in a keyed simulation, which look at the same runs and blocks as those of the store.
 
 use super::content::KeyedContent;
-use super::entry::KeyedEntry;
+use super::entry::{Entry, KeyedEntry};
 use super::table::rank_key;
 use crate::ScanCost;
 use crate::cache::BlockName;
@@ -24,8 +24,8 @@ pub(crate) struct SeenBlock {
 /// Range reads, and what they need besides the tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scans {
-    /// The ranks in the active memtable. True for tombstones.
-    active: BTreeMap<u32, bool>,
+    /// The newest entries of the active memtable, by rank.
+    active: BTreeMap<u32, Entry>,
     scans: u64,
     runs: u64,
     blocks: u64,
@@ -33,8 +33,8 @@ pub(super) struct Scans {
 
 impl Scans {
     /// Notes a write to the active memtable.
-    pub(super) fn write(&mut self, rank: u32, is_tombstone: bool) {
-        self.active.insert(rank, is_tombstone);
+    pub(super) fn write(&mut self, entry: Entry) {
+        self.active.insert(entry.rank(), entry);
     }
 
     /// Notes that the active memtable was sealed.
@@ -52,7 +52,9 @@ impl Scans {
         items: u32,
     ) -> Vec<SeenBlock> {
         let runs = tree.runs().map(|(level, run)| (level, &**run));
-        let active = self.active.range(from..).map(|(rank, dead)| (*rank, *dead));
+        let expired = content.expired_upto();
+        let is_dead = |entry: &Entry| entry.expired(expired).is_tombstone();
+        let active = self.active.range(from..).map(|(rank, entry)| (*rank, is_dead(entry)));
         let seen = scan(content, runs, active, (from, items));
         self.scans += 1;
         self.runs += seen.runs;
@@ -83,7 +85,8 @@ pub(crate) struct Seen {
 }
 
 /// Reads `items` live entries from the key `from` on, out of `runs`, newest first, and of `active`,
-/// which is newer than all of them and begins at `from`. `active` is true for tombstones.
+/// which is newer than all of them and begins at `from`. `active` is true for entries that readers
+/// do not see.
 ///
 /// The sources are walked as in the store. Each stands on its first entry that was not passed over.
 /// A block counts if its source has stood in it.
@@ -100,7 +103,10 @@ pub(crate) fn scan<'a, E: KeyedEntry>(
     seen.blocks.extend(sources.iter().filter_map(Source::entered));
     // The active memtable is newer than all runs, so it is source 0.
     let in_active = |(rank, is_tombstone)| Reverse((rank, 0, is_tombstone));
-    let in_run = |at: usize, entry: E| Reverse((entry.rank(), at + 1, entry.is_tombstone()));
+    let expired = content.expired_upto();
+    let in_run = |at: usize, entry: E| {
+        Reverse((entry.rank(), at + 1, entry.expired(expired).is_tombstone()))
+    };
     let numbered = sources.iter().enumerate();
     let mut heads: BinaryHeap<_> =
         numbered.filter_map(|(at, source)| Some(in_run(at, source.head()?))).collect();

@@ -2,8 +2,8 @@
 
 use super::entry::KeyedEntry;
 use lsmith_tree::{
-    Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, SeqNo, Size, Slice, Table, TableId,
-    blocks,
+    EntryKind, Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, SeqNo, Size, Slice, Table,
+    TableId, blocks,
 };
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -81,6 +81,8 @@ impl<E: KeyedEntry> KeyedTable<E> {
         let table = Arc::get_mut(&mut self.table).expect("a new table has one owner");
         table.root = root;
         table.dead_bytes = dead_bytes;
+        // The store does not know it of append-only tables.
+        table.expires = 0;
     }
 
     /// Returns the entries that are visible through `slice`. Reads only the borders of cells if the
@@ -296,6 +298,8 @@ pub(super) struct Layout {
     /// True if the profile has a point at every block border, not only one per step of the
     /// profile.
     pub(super) by_block: bool,
+    /// Entries that expire do so that many writes after their own; 0 if none does.
+    pub(super) expire_after: u64,
 }
 
 /// Builds a table from entries in key order. After `finish`, the next table reuses the buffers.
@@ -323,11 +327,20 @@ struct Sum {
     size: Size,
     seq_min: SeqNo,
     seq_max: SeqNo,
+    /// The number of entries that expire, and the newest of them.
+    expiring: u64,
+    newest_expiring: SeqNo,
 }
 
 impl Default for Sum {
     fn default() -> Sum {
-        Sum { size: Size::default(), seq_min: SeqNo::MAX, seq_max: SeqNo::default() }
+        Sum {
+            size: Size::default(),
+            seq_min: SeqNo::MAX,
+            seq_max: SeqNo::default(),
+            expiring: 0,
+            newest_expiring: SeqNo::default(),
+        }
     }
 }
 
@@ -337,6 +350,16 @@ impl Sum {
         self.size += entry.size();
         self.seq_min = self.seq_min.min(entry.seq());
         self.seq_max = self.seq_max.max(entry.seq());
+        if entry.kind() == EntryKind::Expiring {
+            self.expiring += 1;
+            self.newest_expiring = self.newest_expiring.max(entry.seq());
+        }
+    }
+
+    /// Returns the time at which all entries have expired, deletions aside; 0 if some stay.
+    fn expires(&self, expire_after: u64) -> u64 {
+        let is_all = self.expiring > 0 && self.expiring + self.size.tombstones == self.size.entries;
+        if is_all { self.newest_expiring.0 + expire_after } else { 0 }
     }
 }
 
@@ -468,6 +491,7 @@ impl<E: KeyedEntry> Builder<E> {
             size: self.sum.size,
             seq_min: self.sum.seq_min,
             seq_max: self.sum.seq_max,
+            expires: self.sum.expires(self.layout.expire_after),
             profile: Profile::of_cells(Arc::clone(&cells)),
             ..Table::default()
         };

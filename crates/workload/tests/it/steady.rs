@@ -311,6 +311,6 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(
         refused("uniform(sigma=0.1)"),
         "unknown parameter `sigma` of `uniform`; expected one of: domain, keys, ops, deletes, \
-         value, weigh, bytes, flushes, key_bytes, compressible, seed"
+         value, weigh, bytes, flushes, key_bytes, compressible, expire, seed"
     );
 }
