@@ -42,7 +42,7 @@ pub struct Row {
     /// windows of keys.
     pub unit: Option<SimulationReport>,
     /// The fluid simulation. `None` for groups, for workloads without expected sizes or whose
-    /// entries expire, and if it is unknown which blocks a policy could keep.
+    /// entries expire or go by ranges, and if it is unknown which blocks a policy could keep.
     pub fluid: Option<SimulationReport>,
     /// The formula. `None` for policies with only a bound or without a formula, for groups, and if
     /// memtables differ in size.
@@ -245,10 +245,12 @@ impl Comparison<'_> {
         let whole = Profile::of(workload)?;
         let memtable_bytes = self.options.memtable_bytes;
         let profile = whole.up_to_flushes(workload.limit_flushes(), memtable_bytes);
-        // Formulas have memtables of one size, the keys of one keyspace, and entries that stay.
+        // Formulas have memtables of one size, the keys of one keyspace, and entries that go
+        // one by one.
         let is_known = self.options.flush_sizes.is_constant()
             && workload.group_shares().is_empty()
-            && workload.expire_after().is_none();
+            && workload.expire_after().is_none()
+            && !workload.deletes_ranges();
         let model = match is_known {
             true => Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?,
             false => None,

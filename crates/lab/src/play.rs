@@ -17,6 +17,8 @@ pub(crate) struct Player<'a> {
     /// The clock of the store.
     writes: &'a AtomicU64,
     key: Vec<u8>,
+    /// The key behind a range.
+    end: Vec<u8>,
     value: Vec<u8>,
     /// Operations done.
     ops: u64,
@@ -39,6 +41,7 @@ impl<'a> Player<'a> {
             live: LiveBytes::of(workload),
             writes,
             key: Vec::new(),
+            end: Vec::new(),
             value: Vec::new(),
             ops: 0,
             filled: None,
@@ -78,7 +81,10 @@ impl<'a> Player<'a> {
         if op.writes_value() {
             self.make_value(op);
         }
-        let Player { keyspaces, key, value, .. } = self;
+        if op.kind == OpKind::DeleteRange {
+            self.workload.key(op.end, &mut self.end);
+        }
+        let Player { keyspaces, key, end, value, .. } = self;
         // In a group the store puts the number of the keyspace in front of a key itself.
         let (keyspace, key) = match self.workload.keyspace_items() {
             None => (&keyspaces[0], &key[..]),
@@ -91,6 +97,7 @@ impl<'a> Player<'a> {
             OpKind::Delete => keyspace.delete(key),
             OpKind::Remove => keyspace.remove_single(key),
             OpKind::Combine => keyspace.combine(key, value),
+            OpKind::DeleteRange => keyspace.delete_range(key..&end[..]),
             OpKind::Scan => {
                 let mut entries = keyspace.range(key..).take(op.scan_items as usize);
                 entries.try_for_each(|entry| entry.map(drop))

@@ -4,7 +4,8 @@
 use crate::SimError;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
-    Input, MergePlan, Mode, Outcome, PlanError, Slice, Table, Tree, TreeEdit, TreeView, check_plan,
+    EditError, Input, MergePlan, Mode, Outcome, PlanError, Slice, Table, Tree, TreeEdit, TreeView,
+    check_plan,
 };
 use std::sync::Arc;
 
@@ -33,6 +34,20 @@ pub trait Content {
     /// comes before those of the policy.
     fn unread(&self, _view: &TreeView) -> Option<MergePlan> {
         None
+    }
+
+    /// Adds to the edit of `plan` what the content knows beside tables: range deletes that leave
+    /// memory, and those that are done.
+    ///
+    /// # Errors
+    /// Fails if the edit does not fit the tree.
+    fn complete(
+        &mut self,
+        _tree: &Tree,
+        _plan: &MergePlan,
+        _edit: &mut TreeEdit,
+    ) -> Result<(), EditError> {
+        Ok(())
     }
 
     /// Notes that the tree is about to have this append-only table, of which it knows more than
@@ -217,6 +232,7 @@ impl<C: Content> Drive<C> {
         }
         let made = self.edit.set_to_plan(tree, plan, level, &mut self.outcome);
         made.map_err(|rule| self.illegal(plan, rule))?;
+        self.content.complete(tree, plan, &mut self.edit)?;
         if plan.makes_trees() {
             let slices = self.edit.add.iter().flat_map(|addition| &addition.slices);
             slices.for_each(|slice| self.content.adopt(slice.table()));

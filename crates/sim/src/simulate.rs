@@ -155,6 +155,9 @@ pub fn watch_keyed(
     if let Some(writes) = workload.expire_after() {
         sim = sim.with_expiry(writes);
     }
+    if workload.deletes_ranges() {
+        sim = sim.with_range_deletes();
+    }
     let mut live = LiveBytes::of(workload);
     for op in workload.ops() {
         let op = op?;
@@ -174,6 +177,10 @@ pub fn watch_keyed(
         live.observe(&op, key_bytes);
         let flushes = sim.flushes();
         match kind {
+            _ if op.kind == OpKind::DeleteRange => {
+                // Items of such a workload are in key order.
+                sim.delete_range(op.item..op.end, bytes);
+            }
             EntryKind::Expiring => {
                 sim.write_expiring(rank(), bytes, logical_bytes(key_bytes, 0) as u32);
             }
@@ -213,7 +220,8 @@ pub fn written_kind(op: OpKind) -> Option<EntryKind> {
         OpKind::Read | OpKind::Scan => None,
         OpKind::Put | OpKind::ReadModifyWrite => Some(EntryKind::Put),
         OpKind::Insert => Some(EntryKind::Insert),
-        OpKind::Delete => Some(EntryKind::Delete),
+        // A tombstone of its first key stands for a range delete in memory.
+        OpKind::Delete | OpKind::DeleteRange => Some(EntryKind::Delete),
         OpKind::Remove => Some(EntryKind::Remove),
         OpKind::Combine => Some(EntryKind::Combine),
     }

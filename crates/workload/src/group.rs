@@ -73,8 +73,8 @@ impl Workload {
     ///
     /// # Errors
     /// Fails if there are no shares or more than 256, if a share is not above 0 and at most 1, if
-    /// the keyspaces together have more than 2^32 - 1 items, if the workload has scans, or if a
-    /// line of a trace is damaged.
+    /// the keyspaces together have more than 2^32 - 1 items, if the workload has scans or range
+    /// deletes, or if a line of a trace is damaged.
     pub fn in_group(mut self, shares: &[f64]) -> Result<Workload, WorkloadError> {
         let bad = |message: String| Err(WorkloadError::Spec(SpecError::conflict(message)));
         if !(1..=KEYSPACES_MAX).contains(&shares.len()) {
@@ -87,6 +87,10 @@ impl Workload {
         if self.scan_items().is_some() {
             let spec = self.spec();
             return bad(format!("{spec} has scans: expected a workload without, for a group"));
+        }
+        if self.deletes_ranges() {
+            let spec = self.spec();
+            return bad(format!("{spec} deletes ranges: expected a workload that does not"));
         }
         let items = self.items().max(1);
         if items.saturating_mul(shares.len() as u64) > KEYS_MAX {

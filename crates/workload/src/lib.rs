@@ -13,7 +13,8 @@
 //! | `load(keys=1M, value=1kB, order=hashed)` | every key put once; `order` is `hashed`, `sequential` or `zipf` (`keys` draws with repetitions) |
 //! | `ycsb(a)`, `ycsb(FILE, records=1M, ops=1M)` | a YCSB core workload, built in (`a` to `f`) or from a property file: first the load phase, then the run phase; `value` overrides the record size |
 //! | `update(keys=1M, share=0.7, dist=latest, skew=0.99)` | a share of the puts goes to existing keys: the `latest`, the oldest (`zipf`) or any (`uniform`); a share `deletes` of these deletes |
-//! | `churn(keys=1M, ops=2M, deletes=0.1)` | puts and deletes of random keys of a fixed set |
+//! | `churn(keys=1M, ops=2M, deletes=0.1, ranges=0, span=10k)` | puts and deletes of random keys of a fixed set; a share `ranges` of the operations deletes 1 to `span` neighbouring keys |
+//! | `queue(keys=1M, keep=100k, purge=10k)` | keys are put in ascending order; range deletes take the oldest ones |
 //! | `uniform(keys=1M, ops=2M, deletes=0.5)` | absent keys are inserted, present ones removed, each with equal chance |
 //! | `normal(sigma=0.005, omega=10k)` | the same, but inserted around a mean that moves after `omega` inserts |
 //! | `tpc(warehouses=100, districts=10)` | orders are entered in random districts; the ten oldest of a district go together |
@@ -62,6 +63,7 @@ mod load;
 mod normal;
 mod op;
 mod present;
+mod queue;
 mod random;
 mod ranks;
 mod steady;

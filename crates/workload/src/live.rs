@@ -74,6 +74,11 @@ impl LiveBytes {
                 self.replace(op.item, op.value_bytes, entry_bytes);
             }
             OpKind::Delete => self.replace(op.item, ABSENT, entry_bytes),
+            // All keys of such workloads are of one length.
+            OpKind::DeleteRange => {
+                (op.item..op.end.min(self.values.len() as u64))
+                    .for_each(|item| self.replace(item, ABSENT, entry_bytes));
+            }
             OpKind::Insert => {
                 self.bytes += entry_bytes + u64::from(op.value_bytes);
                 self.entries += 1;
@@ -99,9 +104,12 @@ impl LiveBytes {
                 self.entries -= 1;
             }
         }
-        if let Some((_, bytes)) = expiring.live.remove(&op.item) {
-            self.bytes -= bytes;
-            self.entries -= 1;
+        let end = if op.kind == OpKind::DeleteRange { op.end } else { op.item + 1 };
+        for item in op.item..end {
+            if let Some((_, bytes)) = expiring.live.remove(&item) {
+                self.bytes -= bytes;
+                self.entries -= 1;
+            }
         }
         if op.writes_value() {
             let bytes = key_bytes as u64 + TIME_BYTES + u64::from(op.value_bytes) + ENTRY_BYTES;
@@ -171,6 +179,10 @@ mod tests {
             (Op { value_bytes: 100, ..Op::remove(1 << 40, 7) }, 45, 2),
             (Op::delete(9), 26, 1),
             (Op::remove(1 << 41, 8), 0, 0),
+            (Op::put(2, 1), 19, 1),
+            (Op::put(4, 1), 38, 2),
+            (Op::delete_range(0..4), 19, 1),
+            (Op::delete_range(4..1000), 0, 0),
         ] {
             live.observe(&op, 10);
             assert_eq!((live.bytes(), live.entries()), (bytes, entries), "after {op:?}");
@@ -191,6 +203,11 @@ mod tests {
             (Op::delete(7), 76, 1),
             (Op::insert(3, 0), 26, 1),
             (Op::remove(3, 0), 0, 0),
+            (Op::delete(7), 0, 0),
+            (Op::put(5, 0), 26, 1),
+            (Op::put(6, 0), 52, 2),
+            (Op::delete_range(3..6), 26, 1),
+            (Op::delete(7), 26, 1),
             (Op::delete(7), 0, 0),
         ] {
             live.observe(&op, 10);

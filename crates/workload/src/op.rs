@@ -1,5 +1,7 @@
 //! One operation of a workload.
 
+use std::ops::Range;
+
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum OpKind {
@@ -21,6 +23,8 @@ pub enum OpKind {
     /// Changes a key by an operand, without a look at it. The value has the length of the newest
     /// operand then, as that of a counter has.
     Combine,
+    /// Deletes all keys from one item up to another, present or not. Items are in key order.
+    DeleteRange,
 }
 
 /// An operation. Fields that its kind does not use are 0.
@@ -37,11 +41,13 @@ pub struct Op {
     pub scan_items: u32,
     /// For a remove, the length of the removed value in bytes.
     pub removed_bytes: u32,
+    /// For a range delete, the first item behind the range.
+    pub end: u64,
 }
 
 impl Op {
     const fn of(kind: OpKind, item: u64) -> Self {
-        Self { kind, item, value_bytes: 0, scan_items: 0, removed_bytes: 0 }
+        Self { kind, item, value_bytes: 0, scan_items: 0, removed_bytes: 0, end: 0 }
     }
 
     /// Returns a lookup.
@@ -93,6 +99,12 @@ impl Op {
         Self { value_bytes, ..Self::of(OpKind::Combine, item) }
     }
 
+    /// Returns a delete of all keys of `items`.
+    #[must_use]
+    pub const fn delete_range(items: Range<u64>) -> Self {
+        Self { end: items.end, ..Self::of(OpKind::DeleteRange, items.start) }
+    }
+
     /// Returns true if the operation writes a value, or an operand.
     #[must_use]
     pub const fn writes_value(&self) -> bool {
@@ -102,10 +114,10 @@ impl Op {
         )
     }
 
-    /// Returns true if the operation deletes the key.
+    /// Returns true if the operation deletes the key, or a range of keys from it on.
     #[must_use]
     pub const fn deletes(&self) -> bool {
-        matches!(self.kind, OpKind::Delete | OpKind::Remove)
+        matches!(self.kind, OpKind::Delete | OpKind::Remove | OpKind::DeleteRange)
     }
 
     /// Returns the user bytes written: key and value. For a delete, the key and the bytes that it

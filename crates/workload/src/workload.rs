@@ -10,6 +10,7 @@ use crate::info::WorkloadInfo;
 use crate::keys::{KeySpace, Keys};
 use crate::load::{Load, LoadOps};
 use crate::normal::{Normal, NormalOps};
+use crate::queue::{Queue, QueueOps};
 use crate::tpc::{Tpc, TpcOps};
 use crate::trace::{Trace, TraceOps};
 use crate::uniform::{Uniform, UniformOps};
@@ -70,6 +71,7 @@ pub(crate) enum Generator {
     Ycsb(Box<Ycsb>),
     Update(Update),
     Churn(Churn),
+    Queue(Queue),
     Uniform(Uniform),
     Normal(Normal),
     Tpc(Tpc),
@@ -93,6 +95,7 @@ impl Workload {
         Ycsb::INFO,
         Update::INFO,
         Churn::INFO,
+        Queue::INFO,
         Uniform::INFO,
         Normal::INFO,
         Tpc::INFO,
@@ -128,6 +131,7 @@ impl Workload {
             "ycsb" => Ycsb::build(&params, seed, inputs)?,
             "update" => Update::build(&params, seed)?,
             "churn" => Churn::build(&params)?,
+            "queue" => Queue::build(&params)?,
             "uniform" => Uniform::build(&params)?,
             "normal" => Normal::build(&params)?,
             "tpc" => Tpc::build(&params)?,
@@ -187,6 +191,7 @@ impl Workload {
             Generator::Ycsb(ycsb) => Stream::Ycsb(ycsb.ops(self.seed)),
             Generator::Update(update) => Stream::Update(update.ops(self.seed)),
             Generator::Churn(churn) => Stream::Churn(churn.ops(self.seed)),
+            Generator::Queue(queue) => Stream::Queue(queue.ops()),
             Generator::Uniform(uniform) => Stream::Uniform(uniform.ops(self.seed)),
             Generator::Normal(normal) => Stream::Normal(normal.ops(self.seed)),
             Generator::Tpc(tpc) => Stream::Tpc(tpc.ops(self.seed)),
@@ -208,6 +213,7 @@ impl Workload {
             Generator::Ycsb(ycsb) => ycsb.load_ops() + ycsb.run_ops(),
             Generator::Update(update) => update.ops_max(),
             Generator::Churn(churn) => churn.ops_max(),
+            Generator::Queue(queue) => queue.ops_max(),
             Generator::Uniform(uniform) => uniform.steady().ops_max(),
             Generator::Normal(normal) => normal.steady().ops_max(),
             Generator::Tpc(tpc) => tpc.steady().ops_max(),
@@ -231,6 +237,7 @@ impl Workload {
             Generator::Load(_)
             | Generator::Update(_)
             | Generator::Churn(_)
+            | Generator::Queue(_)
             | Generator::Trace(_) => 0,
         }
     }
@@ -250,6 +257,17 @@ impl Workload {
     pub fn combines(&self) -> bool {
         match &self.generator {
             Generator::Trace(trace) => trace.combines(),
+            _ => false,
+        }
+    }
+
+    /// Returns true if the workload has range deletes. Its items are then in key order, and its keys
+    /// have one length.
+    #[must_use]
+    pub fn deletes_ranges(&self) -> bool {
+        match &self.generator {
+            Generator::Churn(churn) => churn.deletes_ranges(),
+            Generator::Queue(_) => true,
             _ => false,
         }
     }
@@ -360,6 +378,7 @@ enum Stream<'a> {
     Ycsb(YcsbOps<'a>),
     Update(UpdateOps),
     Churn(ChurnOps),
+    Queue(QueueOps),
     Uniform(UniformOps),
     Normal(NormalOps),
     Tpc(TpcOps),
@@ -402,6 +421,7 @@ impl Ops<'_> {
                 Stream::Ycsb(ops) => ops.next()?,
                 Stream::Update(ops) => ops.next()?,
                 Stream::Churn(ops) => ops.next()?,
+                Stream::Queue(ops) => ops.next()?,
                 Stream::Uniform(ops) => ops.next()?,
                 Stream::Normal(ops) => ops.next()?,
                 Stream::Tpc(ops) => ops.next()?,

@@ -301,6 +301,7 @@ impl Prices {
                 | OpKind::Insert
                 | OpKind::Delete
                 | OpKind::Remove
+                | OpKind::DeleteRange
                 | OpKind::Combine => counts[0] += 1.0,
             }
         }

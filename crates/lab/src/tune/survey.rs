@@ -90,6 +90,10 @@ impl Survey {
         if workload.expire_after().is_some() {
             bail!("advice on entries that expire is not known: leave out `expire`");
         }
+        if workload.deletes_ranges() {
+            let spec = workload.spec();
+            bail!("{spec} deletes ranges: expected a workload that does not, for advice");
+        }
         let mut live = LiveBytes::new();
         for op in workload.ops() {
             let op = op?;

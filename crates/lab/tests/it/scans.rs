@@ -45,6 +45,12 @@ fn short_scans_under_policies_that_count_in_blocks() {
     check(&some, "ycsb(e, records=6k, ops=2k, value=100B)", 32 << 10);
 }
 
+#[test]
+fn short_scans_among_entries_that_have_expired() {
+    let some = ["tiered(ratio=3)", "leveled(ratio=3)", "minlatency(k=3)", "fifo"];
+    check(&some, "ycsb(e, records=6k, ops=2k, value=100B, expire=4k)", 32 << 10);
+}
+
 /// Puts, overwrites, deletes, inserts, removes and range reads at random, of values of many sizes.
 /// What the store returns is what a plain map holds, and what it looked at is what the simulation
 /// says.

@@ -51,6 +51,15 @@ impl KeyedEntry for BlockEntry {
     }
 
     #[inline]
+    fn written(self) -> SeqNo {
+        SeqNo::default()
+    }
+
+    fn forgotten(self) -> BlockEntry {
+        self
+    }
+
+    #[inline]
     fn expired(self, _: SeqNo) -> BlockEntry {
         self
     }

@@ -78,12 +78,16 @@ impl FluidWorkload {
     /// keys; for all others by one pass over the operations.
     ///
     /// # Errors
-    /// Fails with [`SimError::NotFluid`] if the workload writes nothing or too much to be counted, or
-    /// if its entries expire, and with [`SimError::Workload`] if it has a damaged line.
+    /// Fails with [`SimError::NotFluid`] if the workload writes nothing or too much to be counted, if
+    /// its entries expire, if it deletes ranges, and with [`SimError::Workload`] if it has a damaged line.
     pub fn new(workload: &Workload) -> Result<FluidWorkload, SimError> {
         let spec = workload.spec();
         if workload.expire_after().is_some() {
             let what = "its entries expire, which only keyed simulations know";
+            return Err(SimError::NotFluid { workload: spec.clone(), what });
+        }
+        if workload.deletes_ranges() {
+            let what = "it deletes ranges, which only keyed simulations know";
             return Err(SimError::NotFluid { workload: spec.clone(), what });
         }
         let items = workload.items();

@@ -1,9 +1,9 @@
 //! Appending entries to trees.
 
-use super::content::{KeyedContent, count_input, inputs};
+use super::content::{KeyedContent, inputs};
 use super::entry::KeyedEntry;
-use super::merge::{Dropped, Pieces, merge};
-use super::table::{Part, rank_from};
+use super::merge::{Dropped, Dropping, merge};
+use super::table::rank_from;
 use lsmith_tree::{Key, KeyRange, MergePlan, Outcome, RunId, Size, Slice, TableId, Tree};
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// other runs, and those entries of the trees whose keys it has. The other entries of the trees
     /// are neither read nor written.
     pub(super) fn append(&mut self, tree: &Tree, plan: &MergePlan, target: RunId) -> Outcome {
-        let bottom = tree.is_bottom_for(plan).unwrap_or(false);
-        let mut outcome = Outcome::default();
+        let dropping = self.dropping_of(tree, plan).unwrap_or_default();
+        let mut outcome = Outcome { cleared: dropping.cleared(plan), ..Outcome::default() };
         let mut sides = Vec::new();
         let mut trees: Vec<Slice> = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
@@ -21,13 +21,11 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 trees = run.overlapping(range).iter().cloned().collect();
                 continue;
             }
-            let parts = self.parts(run, range);
-            let size = parts.iter().map(Part::size).sum();
-            count_input(level, size, parts.iter().map(Part::block_count).sum(), &mut outcome);
-            sides.push(Pieces::of(&parts));
+            sides.push(self.take_input((level, run, range), &dropping, &mut outcome));
         }
         let mut new: Vec<E> = Vec::new();
-        let dropped = merge(sides, self.dropping(false), |entry| new.push(entry));
+        let kept = Dropping { bottom: false, forgets: false, ..dropping.clone() };
+        let dropped = merge(sides, kept, |entry| new.push(entry));
         count_dropped(dropped, &mut outcome);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
         let mut ids = (tree.next_table().0..).map(TableId);
@@ -35,10 +33,10 @@ impl<E: KeyedEntry> KeyedContent<E> {
             let entries = &new[entries];
             let root = match tree {
                 Some(slice) if entries.is_empty() => Some(slice.clone()),
-                Some(slice) => self.append_to(slice, entries, bottom, &mut outcome),
+                Some(slice) => self.append_to(slice, entries, dropping.clone(), &mut outcome),
                 None => {
                     let id = ids.next().unwrap_or_default();
-                    self.new_tree(id, entries, bottom, &mut outcome)
+                    self.new_tree(id, entries, dropping.clone(), &mut outcome)
                 }
             };
             outcome.slices.extend(root);
@@ -52,13 +50,12 @@ impl<E: KeyedEntry> KeyedContent<E> {
         &mut self,
         slice: &Slice,
         new: &[E],
-        bottom: bool,
+        mut dropping: Dropping,
         outcome: &mut Outcome,
     ) -> Option<Slice> {
         let before = slice.table();
         let mut builder = self.builder(new.len() + before.size.entries as usize);
         let mut old = self.tables.of(slice).part(&KeyRange::ALL).entries();
-        let mut dropping = self.dropping(bottom);
         let mut met = Size::default();
         for entry in new {
             let below = old.partition_point(|older| older.rank() < entry.rank());
@@ -69,7 +66,10 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 Some(older) => {
                     met += older.size();
                     old = &old[1..];
-                    dropping.fold(*entry, older)
+                    match dropping.shown(older) {
+                        Some(older) => dropping.fold(*entry, older),
+                        None => Some(*entry),
+                    }
                 }
                 None => Some(*entry),
             };
@@ -94,11 +94,10 @@ impl<E: KeyedEntry> KeyedContent<E> {
         &mut self,
         id: TableId,
         entries: &[E],
-        bottom: bool,
+        mut dropping: Dropping,
         outcome: &mut Outcome,
     ) -> Option<Slice> {
         let mut builder = self.builder(entries.len());
-        let mut dropping = self.dropping(bottom);
         for entry in entries.iter().filter_map(|entry| dropping.survivor(*entry)) {
             outcome.written += entry.size();
             builder.push(entry);

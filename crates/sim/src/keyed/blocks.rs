@@ -2,7 +2,7 @@
 
 use super::content::{KeyedContent, count_input, inputs};
 use super::entry::KeyedEntry;
-use super::merge::{Dropped, Pieces, merge};
+use super::merge::{Dropped, Dropping, Pieces, merge};
 use super::preserve::{self, MergeSide};
 use super::table::{Builder, KeyedTable, Layout, Part};
 use crate::SimError;
@@ -32,10 +32,10 @@ impl<E: KeyedEntry> KeyedContent<E> {
         reuse: Reuse,
     ) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
-        let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
+        let dropping = self.dropping_of(tree, plan).map_err(illegal)?;
         let layout = Layout { by_block: true, ..self.layout };
         let mut builder = self.builder_of(layout, 0);
-        let Made { outcome, tables } = self.made(tree, plan, (reuse, bottom), &mut builder);
+        let Made { outcome, tables } = self.made(tree, plan, (reuse, dropping), &mut builder);
         self.builder = builder;
         for held in tables {
             self.add_table(held);
@@ -43,12 +43,12 @@ impl<E: KeyedEntry> KeyedContent<E> {
         Ok(outcome)
     }
 
-    /// Merges the inputs. If `bottom` is true, tombstones are dropped.
+    /// Merges the inputs, without what `dropping` drops.
     fn made(
         &self,
         tree: &Tree,
         plan: &MergePlan,
-        (reuse, bottom): (Reuse, bool),
+        (reuse, dropping): (Reuse, Dropping),
         builder: &mut Builder<E>,
     ) -> Made<E> {
         let mut outcome = Outcome::default();
@@ -58,8 +58,14 @@ impl<E: KeyedEntry> KeyedContent<E> {
         };
         let mut sides = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
-            let pieces = self.parts(run, range);
-            let size = pieces.iter().map(Part::size).sum();
+            let mut pieces = self.parts(run, range);
+            let mut size: Size = pieces.iter().map(Part::size).sum();
+            // A merge steps through the blocks of storage, but passes over ranges of memory.
+            if let Some(erasing) = dropping.erasing.as_ref().filter(|_| level == LevelId::Memory) {
+                pieces = pieces.into_iter().flat_map(|part| part.visited(erasing)).collect();
+                let visited: Size = pieces.iter().map(Part::size).sum();
+                size = Size { bytes: size.bytes, ..visited };
+            }
             let blocks = pieces.iter().map(Part::block_count).sum();
             count_input(level, size, blocks, &mut outcome);
             let is_target = target.is_some_and(|target| target.id() == run.id());
@@ -74,7 +80,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let rules = PreserveRules {
             rules: BlockRules::of(tree, plan, reuse, self.layout.block_bytes),
             piece_bytes: reuse.piece_bytes,
-            bottom,
+            bottom: dropping.bottom,
             beside: beside.unwrap_or(Neighbours::NONE),
         };
         builder.reserve((outcome.from_memory.entries + outcome.read.entries) as usize);
@@ -88,22 +94,33 @@ impl<E: KeyedEntry> KeyedContent<E> {
             newer => {
                 let newer = newer.iter().map(|(pieces, _)| Pieces::of(pieces)).collect();
                 let folded;
-                (newer_merged, folded) = self.folded(newer);
+                (newer_merged, folded) = self.folded(newer, &dropping);
                 below = folded.below;
                 let newer = newer_merged.iter().map(|held| held.part(&KeyRange::ALL));
                 side((newer.collect(), false))
             }
         };
+        let cleared = dropping.cleared(plan);
         let pair = InputPair { newer, older: older.map_or(MergeSide::empty(), side) };
-        let (output, dropped) = preserve::merge(pair, plan, rules, self.dropping(bottom), builder);
+        let (output, dropped) = preserve::merge(pair, plan, rules, dropping, builder);
         outcome.dropped_below = dropped.below.max(below);
-        self.outcome_of(tree, plan, output, outcome)
+        let has_copies = output.sink.has_copies();
+        let mut made = self.outcome_of(tree, plan, output, outcome);
+        if !has_copies && made.outcome.rewritten.is_empty() {
+            made.outcome.cleared = cleared;
+        }
+        made
     }
 
     /// Merges several newer inputs into one.
-    fn folded(&self, sides: Vec<Pieces<'_, E>>) -> (Option<KeyedTable<E>>, Dropped) {
+    fn folded(
+        &self,
+        sides: Vec<Pieces<'_, E>>,
+        dropping: &Dropping,
+    ) -> (Option<KeyedTable<E>>, Dropped) {
+        let kept = Dropping { bottom: false, forgets: false, ..dropping.clone() };
         let mut builder = Builder::new(self.layout);
-        let dropped = merge(sides, self.dropping(false), |entry| builder.put(entry));
+        let dropped = merge(sides, kept, |entry| builder.put(entry));
         builder.cut_all();
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
     }

@@ -2,14 +2,16 @@
 
 use super::entry::{Entry, KeyedEntry};
 use super::merge::{Dropping, Pieces, merge};
+use super::ranges::RangeDeletes;
 use super::table::{Builder, KeyedTable, Layout, Part, rank_from};
 use super::tables::Tables;
 use crate::cache::BlockCaches;
 use crate::{Content, SimError};
 use lsmith_tree::{
-    BLOCK_BYTES_USUAL, CutWalk, KeyRange, LevelId, MergePlan, Mode, Outcome, Run, SeqNo, Size,
-    Slice, Table, TableId, Tree, TreeView,
+    BLOCK_BYTES_USUAL, CutWalk, DoneReaders, EditError, KeyRange, LevelId, MergePlan, Mode,
+    Outcome, PlanError, Run, SeqNo, Size, Slice, Table, TableId, Tree, TreeEdit, TreeView,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The sorted entries of every table, including memtables.
@@ -37,6 +39,8 @@ pub struct KeyedContent<E = Entry> {
     now: SeqNo,
     /// The number of the last write that looked at the time, or of the last that a merge saw.
     seen: SeqNo,
+    /// The range deletes; `None` if there are none in this simulation.
+    pub(super) ranges: Option<RangeDeletes>,
 }
 
 impl<E: KeyedEntry> Default for KeyedContent<E> {
@@ -60,6 +64,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             caches: BlockCaches::default(),
             now: SeqNo::default(),
             seen: SeqNo::default(),
+            ranges: None,
         }
     }
 
@@ -85,6 +90,19 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// Returns what a merge drops now. `bottom` is true if nothing lies below it.
     pub(super) fn dropping(&self, bottom: bool) -> Dropping {
         Dropping { bottom, expired: self.expired_upto(), ..Dropping::default() }
+    }
+
+    /// Returns what the merge of `plan` drops and forgets.
+    pub(super) fn dropping_of(&self, tree: &Tree, plan: &MergePlan) -> Result<Dropping, PlanError> {
+        let dropping = self.dropping(tree.is_bottom_for(plan)?);
+        Ok(match &self.ranges {
+            None => dropping,
+            Some(ranges) => Dropping {
+                forgets: ranges.forgets,
+                erasing: ranges.applied_by(tree, plan),
+                ..dropping
+            },
+        })
     }
 
     /// Returns the number up to which entries that expire have done so; 0 if none has.
@@ -162,6 +180,29 @@ impl<E: KeyedEntry> KeyedContent<E> {
         found
     }
 
+    /// Returns the entries of an input of a plan, without those that range deletes hide together
+    /// with all of their table. Counts it as read.
+    pub(super) fn take_input(
+        &self,
+        (level, run, range): (LevelId, &Arc<Run>, &KeyRange),
+        dropping: &Dropping,
+        outcome: &mut Outcome,
+    ) -> Pieces<'_, E> {
+        let mut parts = self.parts(run, range);
+        let all: Size = parts.iter().map(Part::size).sum();
+        if let Some(erasing) = &dropping.erasing {
+            parts = parts.into_iter().flat_map(|part| part.visited(erasing)).collect();
+        }
+        let visited: Size = parts.iter().map(Part::size).sum();
+        // The bytes of a memtable count as a whole.
+        let bytes = if level == LevelId::Memory { all.bytes } else { visited.bytes };
+        // Two parts may lie in one block.
+        let shared = parts.windows(2).filter(|pair| pair[0].shares_block_with(&pair[1])).count();
+        let blocks: u64 = parts.iter().map(Part::block_count).sum();
+        count_input(level, Size { bytes, ..visited }, blocks - shared as u64, outcome);
+        Pieces::of(&parts)
+    }
+
     pub(super) fn pieces(&self, run: &Run, range: &KeyRange) -> Pieces<'_, E> {
         Pieces::of(&self.parts(run, range))
     }
@@ -177,18 +218,20 @@ impl<E: KeyedEntry> KeyedContent<E> {
     pub fn live(&self, tree: &Tree) -> Vec<(u64, u64)> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
-        merge(sides, self.dropping(true), |entry: E| {
+        let erasing = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
+        merge(sides, Dropping { erasing, ..self.dropping(true) }, |entry: E| {
             live.push((u64::from(entry.rank()), entry.bytes()))
         });
         live
     }
 
     /// Returns the logical bytes of obsolete entries in each level, newest level first: tombstones,
-    /// expired entries, and entries that a newer run hides. A full scan returns none of them.
+    /// expired entries, and entries that a newer run or a range delete hides. A full scan returns none of them.
     pub(crate) fn obsolete_bytes(&self, tree: &Tree) -> Vec<(LevelId, u64)> {
         let mut levels: Vec<(LevelId, u64)> = Vec::new();
         // One bit per rank: set if a newer run has the key.
         let mut seen: Vec<u64> = Vec::new();
+        let mut erasing = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
         for (level, run) in tree.runs() {
             let mut obsolete = 0;
             for entry in self.entries(run) {
@@ -199,7 +242,9 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 }
                 let hidden = seen[word] & bit != 0;
                 seen[word] |= bit;
-                let is_dead = hidden || entry.expired(self.expired_upto()).is_tombstone();
+                let is_erased = erasing.as_mut().is_some_and(|erasing| erasing.erases(entry));
+                let is_dead =
+                    hidden || is_erased || entry.expired(self.expired_upto()).is_tombstone();
                 obsolete += if is_dead { entry.bytes() } else { 0 };
             }
             match levels.last_mut() {
@@ -213,16 +258,12 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// Carries out a merge that rewrites everything.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
-        let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
+        let dropping = self.dropping_of(tree, plan).map_err(illegal)?;
         let mut builder = self.builder(0);
-        let mut outcome = Outcome::default();
+        let mut outcome = Outcome { cleared: dropping.cleared(plan), ..Outcome::default() };
         let mut sides = Vec::new();
-        for (level, run, range) in inputs(tree, plan) {
-            let parts = self.parts(run, range);
-            let size = parts.iter().map(Part::size).sum();
-            let blocks = parts.iter().map(Part::block_count).sum();
-            count_input(level, size, blocks, &mut outcome);
-            sides.push(Pieces::of(&parts));
+        for input in inputs(tree, plan) {
+            sides.push(self.take_input(input, &dropping, &mut outcome));
         }
         let entries_max: usize = sides.iter().map(Pieces::len).sum();
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
@@ -239,7 +280,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let cut_keys = plan.cut_keys(tree).iter().map(|key| rank_from(key)).collect();
         let mut cuts = CutWalk::new(cut_keys);
         let makes_trees = plan.makes_trees();
-        let dropped = merge(sides, self.dropping(bottom), |entry| {
+        let dropped = merge(sides, dropping, |entry| {
             let rank = u64::from(entry.rank());
             let is_cut = cuts.passes(|cut| *cut <= rank) && builder.len() > 0;
             let is_full = match makes_trees {
@@ -339,18 +380,38 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
     }
 
     fn unread(&self, view: &TreeView) -> Option<MergePlan> {
+        let hidden = self.ranges.as_ref().and_then(|_| MergePlan::erase(view, SeqNo::MAX));
         let now = self.seen.0;
-        (self.layout.expire_after > 0).then(|| MergePlan::expire(view, now, SeqNo::MAX)).flatten()
+        let expires = self.layout.expire_after > 0;
+        hidden.or_else(|| expires.then(|| MergePlan::expire(view, now, SeqNo::MAX)).flatten())
+    }
+
+    fn complete(
+        &mut self,
+        tree: &Tree,
+        plan: &MergePlan,
+        edit: &mut TreeEdit,
+    ) -> Result<(), EditError> {
+        let Some(ranges) = &mut self.ranges else { return Ok(()) };
+        edit.erase = ranges.leave_memory(plan);
+        edit.forget_done(tree, DoneReaders::default())
     }
 
     fn adopt(&mut self, table: &Arc<Table>) {
         self.tables.adopt(table);
     }
 
-    fn rest(&mut self, _: &Tree) {
-        // The tree and its clones hold a reference to each of their tables.
+    fn rest(&mut self, tree: &Tree) {
         if self.tables.len() >= self.sweep_at {
-            self.tables.retain(|held| Arc::strong_count(&held.table) > 1);
+            if self.ranges.is_some() {
+                // Slices say of their tables which range deletes are done, each in its own copy.
+                let slices = tree.runs().flat_map(|(_, run)| run.slices());
+                let named: BTreeSet<_> = slices.map(|slice| slice.table().id).collect();
+                self.tables.retain(|held| named.contains(&held.table.id));
+            } else {
+                // The tree and its clones hold a reference to each of their tables.
+                self.tables.retain(|held| Arc::strong_count(&held.table) > 1);
+            }
             // With thousands of tables, this is not done after every merge.
             self.sweep_at = self.tables.len() + self.tables.len() / 16 + 1;
         }

@@ -24,8 +24,16 @@ pub trait KeyedEntry: Copy + Debug + 'static {
         self.kind().is_tombstone()
     }
 
-    /// Returns the sequence number; 0 if it is not stored.
+    /// Returns the sequence number; 0 if it is not stored, or forgotten.
     fn seq(self) -> SeqNo;
+
+    /// Returns the number of the write, even if the sequence number is forgotten; 0 if it is not
+    /// stored.
+    fn written(self) -> SeqNo;
+
+    /// Returns the entry without its sequence number.
+    #[must_use]
+    fn forgotten(self) -> Self;
 
     /// Returns the entry, or a tombstone in its place if it was written by `upto` and expires.
     #[must_use]
@@ -50,15 +58,18 @@ pub trait KeyedEntry: Copy + Debug + 'static {
 pub struct Entry {
     rank: u32,
     bytes: u32,
-    /// From the lowest bit on: the kind, the sequence number and, of an entry that expires, the
-    /// bytes of a tombstone of its key.
+    /// From the lowest bit on: the kind, a bit that is set if the sequence number is forgotten, the
+    /// number of the write and, of an entry that expires, the bytes of a tombstone of its key.
     packed: u64,
 }
 
-/// The lowest bit of the sequence number of an entry.
-const SEQ_BIT: u32 = 3;
+/// Set if the sequence number is forgotten.
+const FORGOTTEN: u64 = 1 << 3;
 
-/// The lowest bit of the bytes of a tombstone. A simulation has fewer than 2^43 writes, and a store
+/// The lowest bit of the number of the write.
+const SEQ_BIT: u32 = 4;
+
+/// The lowest bit of the bytes of a tombstone. A simulation has fewer than 2^42 writes, and a store
 /// no keys of 2^18 bytes.
 const TOMBSTONE_BIT: u32 = 46;
 
@@ -103,16 +114,27 @@ impl KeyedEntry for Entry {
 
     #[inline]
     fn seq(self) -> SeqNo {
-        SeqNo(self.packed << (64 - TOMBSTONE_BIT) >> (64 - TOMBSTONE_BIT + SEQ_BIT))
+        if self.packed & FORGOTTEN == 0 { self.written() } else { SeqNo(0) }
     }
 
     #[inline]
     fn expired(self, upto: SeqNo) -> Entry {
-        if self.kind() != EntryKind::Expiring || upto < self.seq() {
+        if self.kind() != EntryKind::Expiring || upto < self.written() {
             return self;
         }
         let bytes = (self.packed >> TOMBSTONE_BIT) as u32;
-        Entry::new(self.rank, bytes, self.seq(), EntryKind::Delete)
+        let packed = self.packed & FORGOTTEN;
+        let tombstone = Entry::new(self.rank, bytes, self.written(), EntryKind::Delete);
+        Entry { packed: tombstone.packed | packed, ..tombstone }
+    }
+
+    #[inline]
+    fn written(self) -> SeqNo {
+        SeqNo(self.packed << (64 - TOMBSTONE_BIT) >> (64 - TOMBSTONE_BIT + SEQ_BIT))
+    }
+
+    fn forgotten(self) -> Entry {
+        Entry { packed: self.packed | FORGOTTEN, ..self }
     }
 }
 
@@ -143,20 +165,23 @@ mod tests {
     fn an_entry_takes_sixteen_bytes_and_gives_back_what_was_put_in() {
         assert_eq!(size_of::<Entry>(), 16);
         for kind in [Put, Delete, Insert, Remove, Combine] {
-            let seq = SeqNo((1 << 43) - 1);
+            let seq = SeqNo((1 << 42) - 1);
             let entry = Entry::new(u32::MAX, u32::MAX, seq, kind);
             assert_eq!((entry.seq(), entry.kind()), (seq, kind));
             assert_eq!((entry.rank(), entry.bytes()), (u32::MAX, u64::from(u32::MAX)));
             assert_eq!(kind_of(kind as u8), kind);
             assert_eq!(entry.is_tombstone(), kind.is_tombstone());
             assert_eq!(entry.expired(seq), entry);
+            let forgotten = entry.forgotten();
+            assert_eq!((forgotten.seq(), forgotten.written()), (SeqNo(0), seq));
+            assert_eq!((forgotten.kind(), forgotten.bytes()), (kind, entry.bytes()));
         }
     }
 
     #[test]
     fn an_expired_entry_is_a_tombstone() {
-        let entry = Entry::expiring(7, 1000, SeqNo((1 << 43) - 1), (1 << 18) - 1);
-        assert_eq!((entry.seq(), entry.kind()), (SeqNo((1 << 43) - 1), Expiring));
+        let entry = Entry::expiring(7, 1000, SeqNo((1 << 42) - 1), (1 << 18) - 1);
+        assert_eq!((entry.seq(), entry.kind()), (SeqNo((1 << 42) - 1), Expiring));
         assert_eq!(entry.expired(SeqNo(entry.seq().0 - 1)), entry);
         let tombstone = Entry::new(7, (1 << 18) - 1, entry.seq(), Delete);
         assert_eq!(entry.expired(entry.seq()), tombstone);

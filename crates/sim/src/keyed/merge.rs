@@ -2,7 +2,8 @@
 
 use super::entry::KeyedEntry;
 use super::table::Part;
-use lsmith_tree::SeqNo;
+use super::table::rank_key;
+use lsmith_tree::{EntryKind, Erased, ErasedWalk, KeyRange, MergePlan, SeqNo, Table};
 
 /// A number above every rank.
 const END: u64 = u64::MAX;
@@ -14,7 +15,59 @@ pub(super) struct Dropping {
     pub(super) bottom: bool,
     /// Entries that expire have done so if they were written up to this number; 0 if none has.
     pub(super) expired: SeqNo,
+    /// True if values forget their sequence numbers.
+    pub(super) forgets: bool,
+    pub(super) erasing: Option<Erasing>,
     pub(super) dropped: Dropped,
+}
+
+/// The range deletes that a merge applies.
+#[derive(Clone, Debug)]
+pub(super) struct Erasing {
+    walk: ErasedWalk,
+    /// Range deletes up to this number are applied. Entries that are newer than one of the others
+    /// keep their numbers.
+    upto: SeqNo,
+}
+
+impl Erasing {
+    pub(super) fn new(erased: Erased, upto: SeqNo) -> Erasing {
+        Erasing { walk: ErasedWalk::new(erased), upto }
+    }
+
+    /// Returns the greatest number up to which the range deletes over `range` are applied.
+    pub(super) fn cleared(&self, range: &KeyRange) -> SeqNo {
+        self.walk.erased().cleared_by(range, self.upto)
+    }
+
+    /// Returns what is left of `range` of `table` without the ranges in which range deletes hide
+    /// all entries of the table. A merge passes over the others without a visit.
+    pub(super) fn visited(&self, table: &Table, range: &KeyRange) -> Vec<KeyRange> {
+        let mut left = vec![range.clone()];
+        for part in self.walk.erased().overlapping(range) {
+            let upto = part.newest_at(self.upto);
+            if SeqNo(0) < upto && table.seq_max <= upto {
+                let rest = left.iter().flat_map(|range| range.without(&part.range));
+                left = rest.filter(|range| !range.is_empty()).collect();
+            }
+        }
+        left
+    }
+
+    /// Returns true if a range delete hides `entry`.
+    pub(super) fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
+        let Some(part) = self.walk.part_of(&rank_key(u64::from(entry.rank()))) else {
+            return false;
+        };
+        let hides = part.seqs.iter().copied().rfind(|seq| *seq > entry.seq());
+        hides.is_some_and(|seq| seq <= self.upto)
+    }
+
+    /// Returns true if `entry` would lie under a range delete without its sequence number.
+    fn needs_number<E: KeyedEntry>(&mut self, entry: E) -> bool {
+        let part = self.walk.part_of(&rank_key(u64::from(entry.rank())));
+        part.is_some_and(|part| part.oldest() < entry.seq())
+    }
 }
 
 /// The entries that a merge has dropped.
@@ -27,6 +80,11 @@ pub(super) struct Dropped {
 }
 
 impl Dropping {
+    /// Returns the number up to which `plan` applies the range deletes over its keys.
+    pub(super) fn cleared(&self, plan: &MergePlan) -> SeqNo {
+        self.erasing.as_ref().map_or(SeqNo(0), |erasing| erasing.cleared(&plan.hull()))
+    }
+
     /// Returns what a merge drops that folds memory: only versions that newer ones replace.
     pub(super) fn nothing() -> Dropping {
         Dropping::default()
@@ -37,9 +95,37 @@ impl Dropping {
     #[inline]
     pub(super) fn survivor<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
         let entry = entry.expired(self.expired);
+        if self.forgets {
+            return self.survivor_without_number(entry);
+        }
         if self.bottom && entry.is_tombstone() {
             self.dropped.entries += 1;
             self.dropped.below = self.dropped.below.max(entry.seq());
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// Does the same for an entry that has not expired, and forgets its sequence number, if no range
+    /// delete is older than it.
+    fn survivor_without_number<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
+        self.forgets = false;
+        let entry = self.survivor(entry);
+        self.forgets = true;
+        entry.map(|entry| {
+            let is_value = entry.kind().is_value() || entry.kind() == EntryKind::Expiring;
+            let needs_number = |erasing: &mut Erasing| erasing.needs_number(entry);
+            let is_kept = !is_value || self.erasing.as_mut().is_some_and(needs_number);
+            if is_kept { entry } else { entry.forgotten() }
+        })
+    }
+
+    /// Returns `entry`, unless a range delete hides it.
+    #[inline]
+    pub(super) fn shown<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
+        let Some(erasing) = &mut self.erasing else { return Some(entry) };
+        if erasing.erases(entry) {
+            self.dropped.entries += 1;
             return None;
         }
         Some(entry)
@@ -157,7 +243,8 @@ pub(super) fn merge<E: KeyedEntry>(
         }
         if rank < bound {
             sides[side].take_below(bound, |entry| {
-                if let Some(entry) = dropping.survivor(entry) {
+                let shown = dropping.shown(entry);
+                if let Some(entry) = shown.and_then(|entry| dropping.survivor(entry)) {
                     emit(entry);
                 }
             });
@@ -168,9 +255,9 @@ pub(super) fn merge<E: KeyedEntry>(
         while heap[0].rank == rank {
             let side = heap[0].side;
             let entry = sides[side].take();
-            net = match net {
-                Some(older) => dropping.fold(entry, older),
-                None => Some(entry),
+            net = match (dropping.shown(entry), net) {
+                (Some(entry), Some(older)) => dropping.fold(entry, older),
+                (entry, older) => entry.or(older),
             };
             sift(&mut heap, NextEntry { rank: sides[side].rank(), side });
         }

@@ -10,6 +10,7 @@ mod keyspaces;
 mod memtable;
 mod merge;
 mod preserve;
+mod ranges;
 mod run;
 mod scan;
 mod table;

@@ -207,11 +207,13 @@ pub(super) fn merge<'a, 'b, E: KeyedEntry>(
             }
             PairNext::Entry(age) => age,
             PairNext::Both => {
-                if let (Some(newer), Some(older)) = (pair.newer.take(), pair.older.take())
-                    && let Some(net) = merger.dropping.fold(newer, older)
-                {
-                    merger.add(net);
-                }
+                let [newer, older] = [pair.newer.take(), pair.older.take()]
+                    .map(|entry| entry.and_then(|entry| merger.dropping.shown(entry)));
+                let net = match (newer, older) {
+                    (Some(newer), Some(older)) => merger.dropping.fold(newer, older),
+                    (newer, older) => newer.or(older),
+                };
+                net.into_iter().for_each(|net| merger.add(net));
                 continue;
             }
         };
@@ -230,8 +232,15 @@ impl<'a, E: KeyedEntry> Merger<'a, '_, E> {
     fn write_block(&mut self, side: &mut MergeSide<'a, E>, other: u64) {
         let entries = side.open_block();
         let below = entries.iter().take_while(|entry| u64::from(entry.rank()) < other);
-        let count = below.map(|entry| self.add(*entry)).count();
+        let count = below.map(|entry| self.add_shown(*entry)).count();
         side.advance(entries, count);
+    }
+
+    #[inline(always)]
+    fn add_shown(&mut self, entry: E) {
+        if let Some(entry) = self.dropping.shown(entry) {
+            self.add(entry);
+        }
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use super::entry::{Entry, KeyedEntry};
 use super::keyspaces::KeyspaceMeter;
 use super::memtable::Memtable;
+use super::ranges::RangeDeletes;
 use super::scan::Scans;
 use super::{FullMemtables, KeyedContent};
 use crate::cache::BlockCaches;
@@ -11,6 +12,7 @@ use crate::simulate::counted;
 use crate::{Drive, Event, FigureCounter, Figures, SCAN_ITEMS, SimError, Simulation};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, LevelId, SeqNo, Tree};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A keyed simulation. It takes writes, seals a memtable when it is full, and carries out plans
@@ -97,6 +99,31 @@ impl KeyedSim {
         self
     }
 
+    /// Returns the same simulation, which must be empty, ready for [range
+    /// deletes](KeyedSim::delete_range). It does not count the cost of range reads, which pass over
+    /// deleted ranges.
+    #[must_use]
+    pub fn with_range_deletes(mut self) -> KeyedSim {
+        let forgets = !self.drive.policy().needs().sequence_numbers;
+        self.drive.content_mut().ranges = Some(RangeDeletes::new(forgets));
+        self
+    }
+
+    /// Deletes all keys with these ranks, of which there is one at least. A tombstone of the first
+    /// key has `tombstone_bytes` (key and 8). Does nothing unless the simulation was made [with
+    /// range deletes](KeyedSim::with_range_deletes).
+    pub fn delete_range(&mut self, ranks: Range<u64>, tombstone_bytes: u32) {
+        let Ok(first) = u32::try_from(ranks.start) else { return };
+        if self.drive.content().ranges.is_none() || ranks.is_empty() {
+            return;
+        }
+        // As in the store, a tombstone of its first key stands for the range delete in memory.
+        self.write(EntryKind::Delete, first, tombstone_bytes);
+        if let Some(deletes) = &mut self.drive.content_mut().ranges {
+            deletes.add(ranks, self.last_seq);
+        }
+    }
+
     /// Writes an entry that expires, of `bytes` logical bytes (key, time, value and 8), for the key
     /// with this rank. A tombstone of the key has `tombstone_bytes` (key and 8).
     pub fn write_expiring(&mut self, rank: u32, bytes: u32, tombstone_bytes: u32) {
@@ -164,7 +191,15 @@ impl KeyedSim {
             return Ok(());
         }
         let id = self.drive.tree().next_table();
+        let run = self.drive.tree().next_run();
         let entries = self.memtable.take();
+        let folds = self.drive.policy().needs().blocks;
+        if let Some(deletes) = &mut self.drive.content_mut().ranges {
+            match folds {
+                true => deletes.seal_together(run, self.last_seq),
+                false => deletes.seal(run, self.last_seq),
+            }
+        }
         if let Some(scans) = &mut self.scans {
             scans.seal();
         }
@@ -177,7 +212,7 @@ impl KeyedSim {
             keyspaces.observe(&event);
             counted(event, live_bytes, counter, observe);
         };
-        if self.drive.policy().needs().blocks {
+        if folds {
             let memory = self.drive.tree().memory().runs().to_vec();
             let folded = self.drive.content_mut().fold(id, &entries, &memory);
             self.drive.replace_memory(folded, observe)?;
@@ -231,7 +266,9 @@ impl KeyedSim {
         if let Some(filled) = &self.filled {
             counter.filled(filled.count());
         }
-        let mut scan_cost_measured = self.scans.as_ref().and_then(Scans::cost);
+        // Range reads pass over deleted ranges.
+        let scans = self.scans.as_ref().filter(|_| self.drive.content().ranges.is_none());
+        let mut scan_cost_measured = scans.and_then(Scans::cost);
         let mut missed = self.drive.content().caches().uncached().next();
         if self.drive.policy().needs().trees {
             // Which blocks of append tables are read depends on how batches lie in their files.

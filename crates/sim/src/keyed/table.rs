@@ -1,6 +1,7 @@
 //! Tables of entries, their builder, and ranks as keys.
 
 use super::entry::KeyedEntry;
+use super::merge::Erasing;
 use lsmith_tree::{
     EntryKind, Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, SeqNo, Size, Slice, Table,
     TableId, blocks,
@@ -148,6 +149,23 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
         self.from == self.end
     }
 
+    /// Returns the parts that a merge visits, which passes over what `erasing` hides together with
+    /// all of the table.
+    pub(super) fn visited(self, erasing: &Erasing) -> Vec<Part<'a, E>> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let range = self.range();
+        let left = erasing.visited(&self.held.table, &range);
+        if let [all] = &left[..]
+            && *all == range
+        {
+            return vec![self];
+        }
+        let parts = left.iter().map(|range| self.held.part(range));
+        parts.filter(|part| !part.is_empty()).collect()
+    }
+
     /// Returns the rank of the first entry. Does not read the entry if a cell starts here.
     #[inline]
     pub(super) fn first_rank(&self) -> u64 {
@@ -279,6 +297,11 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
         if self.is_empty() { 0 } else { u64::from(self.last - self.cell) + 1 }
     }
 
+    /// Returns true if `next`, the part behind it, begins in its last block.
+    pub(super) fn shares_block_with(&self, next: &Part<'_, E>) -> bool {
+        self.held.table.id == next.held.table.id && self.last == next.cell
+    }
+
     /// Returns the room in the blocks; a full block holds `full_bytes`.
     pub(super) fn room(&self, full_bytes: u64) -> u64 {
         self.blocks().map(|block| blocks::room(full_bytes, block.size().bytes)).sum()
@@ -319,6 +342,8 @@ pub(super) struct Builder<E> {
     mark_bytes: u64,
     /// The bytes before which neither a block nor a step can start.
     quiet_bytes: u64,
+    /// True if a block has entries that were copied unseen.
+    has_copies: bool,
 }
 
 /// The sum of the sizes of entries.
@@ -352,7 +377,7 @@ impl Sum {
         self.seq_max = self.seq_max.max(entry.seq());
         if entry.kind() == EntryKind::Expiring {
             self.expiring += 1;
-            self.newest_expiring = self.newest_expiring.max(entry.seq());
+            self.newest_expiring = self.newest_expiring.max(entry.written());
         }
     }
 
@@ -374,6 +399,7 @@ impl<E: KeyedEntry> Builder<E> {
             block_start: 0,
             mark_bytes: if layout.by_block { u64::MAX } else { PROFILE_STEP_BYTES },
             quiet_bytes: 0,
+            has_copies: false,
         }
     }
 
@@ -453,6 +479,7 @@ impl<E: KeyedEntry> Builder<E> {
     /// Makes one block of `front`, the entries since the last block, and `behind`.
     pub(super) fn close(&mut self, front: &[E], behind: &[E]) {
         let from = self.sum.size.entries as usize;
+        self.has_copies |= !front.is_empty() || !behind.is_empty();
         if !front.is_empty() {
             self.entries.splice(from..from, front.iter().copied());
         }
@@ -472,6 +499,12 @@ impl<E: KeyedEntry> Builder<E> {
     /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Returns true if a block was [closed](Builder::close) with entries that the merge has not
+    /// looked at.
+    pub(super) fn has_copies(&self) -> bool {
+        self.has_copies
     }
 
     /// Returns the number of blocks so far.

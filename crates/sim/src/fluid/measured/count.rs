@@ -301,7 +301,8 @@ fn kind(op: &Op) -> Option<Kind> {
         // What combines make is as long as the newest operand, and no merge drops it.
         OpKind::Put | OpKind::ReadModifyWrite | OpKind::Combine => Some(Kind::Put),
         OpKind::Insert => Some(Kind::Insert),
-        OpKind::Delete => Some(Kind::Delete),
+        // Workloads with range deletes are refused.
+        OpKind::Delete | OpKind::DeleteRange => Some(Kind::Delete),
         OpKind::Remove => Some(Kind::Remove),
     }
 }
