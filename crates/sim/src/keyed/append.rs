@@ -12,7 +12,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// other runs, and those entries of the trees whose keys it has. The other entries of the trees
     /// are neither read nor written.
     pub(super) fn append(&mut self, tree: &Tree, plan: &MergePlan, target: RunId) -> Outcome {
-        let dropping = self.dropping_of(tree, plan).unwrap_or_default();
+        let dropping = self.dropping(tree, plan).unwrap_or_default();
         let mut outcome = Outcome { cleared: dropping.cleared(plan), ..Outcome::default() };
         let mut sides = Vec::new();
         let mut trees: Vec<Slice> = Vec::new();
@@ -24,8 +24,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             sides.push(self.take_input((level, run, range), &dropping, &mut outcome));
         }
         let mut new: Vec<E> = Vec::new();
-        let kept = Dropping { bottom: false, forgets: false, ..dropping.clone() };
-        let dropped = merge(sides, kept, |entry| new.push(entry));
+        let dropped = merge(sides, dropping.of_first(), |entry| new.push(entry));
         count_dropped(dropped, &mut outcome);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
         let mut ids = (tree.next_table().0..).map(TableId);

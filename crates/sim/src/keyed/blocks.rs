@@ -32,7 +32,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         reuse: Reuse,
     ) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
-        let dropping = self.dropping_of(tree, plan).map_err(illegal)?;
+        let dropping = self.dropping(tree, plan).map_err(illegal)?;
         let layout = Layout { by_block: true, ..self.layout };
         let mut builder = self.builder_of(layout, 0);
         let Made { outcome, tables } = self.made(tree, plan, (reuse, dropping), &mut builder);
@@ -61,7 +61,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             let mut pieces = self.parts(run, range);
             let mut size: Size = pieces.iter().map(Part::size).sum();
             // A merge steps through the blocks of storage, but passes over ranges of memory.
-            if let Some(erasing) = dropping.erasing.as_ref().filter(|_| level == LevelId::Memory) {
+            if let Some(erasing) = dropping.erasing().filter(|_| level == LevelId::Memory) {
                 pieces = pieces.into_iter().flat_map(|part| part.visited(erasing)).collect();
                 let visited: Size = pieces.iter().map(Part::size).sum();
                 size = Size { bytes: size.bytes, ..visited };
@@ -118,9 +118,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         sides: Vec<Pieces<'_, E>>,
         dropping: &Dropping,
     ) -> (Option<KeyedTable<E>>, Dropped) {
-        let kept = Dropping { bottom: false, forgets: false, ..dropping.clone() };
         let mut builder = Builder::new(self.layout);
-        let dropped = merge(sides, kept, |entry| builder.put(entry));
+        let dropped = merge(sides, dropping.of_first(), |entry| builder.put(entry));
         builder.cut_all();
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
     }

@@ -1,7 +1,7 @@
 //! Keyed content: the entries of every table.
 
 use super::entry::{Entry, KeyedEntry};
-use super::merge::{Dropping, Pieces, merge};
+use super::merge::{Dropping, More, Pieces, merge};
 use super::ranges::RangeDeletes;
 use super::table::{Builder, KeyedTable, Layout, Part, rank_from};
 use super::tables::Tables;
@@ -87,22 +87,19 @@ impl<E: KeyedEntry> KeyedContent<E> {
         }
     }
 
-    /// Returns what a merge drops now. `bottom` is true if nothing lies below it.
-    pub(super) fn dropping(&self, bottom: bool) -> Dropping {
-        Dropping { bottom, expired: self.expired_upto(), ..Dropping::default() }
+    /// Returns what the merge of `plan` drops and forgets.
+    pub(super) fn dropping(&self, tree: &Tree, plan: &MergePlan) -> Result<Dropping, PlanError> {
+        let ranges = self.ranges.as_ref();
+        let more = More {
+            expired: self.expired_upto(),
+            forgets: ranges.is_some_and(|ranges| ranges.forgets),
+            erasing: ranges.and_then(|ranges| ranges.applied_by(tree, plan)),
+        };
+        Ok(Dropping { bottom: tree.is_bottom_for(plan)?, more: self.boxed(more), ..<_>::default() })
     }
 
-    /// Returns what the merge of `plan` drops and forgets.
-    pub(super) fn dropping_of(&self, tree: &Tree, plan: &MergePlan) -> Result<Dropping, PlanError> {
-        let dropping = self.dropping(tree.is_bottom_for(plan)?);
-        Ok(match &self.ranges {
-            None => dropping,
-            Some(ranges) => Dropping {
-                forgets: ranges.forgets,
-                erasing: ranges.applied_by(tree, plan),
-                ..dropping
-            },
-        })
+    fn boxed(&self, more: More) -> Option<Box<More>> {
+        (self.ranges.is_some() || self.layout.expire_after > 0).then(|| Box::new(more))
     }
 
     /// Returns the number up to which entries that expire have done so; 0 if none has.
@@ -190,7 +187,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     ) -> Pieces<'_, E> {
         let mut parts = self.parts(run, range);
         let all: Size = parts.iter().map(Part::size).sum();
-        if let Some(erasing) = &dropping.erasing {
+        if let Some(erasing) = dropping.erasing() {
             parts = parts.into_iter().flat_map(|part| part.visited(erasing)).collect();
         }
         let visited: Size = parts.iter().map(Part::size).sum();
@@ -219,7 +216,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
         let erasing = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
-        merge(sides, Dropping { erasing, ..self.dropping(true) }, |entry: E| {
+        let more = self.boxed(More { expired: self.expired_upto(), forgets: false, erasing });
+        merge(sides, Dropping { bottom: true, more, ..Dropping::default() }, |entry: E| {
             live.push((u64::from(entry.rank()), entry.bytes()))
         });
         live
@@ -258,7 +256,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// Carries out a merge that rewrites everything.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
-        let dropping = self.dropping_of(tree, plan).map_err(illegal)?;
+        let dropping = self.dropping(tree, plan).map_err(illegal)?;
         let mut builder = self.builder(0);
         let mut outcome = Outcome { cleared: dropping.cleared(plan), ..Outcome::default() };
         let mut sides = Vec::new();

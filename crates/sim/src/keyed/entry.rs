@@ -59,19 +59,19 @@ pub struct Entry {
     rank: u32,
     bytes: u32,
     /// From the lowest bit on: the kind, a bit that is set if the sequence number is forgotten, the
-    /// number of the write and, of an entry that expires, the bytes of a tombstone of its key.
+    /// bytes of a tombstone of the key, if the entry expires, and the number of the write.
     packed: u64,
 }
 
-/// Set if the sequence number is forgotten.
-const FORGOTTEN: u64 = 1 << 3;
+/// The bit that is set if the sequence number is forgotten.
+const FORGOTTEN_BIT: u32 = 3;
 
-/// The lowest bit of the number of the write.
-const SEQ_BIT: u32 = 4;
+/// The lowest bit of the bytes of a tombstone.
+const TOMBSTONE_BIT: u32 = 4;
 
-/// The lowest bit of the bytes of a tombstone. A simulation has fewer than 2^42 writes, and a store
+/// The lowest bit of the number of the write. A simulation has fewer than 2^42 writes, and a store
 /// no keys of 2^18 bytes.
-const TOMBSTONE_BIT: u32 = 46;
+const SEQ_BIT: u32 = 22;
 
 impl Entry {
     /// `bytes` are logical: key, value and 8.
@@ -114,7 +114,9 @@ impl KeyedEntry for Entry {
 
     #[inline]
     fn seq(self) -> SeqNo {
-        if self.packed & FORGOTTEN == 0 { self.written() } else { SeqNo(0) }
+        // Without a branch: merges look at the number of each entry.
+        let keeps = (self.packed >> FORGOTTEN_BIT & 1).wrapping_sub(1);
+        SeqNo(self.packed >> SEQ_BIT & keeps)
     }
 
     #[inline]
@@ -122,19 +124,18 @@ impl KeyedEntry for Entry {
         if self.kind() != EntryKind::Expiring || upto < self.written() {
             return self;
         }
-        let bytes = (self.packed >> TOMBSTONE_BIT) as u32;
-        let packed = self.packed & FORGOTTEN;
-        let tombstone = Entry::new(self.rank, bytes, self.written(), EntryKind::Delete);
-        Entry { packed: tombstone.packed | packed, ..tombstone }
+        let bytes = self.packed >> TOMBSTONE_BIT & ((1 << (SEQ_BIT - TOMBSTONE_BIT)) - 1);
+        let tombstone = Entry::new(self.rank, bytes as u32, self.written(), EntryKind::Delete);
+        Entry { packed: tombstone.packed | self.packed & 1 << FORGOTTEN_BIT, ..tombstone }
     }
 
     #[inline]
     fn written(self) -> SeqNo {
-        SeqNo(self.packed << (64 - TOMBSTONE_BIT) >> (64 - TOMBSTONE_BIT + SEQ_BIT))
+        SeqNo(self.packed >> SEQ_BIT)
     }
 
     fn forgotten(self) -> Entry {
-        Entry { packed: self.packed | FORGOTTEN, ..self }
+        Entry { packed: self.packed | 1 << FORGOTTEN_BIT, ..self }
     }
 }
 

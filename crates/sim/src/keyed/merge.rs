@@ -13,12 +13,19 @@ const END: u64 = u64::MAX;
 pub(super) struct Dropping {
     /// True if nothing lies below the merge.
     pub(super) bottom: bool,
+    /// What else it drops and forgets; `None` for nothing, as most simulations have it.
+    pub(super) more: Option<Box<More>>,
+    pub(super) dropped: Dropped,
+}
+
+/// What a merge drops and forgets if entries expire or go by ranges.
+#[derive(Clone, Debug, Default)]
+pub(super) struct More {
     /// Entries that expire have done so if they were written up to this number; 0 if none has.
     pub(super) expired: SeqNo,
     /// True if values forget their sequence numbers.
     pub(super) forgets: bool,
     pub(super) erasing: Option<Erasing>,
-    pub(super) dropped: Dropped,
 }
 
 /// The range deletes that a merge applies.
@@ -70,6 +77,25 @@ impl Erasing {
     }
 }
 
+impl More {
+    /// Returns a tombstone in place of an entry that has expired. Other values forget their
+    /// sequence numbers, if no range delete is older than they are.
+    #[cold]
+    fn changed<E: KeyedEntry>(&mut self, entry: E) -> E {
+        let entry = entry.expired(self.expired);
+        let is_value = entry.kind().is_value() || entry.kind() == EntryKind::Expiring;
+        let needs_number = |erasing: &mut Erasing| erasing.needs_number(entry);
+        let is_forgotten =
+            self.forgets && is_value && !self.erasing.as_mut().is_some_and(needs_number);
+        if is_forgotten { entry.forgotten() } else { entry }
+    }
+
+    #[cold]
+    fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
+        self.erasing.as_mut().is_some_and(|erasing| erasing.erases(entry))
+    }
+}
+
 /// The entries that a merge has dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dropped {
@@ -82,7 +108,7 @@ pub(super) struct Dropped {
 impl Dropping {
     /// Returns the number up to which `plan` applies the range deletes over its keys.
     pub(super) fn cleared(&self, plan: &MergePlan) -> SeqNo {
-        self.erasing.as_ref().map_or(SeqNo(0), |erasing| erasing.cleared(&plan.hull()))
+        self.erasing().map_or(SeqNo(0), |erasing| erasing.cleared(&plan.hull()))
     }
 
     /// Returns what a merge drops that folds memory: only versions that newer ones replace.
@@ -90,14 +116,42 @@ impl Dropping {
         Dropping::default()
     }
 
+    /// Returns the range deletes, if there are any.
+    pub(super) fn erasing(&self) -> Option<&Erasing> {
+        self.more.as_ref()?.erasing.as_ref()
+    }
+
+    /// Returns what a merge drops that others fold again: tombstones and sequence numbers stay.
+    pub(super) fn of_first(&self) -> Dropping {
+        let more = self.more.clone().map(|more| Box::new(More { forgets: false, ..*more }));
+        Dropping { more, ..Dropping::default() }
+    }
+
     /// Returns `entry`, or a tombstone in its place if it has expired. Drops tombstones if nothing
     /// lies below the merge.
     #[inline]
     pub(super) fn survivor<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        let entry = entry.expired(self.expired);
-        if self.forgets {
-            return self.survivor_without_number(entry);
+        if let Some(more) = &mut self.more {
+            let entry = more.changed(entry);
+            return self.unless_dropped(entry);
         }
+        self.unless_dropped(entry)
+    }
+
+    /// Returns what is left of the only version of a key.
+    #[inline]
+    pub(super) fn alone<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
+        if self.more.is_none() { self.unless_dropped(entry) } else { self.alone_of_more(entry) }
+    }
+
+    #[cold]
+    fn alone_of_more<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
+        let shown = self.shown(entry);
+        shown.and_then(|entry| self.survivor(entry))
+    }
+
+    #[inline]
+    fn unless_dropped<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
         if self.bottom && entry.is_tombstone() {
             self.dropped.entries += 1;
             self.dropped.below = self.dropped.below.max(entry.seq());
@@ -106,25 +160,11 @@ impl Dropping {
         Some(entry)
     }
 
-    /// Does the same for an entry that has not expired, and forgets its sequence number, if no range
-    /// delete is older than it.
-    fn survivor_without_number<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        self.forgets = false;
-        let entry = self.survivor(entry);
-        self.forgets = true;
-        entry.map(|entry| {
-            let is_value = entry.kind().is_value() || entry.kind() == EntryKind::Expiring;
-            let needs_number = |erasing: &mut Erasing| erasing.needs_number(entry);
-            let is_kept = !is_value || self.erasing.as_mut().is_some_and(needs_number);
-            if is_kept { entry } else { entry.forgotten() }
-        })
-    }
-
     /// Returns `entry`, unless a range delete hides it.
     #[inline]
     pub(super) fn shown<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        let Some(erasing) = &mut self.erasing else { return Some(entry) };
-        if erasing.erases(entry) {
+        let Some(more) = &mut self.more else { return Some(entry) };
+        if more.erases(entry) {
             self.dropped.entries += 1;
             return None;
         }
@@ -243,8 +283,7 @@ pub(super) fn merge<E: KeyedEntry>(
         }
         if rank < bound {
             sides[side].take_below(bound, |entry| {
-                let shown = dropping.shown(entry);
-                if let Some(entry) = shown.and_then(|entry| dropping.survivor(entry)) {
+                if let Some(entry) = dropping.alone(entry) {
                     emit(entry);
                 }
             });

@@ -207,13 +207,15 @@ pub(super) fn merge<'a, 'b, E: KeyedEntry>(
             }
             PairNext::Entry(age) => age,
             PairNext::Both => {
-                let [newer, older] = [pair.newer.take(), pair.older.take()]
-                    .map(|entry| entry.and_then(|entry| merger.dropping.shown(entry)));
+                let newer = pair.newer.take().and_then(|entry| merger.dropping.shown(entry));
+                let older = pair.older.take().and_then(|entry| merger.dropping.shown(entry));
                 let net = match (newer, older) {
                     (Some(newer), Some(older)) => merger.dropping.fold(newer, older),
                     (newer, older) => newer.or(older),
                 };
-                net.into_iter().for_each(|net| merger.add(net));
+                if let Some(net) = net.and_then(|net| merger.dropping.survivor(net)) {
+                    merger.put(net);
+                }
                 continue;
             }
         };
@@ -232,20 +234,17 @@ impl<'a, E: KeyedEntry> Merger<'a, '_, E> {
     fn write_block(&mut self, side: &mut MergeSide<'a, E>, other: u64) {
         let entries = side.open_block();
         let below = entries.iter().take_while(|entry| u64::from(entry.rank()) < other);
-        let count = below.map(|entry| self.add_shown(*entry)).count();
+        let alone = below.map(|entry| {
+            if let Some(entry) = self.dropping.alone(*entry) {
+                self.put(entry);
+            }
+        });
+        let count = alone.count();
         side.advance(entries, count);
     }
 
     #[inline(always)]
-    fn add_shown(&mut self, entry: E) {
-        if let Some(entry) = self.dropping.shown(entry) {
-            self.add(entry);
-        }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, entry: E) {
-        let Some(entry) = self.dropping.survivor(entry) else { return };
+    fn put(&mut self, entry: E) {
         let Ok(new) = self.blocks.add(entry.bytes());
         new.put(entry);
     }

@@ -352,20 +352,11 @@ struct Sum {
     size: Size,
     seq_min: SeqNo,
     seq_max: SeqNo,
-    /// The number of entries that expire, and the newest of them.
-    expiring: u64,
-    newest_expiring: SeqNo,
 }
 
 impl Default for Sum {
     fn default() -> Sum {
-        Sum {
-            size: Size::default(),
-            seq_min: SeqNo::MAX,
-            seq_max: SeqNo::default(),
-            expiring: 0,
-            newest_expiring: SeqNo::default(),
-        }
+        Sum { size: Size::default(), seq_min: SeqNo::MAX, seq_max: SeqNo::default() }
     }
 }
 
@@ -375,17 +366,17 @@ impl Sum {
         self.size += entry.size();
         self.seq_min = self.seq_min.min(entry.seq());
         self.seq_max = self.seq_max.max(entry.seq());
-        if entry.kind() == EntryKind::Expiring {
-            self.expiring += 1;
-            self.newest_expiring = self.newest_expiring.max(entry.written());
-        }
     }
+}
 
-    /// Returns the time at which all entries have expired, deletions aside; 0 if some stay.
-    fn expires(&self, expire_after: u64) -> u64 {
-        let is_all = self.expiring > 0 && self.expiring + self.size.tombstones == self.size.entries;
-        if is_all { self.newest_expiring.0 + expire_after } else { 0 }
-    }
+/// Returns the time at which all of `entries` have expired, deletions aside; 0 if some stay.
+fn expires<E: KeyedEntry>(entries: &[E], expire_after: u64) -> u64 {
+    let of_entry = |newest: Option<SeqNo>, entry: &E| match entry.kind() {
+        EntryKind::Expiring => Some(newest.max(Some(entry.written()))),
+        _ => entry.is_tombstone().then_some(newest),
+    };
+    let newest = entries.iter().try_fold(None, of_entry).flatten();
+    newest.map_or(0, |newest| newest.0 + expire_after)
 }
 
 impl<E: KeyedEntry> Builder<E> {
@@ -518,13 +509,17 @@ impl<E: KeyedEntry> Builder<E> {
         let end = u64::from(last.rank());
         self.points.push(NumberPoint::new(end + 1, end, self.sum.size));
         let cells = Arc::from(&self.points[..]);
+        let expires = match self.layout.expire_after {
+            0 => 0,
+            after => expires(&self.entries, after),
+        };
         let table = Table {
             id,
             range: range_of(first, last),
             size: self.sum.size,
             seq_min: self.sum.seq_min,
             seq_max: self.sum.seq_max,
-            expires: self.sum.expires(self.layout.expire_after),
+            expires,
             profile: Profile::of_cells(Arc::clone(&cells)),
             ..Table::default()
         };
