@@ -177,7 +177,7 @@ fn command(copy: &Path, bug: &Bug) -> Command {
         command.arg("--manifest-path").arg(copy.join(EXAMPLE).join("Cargo.toml"));
         return command;
     }
-    command.args(["-p", "lsmith", "-p", "lsmith-storage", "--lib"]);
+    command.args(["-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree", "--lib"]);
     command
 }
 

@@ -245,13 +245,7 @@ impl Comparison<'_> {
         let whole = Profile::of(workload)?;
         let memtable_bytes = self.options.memtable_bytes;
         let profile = whole.up_to_flushes(workload.limit_flushes(), memtable_bytes);
-        // Formulas have memtables of one size, the keys of one keyspace, and entries that go
-        // one by one.
-        let is_known = self.options.flush_sizes.is_constant()
-            && workload.group_shares().is_empty()
-            && workload.expire_after().is_none()
-            && !workload.deletes_ranges();
-        let model = match is_known {
+        let model = match self.options.flush_sizes.is_constant() && suits_formulas(workload) {
             true => Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?,
             false => None,
         };
@@ -275,6 +269,14 @@ impl Comparison<'_> {
             optimum: optimum.map(|optimum| optimum.against(write_cost)),
         })
     }
+}
+
+/// Returns true if formulas know the keys of `workload`: those of one keyspace, and entries that go
+/// one by one.
+fn suits_formulas(workload: &Workload) -> bool {
+    workload.group_shares().is_empty()
+        && workload.expire_after().is_none()
+        && !workload.deletes_ranges()
 }
 
 /// Returns the expected sizes of `workload`; `None` if they are unknown, as for a group.

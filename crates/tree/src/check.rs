@@ -180,8 +180,8 @@ pub enum PlanError {
         /// The level.
         level: usize,
     },
-    /// A drop takes from memory or from several runs, or it takes entries that no range delete hides
-    /// and that lie over older ones of their keys.
+    /// A drop takes from memory or from several runs, or it takes entries that no range delete
+    /// hides and that lie over older ones of their keys.
     CannotDrop {
         /// The run.
         run: RunId,

@@ -243,7 +243,7 @@ fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64
     let store = store.memtable_bytes(memtable).lockstep(true).observer(observer);
     let writes = Arc::new(AtomicU64::new(0));
     let clock = Arc::clone(&writes);
-    // In lockstep the store also works when a log file begins, and may find that tables have expired.
+    // The store also works when a log file begins, and may find then that tables have expired.
     let store = store.log_bytes(16 << 20);
     let store = store.operator(Newest).clock(move || clock.load(Ordering::SeqCst)).open().unwrap();
     play(&store, workload, &writes);
@@ -279,9 +279,9 @@ fn entries_expire_in_the_store_as_in_the_simulation() {
     }
 }
 
-/// Merges drop the same entries under range deletes, tables go unread at the same moments, and range
-/// deletes are done at the same moments. Append tables are left out: what a merge drops of a tree
-/// depends on the nodes that it changes.
+/// Merges drop the same entries under range deletes, tables go unread at the same moments, and
+/// range deletes are done at the same moments. Append tables are left out: what a merge drops of a
+/// tree depends on the nodes that it changes.
 #[test]
 fn ranges_are_deleted_in_the_store_as_in_the_simulation() {
     let is_sorted = |spec: &&str| !Registry::builtin().build(spec).unwrap().needs().trees;

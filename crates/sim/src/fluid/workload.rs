@@ -78,8 +78,9 @@ impl FluidWorkload {
     /// keys; for all others by one pass over the operations.
     ///
     /// # Errors
-    /// Fails with [`SimError::NotFluid`] if the workload writes nothing or too much to be counted, if
-    /// its entries expire, if it deletes ranges, and with [`SimError::Workload`] if it has a damaged line.
+    /// Fails with [`SimError::NotFluid`] if the workload writes nothing or too much to be counted,
+    /// if its entries expire, or if it deletes ranges, and with [`SimError::Workload`] if it has a
+    /// damaged line.
     pub fn new(workload: &Workload) -> Result<FluidWorkload, SimError> {
         let spec = workload.spec();
         if workload.expire_after().is_some() {

@@ -224,7 +224,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
     }
 
     /// Returns the logical bytes of obsolete entries in each level, newest level first: tombstones,
-    /// expired entries, and entries that a newer run or a range delete hides. A full scan returns none of them.
+    /// expired entries, and entries that a newer run or a range delete hides. A full scan returns
+    /// none of them.
     pub(crate) fn obsolete_bytes(&self, tree: &Tree) -> Vec<(LevelId, u64)> {
         let mut levels: Vec<(LevelId, u64)> = Vec::new();
         // One bit per rank: set if a newer run has the key.

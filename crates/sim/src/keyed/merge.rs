@@ -61,12 +61,15 @@ impl Erasing {
         left
     }
 
-    /// Returns true if a range delete hides `entry`.
+    /// Returns true if a range delete hides `entry`, or if it is the tombstone that stands for a
+    /// range delete in memory.
     pub(super) fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
         let Some(part) = self.walk.part_of(&rank_key(u64::from(entry.rank()))) else {
             return false;
         };
-        let hides = part.seqs.iter().copied().rfind(|seq| *seq > entry.seq());
+        let seq = entry.seq();
+        let from = if entry.kind() == EntryKind::Delete { seq } else { SeqNo(seq.0 + 1) };
+        let hides = part.seqs.iter().copied().rfind(|hides| *hides >= from);
         hides.is_some_and(|seq| seq <= self.upto)
     }
 
@@ -263,8 +266,8 @@ impl NextEntry {
 }
 
 /// Merges `sides`, newest first. Each must be sorted and hold one entry per key. Calls `emit` with
-/// the net effect of the versions of each key, in key order, without what `dropping` drops. Versions
-/// are folded from the oldest to the newest, as they were written.
+/// the net effect of the versions of each key, in key order, without what `dropping` drops.
+/// Versions are folded from the oldest to the newest, as they were written.
 pub(super) fn merge<E: KeyedEntry>(
     mut sides: Vec<Pieces<'_, E>>,
     mut dropping: Dropping,

@@ -168,15 +168,18 @@ impl Erasing {
         Ok(())
     }
 
-    /// Returns true if a range delete hides entry `seq` of `key` from all readers that see the
-    /// entry.
-    fn erases(&mut self, key: &[u8], seq: SeqNo, snapshots: &[SeqNo]) -> bool {
+    /// Returns true if a range delete hides `entry` from all readers that see the entry, or if the
+    /// entry is the tombstone that stands for a range delete in a memtable.
+    fn erases(&mut self, entry: EntryRef<'_>, snapshots: &[SeqNo]) -> bool {
         if self.keeps {
             return false;
         }
-        let Some(part) = self.walk.part_of(key) else { return false };
+        let Some(part) = self.walk.part_of(entry.key) else { return false };
+        let seq = entry.seq;
+        // That tombstone has the number of its range delete, as no other entry has.
+        let from = if entry.kind == EntryKind::Delete { seq } else { SeqNo(seq.0 + 1) };
         // The oldest of those that hide it: the fewest readers see the entry, but not this one.
-        let Some(hides) = part.seqs.iter().copied().rfind(|other| *other > seq) else {
+        let Some(hides) = part.seqs.iter().copied().rfind(|other| *other >= from) else {
             return false;
         };
         let is_between = |snapshot: &SeqNo| seq <= *snapshot && *snapshot < hides;
@@ -293,9 +296,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             return Ok(Some(self.next_waiting()));
         }
         while let Some(entry) = self.cursor.here() {
-            if !self.erasing.is_empty()
-                && self.erasing.erases(entry.key, entry.seq, &self.snapshots)
-            {
+            if !self.erasing.is_empty() && self.erasing.erases(entry, &self.snapshots) {
                 self.counts.entries_in += 1;
                 self.counts.erased += 1;
                 self.cursor.advance()?;
@@ -400,9 +401,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             && entry.key == self.held.key
             && floor.is_none_or(|floor| floor < entry.seq)
         {
-            let erases =
-                |erasing: &mut Erasing| erasing.erases(entry.key, entry.seq, &self.snapshots);
-            if !self.erasing.is_empty() && erases(&mut self.erasing) {
+            if !self.erasing.is_empty() && self.erasing.erases(entry, &self.snapshots) {
                 self.counts.erased += 1;
             } else {
                 self.kinds.push(entry.kind);

@@ -147,7 +147,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         {
             let EntryRef { key, seq, kind, .. } = entry;
             if !self.erasing.is_empty() {
-                if self.erasing.erases(key, seq, &self.snapshots) {
+                if self.erasing.erases(entry, &self.snapshots) {
                     self.counts.entries_in += 1;
                     self.counts.erased += 1;
                     self.cursor.advance()?;

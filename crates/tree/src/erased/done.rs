@@ -107,7 +107,8 @@ impl MergePlan {
                 // A table of which all entries have forgotten their numbers has 0.
                 let is_hidden = |slice: &&Slice| seq > SeqNo(0) && slice.table().seq_max <= seq;
                 slices.filter(is_hidden).find_map(|slice| {
-                    let range = whole_cells(slice, &part.range)?;
+                    let hidden = tree.erased.stretch_over(slice, &part.range, oldest);
+                    let range = whole_cells(slice, &hidden)?;
                     let is_whole = range == *slice.range();
                     let bytes = if is_whole { 0 } else { slice.size_within(&range).bytes };
                     let is_large = bytes >= ERASED_BYTES_MIN && 2 * bytes >= slice.size().bytes;
@@ -139,6 +140,24 @@ fn drop_of(view: &TreeView, run: &Run, range: KeyRange) -> Option<MergePlan> {
 }
 
 impl Erased {
+    /// Returns the stretch of neighbouring parts around the part at `range` that hide all of
+    /// `slice`, as far as they cover it, from readers at `at`.
+    fn stretch_over(&self, slice: &Slice, range: &KeyRange, at: SeqNo) -> KeyRange {
+        let newest = slice.table().seq_max;
+        let mut stretch = KeyRange { start: Key::new(), end: Some(Key::new()) };
+        for part in self.overlapping(slice.range()) {
+            let hides = SeqNo(0) < part.newest_at(at) && newest <= part.newest_at(at);
+            if hides && stretch.end.as_ref() == Some(&part.range.start) {
+                stretch.end = part.range.end.clone();
+            } else if stretch.covers(range) {
+                break;
+            } else if hides {
+                stretch = part.range.clone();
+            }
+        }
+        stretch
+    }
+
     /// Returns the number up to which all range deletes in `range` that a reader at `at` sees are
     /// known here: 0 if there are none.
     pub fn cleared_by(&self, range: &KeyRange, at: SeqNo) -> SeqNo {

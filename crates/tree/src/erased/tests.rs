@@ -240,6 +240,11 @@ fn slices_that_nobody_sees_are_dropped_by_a_plan() {
     assert_eq!(erasing(&tree.replace(" s1..20", ""), 49), None);
     let reserved = format!("{tree}\nunder_way merge r1 into r1");
     assert_eq!(erasing(&reserved, 50), None);
+    // Two range deletes hide a slice together, unless there is a gap between them.
+    let two = tree.replace("b..k", "b..h\nerased 60 h..k");
+    assert_eq!(erasing(&two, 60), Some(plan.into()));
+    assert_eq!(erasing(&two, 50), None);
+    assert_eq!(erasing(&two.replace("60 h", "60 h1"), 60), None);
     let newer = tree.replace("g..i 1kB s1..20", "g..i 1kB s1..51");
     assert_eq!(erasing(&newer, 50), None);
 }
