@@ -9,8 +9,8 @@ use crate::{Op, Rng};
 
 /// Every operation picks one of `keys` keys with equal chance. It deletes the key with chance
 /// `deletes` and puts it otherwise, whether it is present or not. With chance `ranges` it deletes
-/// instead the range of 1 to `span` keys that begins there. Keys are zero-padded numbers of at least
-/// 8 digits.
+/// instead the range of 1 to `span` keys that begins there. Keys are zero-padded numbers of at
+/// least 8 digits.
 #[derive(Clone, Debug)]
 pub(crate) struct Churn {
     keys: u64,

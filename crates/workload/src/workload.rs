@@ -261,8 +261,8 @@ impl Workload {
         }
     }
 
-    /// Returns true if the workload has range deletes. Its items are then in key order, and its keys
-    /// have one length.
+    /// Returns true if the workload has range deletes. Its items are then in key order, and its
+    /// keys have one length.
     #[must_use]
     pub fn deletes_ranges(&self) -> bool {
         match &self.generator {

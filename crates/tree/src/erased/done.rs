@@ -95,9 +95,10 @@ impl Tree {
 const ERASED_BYTES_MIN: u64 = 1 << 20;
 
 impl MergePlan {
-    /// Returns a plan that [drops](crate::Mode::Drop) a slice on storage that range deletes hide from
-    /// are at `oldest` or later; or the part of a slice that they hide, if that is at least half of
-    /// it and a mebibyte. Returns `None` if there is no such slice, or if the plan is not legal now.
+    /// Returns a plan that [drops](crate::Mode::Drop) a slice on storage that range deletes hide
+    /// from all readers, who are at `oldest` or later; or the part of a slice that they hide, if
+    /// that is at least half of it and a mebibyte. Returns `None` if there is no such slice, or if
+    /// the plan is not legal now.
     pub fn erase(view: &TreeView, oldest: SeqNo) -> Option<MergePlan> {
         let tree = &view.tree;
         tree.disk_runs().find_map(|run| {
