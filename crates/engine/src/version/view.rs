@@ -6,6 +6,7 @@ use bytes::Bytes;
 use lsmith_storage::combine::{Combiner, Stack};
 use lsmith_storage::cursor::{Cursor, DISORDER, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
 use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
@@ -13,7 +14,7 @@ use lsmith_storage::sync::atomic::Ordering;
 use lsmith_storage::table::{
     CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally, RunCursor, TableCursor,
 };
-use lsmith_tree::{Erased, KeyRange, MergePlan, RunId, SeqNo, Tree};
+use lsmith_tree::{EntryKind, Erased, KeyRange, MergePlan, RunId, SeqNo, Tree};
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -334,6 +335,16 @@ impl Value<'_> {
         }
     }
 
+    /// Returns the value without its first `bytes`.
+    fn from_byte(self, bytes: usize) -> Self {
+        match self {
+            Value::InMemory(value) => Value::InMemory(value.slice(bytes.min(value.len())..)),
+            Value::InBlock { block, slot, version } => {
+                Value::InBlock { block, slot: slot.with_value_from(bytes), version }
+            }
+        }
+    }
+
     /// Returns a handle of the bytes that outlives the version.
     #[inline]
     pub(crate) fn into_shared(self) -> Bytes {
@@ -389,7 +400,11 @@ impl Version {
             if kind.is_value() {
                 return Ok(Some(Value::InMemory(value)));
             }
-            return if kind.is_tombstone() { Ok(None) } else { self.combine(key, moment, reads) };
+            return match kind {
+                EntryKind::Expiring => self.unexpired(Value::InMemory(value)),
+                _ if kind.is_tombstone() => Ok(None),
+                _ => self.combine(key, moment, reads),
+            };
         }
         let seq = moment.in_tables();
         let hash = key_hash(key);
@@ -422,8 +437,11 @@ impl Version {
                     if slot.kind.is_value() {
                         return Ok(Some(value));
                     }
-                    let is_absent = slot.kind.is_tombstone();
-                    return if is_absent { Ok(None) } else { self.combine(key, moment, reads) };
+                    return match slot.kind {
+                        EntryKind::Expiring => self.unexpired(value),
+                        kind if kind.is_tombstone() => Ok(None),
+                        _ => self.combine(key, moment, reads),
+                    };
                 }
             }
             if were_all {
@@ -433,8 +451,15 @@ impl Version {
         }
     }
 
-    /// Returns the value of `key`, whose newest entry at `moment` does not say it by itself: it is
-    /// a combine, or it expires.
+    /// Returns `stored`, the value of an entry that expires, without its time; `None` if it has.
+    #[cold]
+    #[inline(never)]
+    fn unexpired<'a>(&self, stored: Value<'a>) -> Result<Option<Value<'a>>> {
+        let has_expired = has_expired(EntryKind::Expiring, stored.bytes(), self.rules.now()?);
+        Ok((!has_expired).then(|| stored.from_byte(EXPIRY_BYTES)))
+    }
+
+    /// Returns the value of `key`, whose newest entry at `moment` is a combine.
     #[cold]
     #[inline(never)]
     fn combine(

@@ -85,6 +85,12 @@ impl Slot {
         self.end as usize
     }
 
+    /// Returns a slot to read the value by, without its first `bytes`.
+    #[must_use]
+    pub fn with_value_from(self, bytes: usize) -> Slot {
+        Slot { value_start: (self.value_start + bytes as u32).min(self.end), ..self }
+    }
+
     fn suffix(&self) -> Range<usize> {
         self.suffix_start as usize..self.value_start as usize
     }

@@ -60,6 +60,8 @@ enum Step {
     End,
     /// An entry with a value: that under the cursor for the front, the one kept for the back.
     Entry,
+    /// An entry under the cursor of the front, whose time stands before its value.
+    Expiring,
     /// A value that the front has combined.
     Combined,
 }
@@ -161,6 +163,15 @@ impl From<Bound<Bytes>> for Limit {
             Bound::Excluded(key) => Limit { key: key.into(), reach: Reach::Excluding },
         }
     }
+}
+
+/// Returns the value that readers see of an entry that expires.
+fn without_time(stored: &[u8]) -> &[u8] {
+    stored.get(EXPIRY_BYTES..).unwrap_or_default()
+}
+
+fn shared_without_time(stored: Bytes) -> Bytes {
+    stored.slice(EXPIRY_BYTES.min(stored.len())..)
 }
 
 /// Returns the number below which `hidden` hides entries of `key` from a reader at `snapshot`.
@@ -343,11 +354,15 @@ impl<C: Cursor> VisibleIter<C> {
                     self.returned = true;
                     return Ok(Step::Entry);
                 }
-                if !entry.kind.is_tombstone() {
+                if entry.kind == EntryKind::Combine {
                     if self.combine_front()? {
                         return Ok(Step::Combined);
                     }
                     continue;
+                }
+                if entry.kind == EntryKind::Expiring && !self.has_expired()? {
+                    self.returned = true;
+                    return Ok(Step::Expiring);
                 }
             }
             self.cursor.next()?;
@@ -368,9 +383,15 @@ impl<C: Cursor> VisibleIter<C> {
         }
     }
 
-    /// Computes the value of the key under the cursor from several entries, or from one that
-    /// expires. Moves on to its last entry that matters, or behind the key. Returns false if the
-    /// key is absent.
+    /// Returns true if the entry under the cursor, which expires, has lost its value.
+    fn has_expired(&mut self) -> Result<bool> {
+        let now = self.now()?;
+        let expires = |entry: EntryRef<'_>| has_expired(entry.kind, entry.value, now);
+        Ok(self.cursor.entry().is_some_and(expires))
+    }
+
+    /// Computes the value of the key under the cursor from several entries. Moves on to its last
+    /// entry that matters, or behind the key. Returns false if the key is absent.
     #[cold]
     #[inline(never)]
     fn combine_front(&mut self) -> Result<bool> {
@@ -419,8 +440,7 @@ impl<C: Cursor> VisibleIter<C> {
                         self.operands.push(self.cursor.value(), seen, &mut self.back_value);
                         seen = Seen::Operands;
                     } else if entry.kind == EntryKind::Expiring {
-                        let value = self.cursor.value();
-                        seen = self.expire_back(value)?;
+                        seen = self.expire_back()?;
                     } else {
                         seen = Seen::Nothing;
                     }
@@ -442,14 +462,13 @@ impl<C: Cursor> VisibleIter<C> {
         Ok(Step::End)
     }
 
-    /// Keeps the value of an entry that expires, unless it has.
-    #[cold]
-    fn expire_back(&mut self, stored: Bytes) -> Result<Seen> {
-        if has_expired(EntryKind::Expiring, &stored, self.now()?) {
+    /// Keeps the value of the entry under the cursor, which expires, unless it has.
+    fn expire_back(&mut self) -> Result<Seen> {
+        if self.has_expired()? {
             return Ok(Seen::Nothing);
         }
-        self.back_value.copied.clear();
-        self.back_value.shared = Some(stored.slice(EXPIRY_BYTES..));
+        let stored = self.cursor.entry().map(|entry| entry.value).unwrap_or_default();
+        self.back_value.set(without_time(stored), || shared_without_time(self.cursor.value()));
         Ok(Seen::Value)
     }
 
@@ -471,7 +490,7 @@ impl<C: Cursor> VisibleIter<C> {
         }
         let step = go(self);
         if !matches!(step, Ok(Step::Entry)) {
-            self.ended = !matches!(step, Ok(Step::Combined));
+            self.ended = !matches!(step, Ok(Step::Combined | Step::Expiring));
         }
         step
     }
@@ -480,6 +499,9 @@ impl<C: Cursor> VisibleIter<C> {
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         let value = match self.step(Self::step_front) {
             Ok(Step::Entry) => self.cursor.entry().map(|entry| entry.value).unwrap_or_default(),
+            Ok(Step::Expiring) => {
+                without_time(self.cursor.entry().map(|entry| entry.value).unwrap_or_default())
+            }
             Ok(Step::Combined) => &self.combined,
             Ok(Step::End) => return None,
             Err(error) => return Some(Err(error)),
@@ -502,6 +524,7 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
     fn next(&mut self) -> Option<Self::Item> {
         let value = match self.step(Self::step_front) {
             Ok(Step::Entry) => self.cursor.value(),
+            Ok(Step::Expiring) => shared_without_time(self.cursor.value()),
             Ok(Step::Combined) => std::mem::take(&mut self.combined),
             Ok(Step::End) => return None,
             Err(error) => return Some(Err(error)),
