@@ -400,10 +400,12 @@ impl Version {
             if kind.is_value() {
                 return Ok(Some(Value::InMemory(value)));
             }
-            return match kind {
-                EntryKind::Expiring => self.unexpired(Value::InMemory(value)),
-                _ if kind.is_tombstone() => Ok(None),
-                _ => self.combine(key, moment, reads),
+            let value = Value::InMemory(value);
+            let is_absent = kind.is_tombstone();
+            return if is_absent {
+                Ok(None)
+            } else {
+                self.compute(value, kind, key, moment, reads)
             };
         }
         let seq = moment.in_tables();
@@ -437,10 +439,12 @@ impl Version {
                     if slot.kind.is_value() {
                         return Ok(Some(value));
                     }
-                    return match slot.kind {
-                        EntryKind::Expiring => self.unexpired(value),
-                        kind if kind.is_tombstone() => Ok(None),
-                        _ => self.combine(key, moment, reads),
+                    let kind = slot.kind;
+                    let is_absent = kind.is_tombstone();
+                    return if is_absent {
+                        Ok(None)
+                    } else {
+                        self.compute(value, kind, key, moment, reads)
                     };
                 }
             }
@@ -451,23 +455,22 @@ impl Version {
         }
     }
 
-    /// Returns `stored`, the value of an entry that expires, without its time; `None` if it has.
+    /// Returns the value of `key`, whose newest entry at `moment`, with value `stored`, does not say
+    /// it by itself: it is a combine, or it expires.
     #[cold]
     #[inline(never)]
-    fn unexpired<'a>(&self, stored: Value<'a>) -> Result<Option<Value<'a>>> {
-        let has_expired = has_expired(EntryKind::Expiring, stored.bytes(), self.rules.now()?);
-        Ok((!has_expired).then(|| stored.from_byte(EXPIRY_BYTES)))
-    }
-
-    /// Returns the value of `key`, whose newest entry at `moment` is a combine.
-    #[cold]
-    #[inline(never)]
-    fn combine(
-        &self,
+    fn compute<'a>(
+        &'a self,
+        stored: Value<'a>,
+        kind: EntryKind,
         key: &[u8],
         moment: Moment<'_>,
         reads: &mut ReadCount,
-    ) -> Result<Option<Value<'_>>> {
+    ) -> Result<Option<Value<'a>>> {
+        if kind == EntryKind::Expiring {
+            let has_expired = has_expired(kind, stored.bytes(), self.rules.now()?);
+            return Ok((!has_expired).then(|| stored.from_byte(EXPIRY_BYTES)));
+        }
         let mut erased = self.newest_erased(key, moment);
         // A range delete that became visible meanwhile may lie under entries that were seen.
         let stack = loop {

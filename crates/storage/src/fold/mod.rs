@@ -375,7 +375,11 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
 
     /// Returns the newest snapshot that does not see the held version. All versions of the key
     /// above that snapshot belong to the stripe of the held one.
+    #[inline]
     fn stripe_floor(&self) -> Option<SeqNo> {
+        if self.snapshots.is_empty() {
+            return None;
+        }
         let seeing = self.snapshots.partition_point(|snapshot| *snapshot >= self.held.seq);
         self.snapshots.get(seeing).copied()
     }

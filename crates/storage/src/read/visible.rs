@@ -47,8 +47,8 @@ pub struct VisibleIter<C> {
     ended: bool,
     combiner: Option<Arc<dyn Combiner>>,
     now: Option<u64>,
-    /// The value that the front has combined last.
-    combined: Bytes,
+    /// The value that the front has computed last.
+    computed: LeftValue,
     /// What the back has met of a key whose newest entry is a combine.
     operands: BackStack,
 }
@@ -60,10 +60,8 @@ enum Step {
     End,
     /// An entry with a value: that under the cursor for the front, the one kept for the back.
     Entry,
-    /// An entry under the cursor of the front, whose time stands before its value.
-    Expiring,
-    /// A value that the front has combined.
-    Combined,
+    /// A value that the front has computed: from several entries, or of one that expires.
+    Computed,
 }
 
 /// What the back knows of a key so far, from its oldest entries.
@@ -109,6 +107,18 @@ impl LeftValue {
         } else {
             self.copied.extend_from_slice(value);
         }
+    }
+
+    /// Does the same with the value of an entry that expires, without its time.
+    fn set_stored(&mut self, stored: &[u8], handle: impl FnOnce() -> Bytes) {
+        let value = stored.get(EXPIRY_BYTES..).unwrap_or_default();
+        self.set(value, || handle().slice(stored.len() - value.len()..));
+    }
+
+    /// Keeps a handle.
+    fn share(&mut self, value: Bytes) {
+        self.copied.clear();
+        self.shared = Some(value);
     }
 
     fn bytes(&self) -> &[u8] {
@@ -163,15 +173,6 @@ impl From<Bound<Bytes>> for Limit {
             Bound::Excluded(key) => Limit { key: key.into(), reach: Reach::Excluding },
         }
     }
-}
-
-/// Returns the value that readers see of an entry that expires.
-fn without_time(stored: &[u8]) -> &[u8] {
-    stored.get(EXPIRY_BYTES..).unwrap_or_default()
-}
-
-fn shared_without_time(stored: Bytes) -> Bytes {
-    stored.slice(EXPIRY_BYTES.min(stored.len())..)
 }
 
 /// Returns the number below which `hidden` hides entries of `key` from a reader at `snapshot`.
@@ -267,7 +268,7 @@ impl<C: Cursor> VisibleIter<C> {
             ended: false,
             combiner: None,
             now: None,
-            combined: Bytes::new(),
+            computed: LeftValue::default(),
             operands: BackStack::default(),
         }
     }
@@ -337,7 +338,7 @@ impl<C: Cursor> VisibleIter<C> {
     }
 
     /// Goes to the next key from the front, which becomes the lower limit, and leaves the cursor on
-    /// its entry, or on one behind it if its value is combined.
+    /// its entry, or on one behind it if its value is computed.
     fn step_front(&mut self) -> Result<Step> {
         self.enter_front()?;
         while let Some(entry) = self.cursor.entry()
@@ -354,15 +355,11 @@ impl<C: Cursor> VisibleIter<C> {
                     self.returned = true;
                     return Ok(Step::Entry);
                 }
-                if entry.kind == EntryKind::Combine {
-                    if self.combine_front()? {
-                        return Ok(Step::Combined);
+                if !entry.kind.is_tombstone() {
+                    if self.compute_front()? {
+                        return Ok(Step::Computed);
                     }
                     continue;
-                }
-                if entry.kind == EntryKind::Expiring && !self.has_expired()? {
-                    self.returned = true;
-                    return Ok(Step::Expiring);
                 }
             }
             self.cursor.next()?;
@@ -383,20 +380,24 @@ impl<C: Cursor> VisibleIter<C> {
         }
     }
 
-    /// Returns true if the entry under the cursor, which expires, has lost its value.
-    fn has_expired(&mut self) -> Result<bool> {
-        let now = self.now()?;
-        let expires = |entry: EntryRef<'_>| has_expired(entry.kind, entry.value, now);
-        Ok(self.cursor.entry().is_some_and(expires))
-    }
-
-    /// Computes the value of the key under the cursor from several entries. Moves on to its last
-    /// entry that matters, or behind the key. Returns false if the key is absent.
+    /// Computes the value of the key under the cursor from several entries, or from one that
+    /// expires. Moves on to its last entry that matters, or behind the key. Returns false if the
+    /// key is absent.
     #[cold]
     #[inline(never)]
-    fn combine_front(&mut self) -> Result<bool> {
+    fn compute_front(&mut self) -> Result<bool> {
+        let now = self.now()?;
+        if let Some(entry) = self.cursor.entry()
+            && entry.kind == EntryKind::Expiring
+        {
+            let stays = !has_expired(entry.kind, entry.value, now);
+            if stays {
+                self.computed.set_stored(entry.value, || self.cursor.value());
+            }
+            return Ok(stays);
+        }
         let erased = hidden_below(&mut self.hidden, &self.left.0.key, self.snapshot);
-        let mut stack = Stack::at(self.now()?).above(erased);
+        let mut stack = Stack::at(now).above(erased);
         while let Some(entry) = self.cursor.entry()
             && entry.key == self.left.0.key
             && !stack.push(entry.seq, entry.kind, self.cursor.value())
@@ -405,7 +406,7 @@ impl<C: Cursor> VisibleIter<C> {
         }
         let value = stack.combine(&self.left.0.key, self.combiner.as_deref())?;
         let is_there = value.is_some();
-        self.combined = value.unwrap_or_default();
+        self.computed.share(value.unwrap_or_default());
         Ok(is_there)
     }
 
@@ -463,12 +464,12 @@ impl<C: Cursor> VisibleIter<C> {
     }
 
     /// Keeps the value of the entry under the cursor, which expires, unless it has.
+    #[cold]
     fn expire_back(&mut self) -> Result<Seen> {
-        if self.has_expired()? {
-            return Ok(Seen::Nothing);
-        }
-        let stored = self.cursor.entry().map(|entry| entry.value).unwrap_or_default();
-        self.back_value.set(without_time(stored), || shared_without_time(self.cursor.value()));
+        let now = self.now()?;
+        let entry = self.cursor.entry().filter(|entry| !has_expired(entry.kind, entry.value, now));
+        let Some(entry) = entry else { return Ok(Seen::Nothing) };
+        self.back_value.set_stored(entry.value, || self.cursor.value());
         Ok(Seen::Value)
     }
 
@@ -477,8 +478,7 @@ impl<C: Cursor> VisibleIter<C> {
     #[inline(never)]
     fn combine_back(&mut self) -> Result<()> {
         let value = self.operands.combine(&self.left.1.key, self.combiner.as_deref())?;
-        self.back_value.copied.clear();
-        self.back_value.shared = Some(value);
+        self.back_value.share(value);
         Ok(())
     }
 
@@ -490,7 +490,7 @@ impl<C: Cursor> VisibleIter<C> {
         }
         let step = go(self);
         if !matches!(step, Ok(Step::Entry)) {
-            self.ended = !matches!(step, Ok(Step::Combined | Step::Expiring));
+            self.ended = !matches!(step, Ok(Step::Computed));
         }
         step
     }
@@ -499,10 +499,7 @@ impl<C: Cursor> VisibleIter<C> {
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         let value = match self.step(Self::step_front) {
             Ok(Step::Entry) => self.cursor.entry().map(|entry| entry.value).unwrap_or_default(),
-            Ok(Step::Expiring) => {
-                without_time(self.cursor.entry().map(|entry| entry.value).unwrap_or_default())
-            }
-            Ok(Step::Combined) => &self.combined,
+            Ok(Step::Computed) => self.computed.bytes(),
             Ok(Step::End) => return None,
             Err(error) => return Some(Err(error)),
         };
@@ -524,8 +521,7 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
     fn next(&mut self) -> Option<Self::Item> {
         let value = match self.step(Self::step_front) {
             Ok(Step::Entry) => self.cursor.value(),
-            Ok(Step::Expiring) => shared_without_time(self.cursor.value()),
-            Ok(Step::Combined) => std::mem::take(&mut self.combined),
+            Ok(Step::Computed) => self.computed.handle(),
             Ok(Step::End) => return None,
             Err(error) => return Some(Err(error)),
         };

@@ -9,6 +9,8 @@ use crate::range::KeyRange;
 #[derive(Clone, Debug, Default)]
 pub struct ErasedWalk {
     erased: Erased,
+    /// True if something is erased. Merges and range reads ask for each entry.
+    erases: bool,
     /// The part or the gap of the last key.
     here: KeyRange,
     part: Option<ErasedPart>,
@@ -19,6 +21,7 @@ impl ErasedWalk {
     pub fn new(erased: Erased) -> ErasedWalk {
         // No key lies in the first range.
         ErasedWalk {
+            erases: !erased.is_empty(),
             erased,
             here: KeyRange { start: Key::new(), end: Some(Key::new()) },
             part: None,
@@ -28,7 +31,7 @@ impl ErasedWalk {
     /// Returns true if nothing is erased.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.erased.is_empty()
+        !self.erases
     }
 
     /// Returns what is erased.
