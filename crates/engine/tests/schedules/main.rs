@@ -12,7 +12,10 @@
 
 mod batches;
 mod closing;
+mod combines;
+mod copies;
 mod ends;
+mod feeds;
 mod keys;
 mod loads;
 mod ranges;
