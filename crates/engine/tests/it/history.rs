@@ -7,7 +7,7 @@
 
 use crate::dice::Dice;
 use lsmith::{
-    Batch, IngestOptions, KeyspaceOptions, PersistMode, Snapshot, Store, TableWriter,
+    Batch, IngestOptions, Isolation, KeyspaceOptions, PersistMode, Snapshot, Store, TableWriter,
     TableWriterOptions,
 };
 use std::collections::BTreeMap;
@@ -51,6 +51,16 @@ struct Step {
     load: Option<Load>,
     /// The keyspace whose entries all go.
     end: Option<End>,
+}
+
+impl Step {
+    /// Returns true if a transaction can write it.
+    fn suits_a_transaction(&self) -> bool {
+        let suits = |change: &Change| {
+            matches!(change, Change::Put(_) | Change::Delete | Change::Combine(_))
+        };
+        self.writes.iter().all(|write| suits(&write.change))
+    }
 }
 
 /// How all entries of a keyspace go. It is not the first one, which keeps the number of the step
@@ -267,6 +277,9 @@ impl History {
                 load.finish()?;
             }
             None if step.end.is_some() => {}
+            None if self.steps.len().is_multiple_of(3) && step.suits_a_transaction() => {
+                commit(store, &step, mode)?;
+            }
             None => store.write(batch_of(store, &step)?, mode)?,
         }
         apply(&mut self.maps, &step);
@@ -388,6 +401,21 @@ fn make_spaces(store: &Store, in_group: bool) -> lsmith::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes a step by a transaction.
+fn commit(store: &Store, step: &Step, mode: PersistMode) -> lsmith::Result<()> {
+    let mut transaction = store.transaction(Isolation::Serializable);
+    for Write { space, key, change } in &step.writes {
+        let space = store.keyspace(SPACES[*space])?;
+        match change {
+            Change::Put(value) => transaction.put(&space, key, value)?,
+            Change::Delete => transaction.delete(&space, key)?,
+            Change::Combine(number) => transaction.combine(&space, key, number.to_le_bytes())?,
+            _ => unreachable!("a transaction has no such write"),
+        }
+    }
+    transaction.commit(mode).map(drop)
 }
 
 fn batch_of(store: &Store, step: &Step) -> lsmith::Result<Batch> {
