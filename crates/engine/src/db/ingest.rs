@@ -68,6 +68,9 @@ impl Store {
     /// * `InvalidArgument` if two files share a part of their key ranges, if only some have
     ///   sequence numbers, if the keyspace belongs to another store or to a group, or if other
     ///   writers keep writing keys within the ranges.
+    /// * `InvalidArgument` if a table has entries that expire and those of the keyspace cannot, or
+    ///   if it has operands and the keyspace does not have their operator. The error names the
+    ///   file.
     /// * `InvalidArgument` for tables with numbers of their own, if the keyspace forgets numbers;
     ///   if an entry differs from one with its key and number in the keyspace; or if a deletion
     ///   that was dropped could have hidden an entry, unless
@@ -94,6 +97,7 @@ impl Store {
         if arrivals.tables.is_empty() {
             return Ok(Loaded::default());
         }
+        arrivals.check_kinds(keyspace)?;
         let numbered = arrivals.are_numbered(keyspace)?;
         let ranges = arrivals.sorted_ranges()?;
         directory::sync(&*context.options.env, &context.options.dir)?;
@@ -189,6 +193,35 @@ impl Arrivals<'_> {
             return Err(Error::corruption(&path, 0, message));
         }
         Ok(handle)
+    }
+
+    /// Fails with `InvalidArgument` if a table has entries that expire, or operands, which no entry
+    /// of `keyspace` can be.
+    fn check_kinds(&self, keyspace: &Keyspace) -> Result<()> {
+        let refuse = |message: String, file: &Path| {
+            Err(Error::new(ErrorKind::InvalidArgument, message).at(file))
+        };
+        let name = keyspace.name();
+        for (file, table) in &self.tables {
+            let TableFacts { has_expiring, operator, .. } = table.table().facts();
+            if *has_expiring && keyspace.expiry().is_none() {
+                let message = format!(
+                    "expected no entries that expire, because those of the keyspace `{name}` \
+                     cannot, found some: make one with `expiry`"
+                );
+                return refuse(message, file);
+            }
+            let Some(found) = operator else { continue };
+            let expected = match keyspace.operator() {
+                Some(own) if own == *found => continue,
+                Some(own) => format!("operands for the operator `{own}` of"),
+                None => "no operands for".to_string(),
+            };
+            let message =
+                format!("expected {expected} the keyspace `{name}`, found some for `{found}`");
+            return refuse(message, file);
+        }
+        Ok(())
     }
 
     /// Returns true if the tables have sequence numbers, false if none has.
