@@ -24,8 +24,9 @@ pub struct IngestOptions {
     /// default: each file is copied.
     pub link: bool,
     /// If true, tables with sequence numbers of their own may bring entries back that deletions had
-    /// hidden: a merge has dropped the deletions, and the entries are older than one of them. False
-    /// by default: such a table is refused.
+    /// hidden: a merge has dropped the deletions, and the entries are older than one of them. So
+    /// may tables with entries older than operands that a merge has combined, which then apply to
+    /// other entries than their numbers say. False by default: such a table is refused.
     pub allow_resurrect: bool,
 }
 
@@ -73,8 +74,8 @@ impl Store {
     ///   file.
     /// * `InvalidArgument` for tables with numbers of their own, if the keyspace forgets numbers;
     ///   if an entry differs from one with its key and number in the keyspace; or if a deletion
-    ///   that was dropped could have hidden an entry, unless
-    ///   [`allow_resurrect`](IngestOptions::allow_resurrect) is set.
+    ///   that was dropped could have hidden an entry, or an operand that was combined could have
+    ///   applied to it, unless [`allow_resurrect`](IngestOptions::allow_resurrect) is set.
     /// * `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
     ///   log or the manifest failed.
     /// * `Io` or `Full` if a file cannot be read, copied or merged. Otherwise as

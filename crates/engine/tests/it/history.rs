@@ -209,7 +209,7 @@ impl History {
         Step { writes, load: None, end: None }
     }
 
-    /// Returns a load into one keyspace, over keys that are put and deleted.
+    /// Returns a load into one keyspace, over keys that are put and deleted, and over counters.
     fn load(&self, dice: &mut Dice) -> Step {
         let space = dice.below(SPACES.len());
         let mut keys: Vec<usize> = (0..1 + dice.below(40)).map(|_| dice.below(60)).collect();
@@ -217,15 +217,21 @@ impl History {
         keys.dedup();
         // A group does not ingest.
         let ingests = !self.in_group && dice.chance(50);
-        let write = |number: usize| {
-            let key = format!("p{number:03}").into_bytes();
-            let change = match number % 3 {
+        let write = |key_number: usize| {
+            let key = format!("p{key_number:03}").into_bytes();
+            let change = match key_number % 3 {
                 0 if ingests => Change::Delete,
-                _ => Change::Put(number.to_string().into_bytes()),
+                _ => Change::Put(key_number.to_string().into_bytes()),
             };
             Write { space, key, change }
         };
-        let mut writes: Vec<Write> = keys.into_iter().map(write).collect();
+        let count = |counter: usize| {
+            let key = format!("c{counter:03}").into_bytes();
+            Write { space, key, change: Change::Combine(number(dice)) }
+        };
+        let counters = if ingests { 0..5 } else { 0..0 };
+        let mut writes: Vec<Write> =
+            counters.map(count).chain(keys.into_iter().map(write)).collect();
         writes.push(self.mark(space));
         let load = if ingests { Load::Ingest(space) } else { Load::Bulk(space) };
         Step { writes, load: Some(load), end: None }
@@ -329,10 +335,13 @@ fn ingest(store: &Store, space: &str, writes: &[Write], dice: &mut Dice) -> lsmi
     let made = Path::new(MADE);
     // That of a call that failed.
     let _ = store.env().remove_file(made);
-    let options = TableWriterOptions { env: store.env().clone(), ..TableWriterOptions::default() };
+    let operator = Some("counter".into());
+    let env = store.env().clone();
+    let options = TableWriterOptions { env, operator, ..TableWriterOptions::default() };
     let mut writer = TableWriter::create_with(made, &options)?;
     for Write { key, change, .. } in writes {
         match change {
+            Change::Combine(number) => writer.combine(key, number.to_le_bytes())?,
             Change::Put(value) => writer.put(key, value)?,
             _ => writer.delete(key)?,
         }

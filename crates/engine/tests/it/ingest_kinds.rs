@@ -368,6 +368,61 @@ fn operands_apply_to_what_lies_beneath() {
     }
 }
 
+/// Numbers say what an operand applies to, and that it is there already. What is older than
+/// operands that a merge has joined cannot take part any more.
+#[test]
+fn operands_with_numbers_apply_once_and_where_they_belong() {
+    let world = World::default();
+    let store = world.open();
+    let other = store.keyspace("other").unwrap();
+    let seq = || store.snapshot().seq().0;
+    let let_pass = || (0..5).for_each(|_| other.put("x", "").unwrap());
+    let space = store.keyspace_with("space", &numbers(with("append"))).unwrap();
+    let_pass();
+    space.put("k", "v").unwrap();
+    let first = seq();
+    store.flush().unwrap();
+    let_pass();
+    space.combine("k", "2").unwrap();
+    let_pass();
+    store.flush().unwrap();
+    space.combine("k", "4").unwrap();
+    let last = seq();
+    let table = |path: &str, operand: &str, seq: u64| {
+        world.table(path, Some("append"), |writer| writer.combine_at("k", operand, SeqNo(seq)))
+    };
+    let three = table("/three", "3", last - 1);
+    let one = table("/one", "1", first + 1);
+    let snapshot = store.snapshot();
+    for file in [&three, &one, &three, &one] {
+        ingest(&space, &[file]).unwrap();
+    }
+    assert_eq!(shown(&space), "k=v1234");
+    assert_eq!(snapshot.get(&space, "k").unwrap().unwrap(), "v24");
+    drop(snapshot);
+    let clash = table("/clash", "7", first + 1);
+    assert_refused(&space, &clash, ErrorKind::InvalidArgument, "another entry with number");
+    let newer = table("/newer", "5", last + 100);
+    ingest(&space, &[&newer]).unwrap();
+    assert_eq!(shown(&space), "k=v12345");
+    space.merge().unwrap();
+    assert_eq!(shown(&space), "k=v12345");
+    let says = "or operands combined: deleted keys could come back, and operands apply too late";
+    let put = world.table("/put", None, |writer| writer.put_at("k", "w", SeqNo(first - 1)));
+    for file in [&one, &three, &put] {
+        assert_refused(&space, file, ErrorKind::InvalidArgument, says);
+    }
+    let resurrect = IngestOptions::default().allow_resurrect(true);
+    store.ingest(&space, &[&three], &resurrect).unwrap();
+    assert_eq!(shown(&space), "k=v12345");
+    // A merge that finds nothing beneath takes the key for absent.
+    space.combine("n", "1").unwrap();
+    store.flush().unwrap();
+    let beneath = world.table("/beneath", None, |writer| writer.put_at("n", "v", SeqNo(1)));
+    assert_refused(&space, &beneath, ErrorKind::InvalidArgument, says);
+    drop((space, other));
+}
+
 #[test]
 fn operands_need_their_operator() {
     let world = World::default();
