@@ -83,8 +83,8 @@ pub(super) fn placement(arriving: &[Arriving], tree: &Tree, resurrects: bool) ->
     Ok(Placement::All(additions))
 }
 
-/// Fails if a dropped tombstone of `tree` could have hidden an entry of `arriving`, or if an operand
-/// that was combined could have applied to one.
+/// Fails if a dropped tombstone of `tree` could have hidden an entry of `arriving`, or if an
+/// operand that was combined could have applied to one.
 fn check_age(arriving: &Arriving, tree: &Tree) -> Result<()> {
     let (oldest, _) = arriving.seqs();
     let dropped = tree.dropped().below(arriving.range());

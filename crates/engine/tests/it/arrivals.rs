@@ -510,6 +510,24 @@ fn arrive(
     files.iter().for_each(|file| env.remove_file(file).unwrap());
 }
 
+/// Writes a random change of a key, which gets the next number.
+fn write(
+    dice: &mut Dice,
+    space: &Keyspace,
+    history: &mut History,
+    (value, combines): (&str, bool),
+) {
+    let key = key(dice.below(400));
+    let change = change(dice, value, combines);
+    match &change {
+        Some(operand) if operand.starts_with(b"+") => space.combine(&key, operand).unwrap(),
+        Some(value) => space.put(&key, value).unwrap(),
+        None => space.delete(&key).unwrap(),
+    }
+    let seq = space.store().snapshot().seq().0;
+    history.entry(key).or_default().insert(seq, change);
+}
+
 fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
     let mut env = MemEnv::new();
     let mut store = open(env.clone(), policy, lockstep);
@@ -545,17 +563,7 @@ fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
             12 if !held.is_empty() => drop(held.swap_remove(dice.below(held.len()))),
             _ => {
                 for _ in 0..dice.below(20) {
-                    let key = key(dice.below(400));
-                    let change = change(dice, &value, combines);
-                    match &change {
-                        Some(operand) if operand.starts_with(b"+") => {
-                            space.combine(&key, operand).unwrap();
-                        }
-                        Some(value) => space.put(&key, value).unwrap(),
-                        None => space.delete(&key).unwrap(),
-                    }
-                    let seq = store.snapshot().seq().0;
-                    history.entry(key).or_default().insert(seq, change);
+                    write(dice, &space, &mut history, (&value, combines));
                 }
             }
         }

@@ -423,6 +423,31 @@ fn operands_with_numbers_apply_once_and_where_they_belong() {
     drop((space, other));
 }
 
+/// Under a policy that counts in blocks, memory is folded. If that joined two operands, no merge
+/// could tell that an entry between them comes too late.
+#[test]
+fn operands_with_numbers_stay_apart_in_folded_memory() {
+    let world = World::default();
+    let store = world.builder(DIR).policy("choose_best(ratio=3)").open().unwrap();
+    let space = store.keyspace_with("space", &numbers(with("append"))).unwrap();
+    space.put("k", "v").unwrap();
+    space.merge().unwrap();
+    space.combine("k", "22").unwrap();
+    let first = store.snapshot().seq().0;
+    for round in ["44", "66"] {
+        // Seals the memtable.
+        (0..3).for_each(|number| space.put(format!("x{number}"), [7; 500]).unwrap());
+        space.combine("k", round).unwrap();
+    }
+    assert!(store.stats().entries_folded > 0);
+    let made = world.table("/made", Some("append"), |writer| {
+        writer.combine_at("k", "33", SeqNo(first + 1))
+    });
+    let error = ingest(&space, &[&made]).unwrap_err();
+    assert!(error.to_string().contains("operands apply too late"), "{error}");
+    assert_eq!(space.get("k").unwrap().unwrap(), "v224466");
+}
+
 #[test]
 fn operands_need_their_operator() {
     let world = World::default();
