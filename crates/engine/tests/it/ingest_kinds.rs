@@ -430,22 +430,22 @@ fn operands_with_numbers_stay_apart_in_folded_memory() {
     let world = World::default();
     let store = world.builder(DIR).policy("choose_best(ratio=3)").open().unwrap();
     let space = store.keyspace_with("space", &numbers(with("append"))).unwrap();
+    // The value lies deeper than the level that memory goes to.
     space.put("k", "v").unwrap();
-    space.merge().unwrap();
+    (0..100).for_each(|number| space.put(format!("x{number}"), [7; 500]).unwrap());
+    store.flush().unwrap();
     space.combine("k", "22").unwrap();
     let first = store.snapshot().seq().0;
-    for round in ["44", "66"] {
-        // Seals the memtable.
-        (0..3).for_each(|number| space.put(format!("x{number}"), [7; 500]).unwrap());
-        space.combine("k", round).unwrap();
-    }
+    // Each seals a memtable.
+    space.put("y1", [7; 500]).unwrap();
+    space.combine("k", "44").unwrap();
+    space.put("y2", [7; 500]).unwrap();
     assert!(store.stats().entries_folded > 0);
-    let made = world.table("/made", Some("append"), |writer| {
-        writer.combine_at("k", "33", SeqNo(first + 1))
-    });
+    let made = world
+        .table("/made", Some("append"), |writer| writer.combine_at("k", "33", SeqNo(first + 1)));
     let error = ingest(&space, &[&made]).unwrap_err();
     assert!(error.to_string().contains("operands apply too late"), "{error}");
-    assert_eq!(space.get("k").unwrap().unwrap(), "v224466");
+    assert_eq!(space.get("k").unwrap().unwrap(), "v2244");
 }
 
 #[test]
