@@ -13,9 +13,10 @@ use lsmith::{
     Builder, Error, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, SeqNo, Store,
     TableWriter, TableWriterOptions, inspect,
 };
+use lsmith_fuzz::fuzz;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 const DIR: &str = "/store";
 
@@ -585,4 +586,70 @@ fn every_flipped_byte_and_every_cut_is_found_in_what_expires_and_in_operands() {
         assert_eq!(shown(space), "");
         ingest(space, &[&good]).unwrap();
     }
+}
+
+/// Tables of all kinds, with and without numbers.
+fn all_kinds() -> Vec<Vec<u8>> {
+    let world = World::default();
+    let key = |number: u32| format!("key-{number:03}");
+    let timed = world.table("/timed", None, |writer| {
+        (0..40).try_for_each(|number| match number % 4 {
+            0 => writer.put(key(number), "stays"),
+            1 => writer.delete(key(number)),
+            _ => writer.put_until(key(number), "goes", u64::from(number)),
+        })
+    });
+    let all_timed = world.table("/all", None, |writer| {
+        let seq = |number: u32| SeqNo(u64::from(7 + number % 5));
+        (0..40).try_for_each(|number| writer.put_until_at(key(number), "goes", 30, seq(number)))
+    });
+    let operands = world.table("/operands", Some("append"), |writer| {
+        (0..40).try_for_each(|number| writer.combine(key(number), "operand"))
+    });
+    let numbered = world.table("/numbered", Some("append"), |writer| {
+        (0..40).try_for_each(|number| writer.combine_at(key(number), "operand", SeqNo(7)))
+    });
+    let made = [timed, all_timed, operands, numbered];
+    made.iter().map(|path| bytes(&world.env, Path::new(path))).collect()
+}
+
+#[test]
+fn changed_tables_with_right_checksums_are_sound_or_refused() {
+    static KINDS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    fuzz!(3000, |choices| {
+        let kinds = KINDS.get_or_init(all_kinds);
+        let base = &kinds[choices.below(kinds.len())];
+        let (changed, _) = TableParts::new(base).mutant(choices);
+        let world = World::default();
+        let store = world.open();
+        let options = [numbers(expiring(None)), numbers(with("append"))];
+        for (name, options) in ["timed", "operands"].into_iter().zip(options) {
+            let space = store.keyspace_with(name, &options).unwrap();
+            space.put("key-020", "beneath").unwrap();
+            let mut file = world.env.create(Path::new("/bad")).unwrap();
+            file.write_all(&changed).unwrap();
+            file.sync().unwrap();
+            drop(file);
+            match ingest(&space, &["/bad"]) {
+                Ok(()) => {
+                    TAKEN.fetch_add(1, Ordering::Relaxed);
+                    let found = contents(&space).len();
+                    assert_eq!(space.iter().rev().count(), found);
+                    assert!(store.verify().unwrap().is_empty());
+                    space.merge().unwrap();
+                    assert_eq!(contents(&space).len(), found);
+                }
+                Err(error) => {
+                    assert_eq!(error.path(), Some(Path::new("/bad")), "{error}");
+                    let kinds =
+                        [ErrorKind::Corruption, ErrorKind::Unsupported, ErrorKind::InvalidArgument];
+                    assert!(kinds.contains(&error.kind()), "{error}");
+                }
+            }
+            world.env.remove_file(Path::new("/bad")).unwrap();
+        }
+    });
+    // A changed value, say, is no damage.
+    assert!(TAKEN.load(Ordering::Relaxed) > 0);
 }
