@@ -639,6 +639,37 @@ fn stores_exchange_tables() {
     assert_eq!(fine(&["db", &other, "scan"]), "b/1\t2\nb/2\t3\nc\t4\n");
 }
 
+/// The command has no option that makes such a keyspace.
+#[test]
+fn exports_keep_the_times_of_entries_and_tables_say_so() {
+    let (dir, db) = store_dir();
+    let made = |keyspace: &str| {
+        let store = lsmith::Store::builder(&db).open().unwrap();
+        let expiry = Some(lsmith::Expiry { after: None });
+        let options = lsmith::KeyspaceOptions { expiry, ..Default::default() };
+        store.keyspace_with(keyspace, &options).unwrap()
+    };
+    let space = made("sessions");
+    space.put_until("a", "long ago", 1).unwrap();
+    space.put_until("b", "soon", 1 << 40).unwrap();
+    space.put_until("c", "late", 1 << 41).unwrap();
+    drop(space);
+    let db = db.as_str();
+    let table = dir.path().join("made.table").to_str().unwrap().to_string();
+    let exported = json(&["db", db, "--keyspace", "sessions", "export", &table]);
+    assert_eq!(exported["exported"], json!(2));
+    let dumped = fine(&["db", db, "dump", &table]);
+    assert!(dumped.contains(", from outside, with entries that expire\n"), "{dumped}");
+    let line = refused(2, &["db", db, "ingest", &table]);
+    assert!(line.contains("made.table") && line.contains("`default` cannot"), "{line}");
+    drop(made("other"));
+    fine(&["db", db, "--keyspace", "other", "ingest", &table]);
+    assert_eq!(fine(&["db", db, "--keyspace", "other", "scan"]), "b\tsoon\nc\tlate\n");
+    let later = lsmith::Store::builder(db).clock(|| 1 << 40).open().unwrap();
+    let other = later.existing_keyspace("other").unwrap();
+    assert_eq!(other.iter().count(), 1);
+}
+
 #[test]
 fn tables_with_numbers_go_where_their_age_puts_them() {
     let (dir, db) = store_dir();

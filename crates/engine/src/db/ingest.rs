@@ -24,8 +24,9 @@ pub struct IngestOptions {
     /// default: each file is copied.
     pub link: bool,
     /// If true, tables with sequence numbers of their own may bring entries back that deletions had
-    /// hidden: a merge has dropped the deletions, and the entries are older than one of them. False
-    /// by default: such a table is refused.
+    /// hidden: a merge has dropped the deletions, and the entries are older than one of them. So
+    /// may tables with entries older than operands that a merge has combined, which then apply to
+    /// other entries than their numbers say. False by default: such a table is refused.
     pub allow_resurrect: bool,
 }
 
@@ -68,10 +69,13 @@ impl Store {
     /// * `InvalidArgument` if two files share a part of their key ranges, if only some have
     ///   sequence numbers, if the keyspace belongs to another store or to a group, or if other
     ///   writers keep writing keys within the ranges.
+    /// * `InvalidArgument` if a table has entries that expire and those of the keyspace cannot, or
+    ///   if it has operands and the keyspace does not have their operator. The error names the
+    ///   file.
     /// * `InvalidArgument` for tables with numbers of their own, if the keyspace forgets numbers;
     ///   if an entry differs from one with its key and number in the keyspace; or if a deletion
-    ///   that was dropped could have hidden an entry, unless
-    ///   [`allow_resurrect`](IngestOptions::allow_resurrect) is set.
+    ///   that was dropped could have hidden an entry, or an operand that was combined could have
+    ///   applied to it, unless [`allow_resurrect`](IngestOptions::allow_resurrect) is set.
     /// * `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
     ///   log or the manifest failed.
     /// * `Io` or `Full` if a file cannot be read, copied or merged. Otherwise as
@@ -94,6 +98,7 @@ impl Store {
         if arrivals.tables.is_empty() {
             return Ok(Loaded::default());
         }
+        arrivals.check_kinds(keyspace)?;
         let numbered = arrivals.are_numbered(keyspace)?;
         let ranges = arrivals.sorted_ranges()?;
         directory::sync(&*context.options.env, &context.options.dir)?;
@@ -189,6 +194,35 @@ impl Arrivals<'_> {
             return Err(Error::corruption(&path, 0, message));
         }
         Ok(handle)
+    }
+
+    /// Fails with `InvalidArgument` if a table has entries that expire, or operands, which no entry
+    /// of `keyspace` can be.
+    fn check_kinds(&self, keyspace: &Keyspace) -> Result<()> {
+        let refuse = |message: String, file: &Path| {
+            Err(Error::new(ErrorKind::InvalidArgument, message).at(file))
+        };
+        let name = keyspace.name();
+        for (file, table) in &self.tables {
+            let TableFacts { has_expiring, operator, .. } = table.table().facts();
+            if *has_expiring && keyspace.expiry().is_none() {
+                let message = format!(
+                    "expected no entries that expire, because those of the keyspace `{name}` \
+                     cannot, found some: make one with `expiry`"
+                );
+                return refuse(message, file);
+            }
+            let Some(found) = operator else { continue };
+            let expected = match keyspace.operator() {
+                Some(own) if own == *found => continue,
+                Some(own) => format!("operands for the operator `{own}` of"),
+                None => "no operands for".to_string(),
+            };
+            let message =
+                format!("expected {expected} the keyspace `{name}`, found some for `{found}`");
+            return refuse(message, file);
+        }
+        Ok(())
     }
 
     /// Returns true if the tables have sequence numbers, false if none has.

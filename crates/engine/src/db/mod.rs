@@ -8,6 +8,7 @@ mod changes;
 mod checkpoint;
 mod cursor;
 mod detached;
+mod export;
 mod ingest;
 mod iter;
 mod keyspace;

@@ -1,10 +1,12 @@
 //! Writes tables outside of a store, for a store to ingest.
 
 use super::loaded::{Loaded, check_entry};
+use crate::options::{FilterChoice, check_operator_name};
 use crate::write::ARRIVING_SEQ_MAX;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::expiry::expiring_value;
 use lsmith_storage::table::{self, OUTSIDE, TableOptions};
 use lsmith_storage::{directory, panics};
 use lsmith_tree::{EntryKind, SeqNo};
@@ -45,6 +47,9 @@ pub struct TableWriter {
     env: Arc<dyn Env>,
     path: PathBuf,
     last_key: Vec<u8>,
+    /// The name of the operator that operands are for.
+    operator: Option<String>,
+    has_operands: bool,
     /// True if entries have sequence numbers, false if they have none.
     numbered: bool,
     /// True once the file is complete and stays.
@@ -60,8 +65,15 @@ pub struct TableWriterOptions {
     pub block_bytes: usize,
     /// Bits of the filter per key; 10 by default, 0 for no filter.
     pub filter_bits: u8,
+    /// If set, the filter also holds the first so many bytes, 1 to 1024, of each key that has so
+    /// many; see [`KeyspaceOptions::prefix_bytes`](crate::KeyspaceOptions::prefix_bytes). Any
+    /// keyspace can ingest the table. `None` by default.
+    pub prefix_bytes: Option<u16>,
     /// The compression of data blocks: `none`, the default, `lz4` or `zstd`.
     pub compression: String,
+    /// The name of the operator that [operands](TableWriter::combine) are for. Only a keyspace with
+    /// this operator ingests a table with operands. `None`, the default, means no operands.
+    pub operator: Option<String>,
 }
 
 impl Default for TableWriterOptions {
@@ -71,7 +83,9 @@ impl Default for TableWriterOptions {
             env: Arc::new(RealEnv::new()),
             block_bytes: table.block_bytes,
             filter_bits: table.filter_bits_per_key,
+            prefix_bytes: None,
             compression: "none".into(),
+            operator: None,
         }
     }
 }
@@ -88,7 +102,8 @@ impl TableWriter {
     /// Like [`create`](TableWriter::create), with options.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown compression or blocks of 0 bytes; `Io` or `Full`.
+    /// `InvalidArgument` for an unknown compression, blocks of 0 bytes, a length that no prefix can
+    /// have, prefixes without a filter, or a name that no operator can have; `Io` or `Full`.
     pub fn create_with(
         path: impl AsRef<Path>,
         options: &TableWriterOptions,
@@ -98,18 +113,26 @@ impl TableWriter {
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
         let codec = crate::compression::Compression::parse(&options.compression)?.of_level(0);
-        let table = TableOptions {
-            block_bytes: options.block_bytes,
-            filter_bits_per_key: options.filter_bits,
-            codec,
-            ..TableOptions::default()
-        };
+        let filters =
+            FilterChoice { bits: Some(options.filter_bits), prefix_bytes: options.prefix_bytes };
+        filters.check()?;
+        options.operator.as_deref().map_or(Ok(()), check_operator_name)?;
+        let (block_bytes, no_number) = (options.block_bytes, 0);
+        let table = TableOptions { block_bytes, codec, ..TableOptions::default() };
+        let table = filters.table_options(&table, no_number);
         let path = path.as_ref().to_path_buf();
         let env = Arc::clone(&options.env);
         let writer = table::TableWriter::create(&env, &path, OUTSIDE, &table)?;
-        let last_key = Vec::new();
-        let (numbered, finished) = (false, false);
-        Ok(TableWriter { writer: Some(writer), env, path, last_key, numbered, finished })
+        Ok(TableWriter {
+            writer: Some(writer),
+            env,
+            path,
+            last_key: Vec::new(),
+            operator: options.operator.clone(),
+            has_operands: false,
+            numbered: false,
+            finished: false,
+        })
     }
 
     /// Adds an entry without a sequence number. Each key must be greater than the key before.
@@ -129,6 +152,51 @@ impl TableWriter {
     /// As [`put`](TableWriter::put).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(key.as_ref(), EntryKind::Delete, &[], UNDATED)
+    }
+
+    /// Adds an entry that is there until the [clock](crate::Builder::clock) of the store that
+    /// ingests it shows `time`. Only keyspaces whose entries can
+    /// [expire](crate::KeyspaceOptions::expiry) ingest a table with such entries.
+    ///
+    /// # Errors
+    /// As [`put`](TableWriter::put). `InvalidArgument` also if the table is for an
+    /// [operator](TableWriterOptions::operator), because no keyspace has both.
+    pub fn put_until(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: u64,
+    ) -> Result<()> {
+        self.add_until(key.as_ref(), value.as_ref(), time, UNDATED)
+    }
+
+    /// Adds an operand: `key` gets what the operator of the keyspace makes of it and of the value
+    /// that the keyspace has beneath. See [`Combine`](crate::Combine).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # use lsmith::{IngestOptions, KeyspaceOptions, Store, TableWriter, TableWriterOptions};
+    /// let file = dir.path().join("visits.table");
+    /// let operator = Some("counter".to_string());
+    /// let options = TableWriterOptions { operator: operator.clone(), ..Default::default() };
+    /// let mut writer = TableWriter::create_with(&file, &options)?;
+    /// writer.combine("/index", 5_i64.to_le_bytes())?;
+    /// writer.finish()?;
+    ///
+    /// let store = Store::builder(dir.path().join("store")).open()?;
+    /// let options = KeyspaceOptions { operator, ..Default::default() };
+    /// let visits = store.keyspace_with("visits", &options)?;
+    /// visits.combine("/index", 2_i64.to_le_bytes())?;
+    /// store.ingest(&visits, &[file], &IngestOptions::default())?;
+    /// assert_eq!(visits.get("/index")?.as_deref(), Some(&7_i64.to_le_bytes()[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](TableWriter::put). `InvalidArgument` also if the options name no
+    /// [operator](TableWriterOptions::operator).
+    pub fn combine(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.add_operand(key.as_ref(), operand.as_ref(), UNDATED)
     }
 
     /// Adds an entry with sequence number `seq`, from 1 to 2^61. In a store that ingests the table,
@@ -156,6 +224,63 @@ impl TableWriter {
     pub fn delete_at(&mut self, key: impl AsRef<[u8]>, seq: SeqNo) -> Result<()> {
         check_seq(seq)?;
         self.add(key.as_ref(), EntryKind::Delete, &[], seq)
+    }
+
+    /// Adds an entry as [`put_until`](TableWriter::put_until) does, with sequence number `seq`,
+    /// from 1 to 2^61.
+    ///
+    /// # Errors
+    /// As [`put_until`](TableWriter::put_until) and [`put_at`](TableWriter::put_at).
+    pub fn put_until_at(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: u64,
+        seq: SeqNo,
+    ) -> Result<()> {
+        check_seq(seq)?;
+        self.add_until(key.as_ref(), value.as_ref(), time, seq)
+    }
+
+    /// Adds an operand as [`combine`](TableWriter::combine) does, with sequence number `seq`,
+    /// from 1 to 2^61. It applies to entries of the key with smaller numbers.
+    ///
+    /// # Errors
+    /// As [`combine`](TableWriter::combine) and [`put_at`](TableWriter::put_at).
+    pub fn combine_at(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        seq: SeqNo,
+    ) -> Result<()> {
+        check_seq(seq)?;
+        self.add_operand(key.as_ref(), operand.as_ref(), seq)
+    }
+
+    fn add_until(&mut self, key: &[u8], value: &[u8], time: u64, seq: SeqNo) -> Result<()> {
+        if let Some(operator) = &self.operator {
+            let message = format!(
+                "expected no entry that expires in a table for the operator `{operator}`, found \
+                 one at key `{}`",
+                key.escape_ascii()
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        self.add(key, EntryKind::Expiring, &expiring_value(time, value), seq)
+    }
+
+    fn add_operand(&mut self, key: &[u8], operand: &[u8], seq: SeqNo) -> Result<()> {
+        if self.operator.is_none() {
+            let message = format!(
+                "expected `TableWriterOptions::operator` to name the operator of operands, found \
+                 none at key `{}`",
+                key.escape_ascii()
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        self.add(key, EntryKind::Combine, operand, seq)?;
+        self.has_operands = true;
+        Ok(())
     }
 
     fn add(&mut self, key: &[u8], kind: EntryKind, value: &[u8], seq: SeqNo) -> Result<()> {
@@ -189,7 +314,10 @@ impl TableWriter {
             let message = "a table has at least one entry, found none";
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(&self.path));
         }
-        let Some(writer) = self.writer.take() else { return Err(self.broken()) };
+        let Some(mut writer) = self.writer.take() else { return Err(self.broken()) };
+        if let Some(operator) = self.operator.as_ref().filter(|_| self.has_operands) {
+            writer.set_operator(operator);
+        }
         let facts = writer.finish()?;
         directory::sync(&*self.env, self.path.parent().unwrap_or(Path::new("")))?;
         self.finished = true;

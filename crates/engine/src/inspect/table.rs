@@ -5,8 +5,8 @@ use bytes::Bytes;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{
-    self, FEATURE_COMPRESSED, FEATURE_OUTSIDE, FEATURE_UNDATED, FORMAT_VERSION, TABLE_MAGIC,
-    codec_name,
+    self, FEATURE_COMPRESSED, FEATURE_EXPIRING, FEATURE_OUTSIDE, FEATURE_UNDATED, FORMAT_VERSION,
+    TABLE_MAGIC, codec_name,
 };
 use lsmith_storage::table::{BlockWalk, OUTSIDE, Piece, TableRemains};
 use lsmith_tree::{KeyRange, SeqNo};
@@ -33,6 +33,8 @@ pub struct Footer {
     pub undated: bool,
     /// True if the table was written outside of a store.
     pub outside: bool,
+    /// True if the table was written outside of a store, and has entries that expire.
+    pub expiring: bool,
     /// The filter, which starts where the data blocks end. Empty if there is no filter.
     pub filter: Range<u64>,
     /// The index block.
@@ -63,6 +65,9 @@ pub struct Properties {
     pub last_key: Bytes,
     /// The number of points of the profile.
     pub profile_points: usize,
+    /// The name of the operator of the operands, if the table was written outside of a store and
+    /// has some.
+    pub operator: Option<String>,
 }
 
 /// The size of a filter.
@@ -151,6 +156,7 @@ impl TableFile {
             first_key: Bytes::copy_from_slice(&facts.first_key),
             last_key: Bytes::copy_from_slice(&facts.last_key),
             profile_points: facts.profile.len(),
+            operator: facts.operator.clone(),
         })
     }
 
@@ -239,6 +245,7 @@ pub(super) fn footer_of(footer: &format::Footer) -> Footer {
         compressed: footer.features & FEATURE_COMPRESSED != 0,
         undated: footer.features & FEATURE_UNDATED != 0,
         outside: footer.features & FEATURE_OUTSIDE != 0,
+        expiring: footer.features & FEATURE_EXPIRING != 0,
         filter: footer.filter.clone(),
         index: footer.index.clone(),
         properties: footer.properties.clone(),

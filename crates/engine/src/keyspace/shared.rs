@@ -11,6 +11,7 @@ use crate::rules::Rules;
 use crate::threads;
 use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::fold::Operators;
 use lsmith_storage::panics;
 use lsmith_storage::sync::atomic::AtomicBool;
 use lsmith_storage::sync::{ArcSwap, Mutex};
@@ -148,6 +149,13 @@ impl KeyspaceShared {
         if let (Some(members), Some(found)) = (&self.members, &fresh.members) {
             members.take_over(found);
         }
+    }
+
+    /// Returns the operators for folding memory, which must not fail; `None` if operands stay as
+    /// they are. Where numbers are kept, a table may bring an entry that belongs between two
+    /// operands, so memory keeps them apart. Merges tell the tree which they have joined.
+    pub(crate) fn memory_operators(&self) -> Option<Operators> {
+        if self.keeps_numbers { None } else { self.rules.lenient() }
     }
 
     /// Checks that the keyspace, or the group, has what `options` ask for. Their policy has its

@@ -52,7 +52,7 @@ impl ReservedFold {
             [newest, older @ ..] => {
                 let cursor = newest.cursor(&KeyRange::ALL);
                 let newest = NewestRun { cursor, size: newest.run().size() };
-                let operators = self.keyspace.rules.lenient();
+                let operators = self.keyspace.memory_operators();
                 let erasing = Erasing::keeping(version.all_erased());
                 let block_bytes = self.block_bytes;
                 let folding = Folding { context, operators, erasing, block_bytes };

@@ -45,7 +45,7 @@ fn seal_folded(
     let erasing = Erasing::keeping(Erased::all([&version.all_erased(), &erased]));
     let newest = NewestRun { cursor: Sealed::Written(memtable).cursor(), size };
     let older: Vec<_> = version.memory.iter().collect();
-    let operators = keyspace.rules.lenient();
+    let operators = keyspace.memory_operators();
     let block_bytes = state.view.block_bytes;
     let folding = Folding { context, operators, erasing, block_bytes };
     let folded = fold_over(&folding, newest, &older)

@@ -83,7 +83,8 @@ pub(super) fn placement(arriving: &[Arriving], tree: &Tree, resurrects: bool) ->
     Ok(Placement::All(additions))
 }
 
-/// Fails if a dropped tombstone of `tree` could have hidden an entry of `arriving`.
+/// Fails if a dropped tombstone of `tree` could have hidden an entry of `arriving`, or if an
+/// operand that was combined could have applied to one.
 fn check_age(arriving: &Arriving, tree: &Tree) -> Result<()> {
     let (oldest, _) = arriving.seqs();
     let dropped = tree.dropped().below(arriving.range());
@@ -92,7 +93,8 @@ fn check_age(arriving: &Arriving, tree: &Tree) -> Result<()> {
     }
     let message = format!(
         "the table has entries from number {oldest} on, and deletions up to number {dropped} were \
-         dropped in its range: deleted keys could come back; `allow_resurrect` accepts that"
+         dropped in its range, or operands combined: deleted keys could come back, and operands \
+         apply too late; `allow_resurrect` accepts that"
     );
     Err(Error::new(ErrorKind::InvalidArgument, message).at(&arriving.file))
 }

@@ -11,6 +11,7 @@ use crate::dice::{Dice, with_seeds};
 use crate::gate::{GateEnv, Step};
 use crate::ingest::{Map, bytes, contents, key, tables};
 use crate::model::policies;
+use crate::operators::Append;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
 use lsmith::{
     ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions, SeqNo,
@@ -22,7 +23,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// All changes of each key that ever were, by number. `None` deletes the key.
+/// All changes of each key that ever were, by number. `None` deletes the key. What begins with `+`
+/// is an operand, in keyspaces with an operator.
 type History = BTreeMap<Vec<u8>, BTreeMap<u64, Option<Vec<u8>>>>;
 
 /// The entries of a table, with their numbers.
@@ -32,7 +34,7 @@ const DIR: &str = "/store";
 
 fn open(env: impl Env + 'static, policy: &str, lockstep: bool) -> Store {
     let builder = Store::builder(DIR).env(Arc::new(env)).memtable_bytes(2000).block_bytes(200);
-    builder.log_bytes(64 << 10).policy(policy).lockstep(lockstep).open().unwrap()
+    builder.operator(Append).log_bytes(64 << 10).policy(policy).lockstep(lockstep).open().unwrap()
 }
 
 fn keeping() -> KeyspaceOptions {
@@ -46,6 +48,7 @@ fn space(store: &Store) -> Keyspace {
 fn writer(env: &MemEnv, path: &str) -> TableWriter {
     let mut options = TableWriterOptions { block_bytes: 200, ..TableWriterOptions::default() };
     options.env = Arc::new(env.clone());
+    options.operator = Some("append".into());
     TableWriter::create_with(path, &options).unwrap()
 }
 
@@ -53,6 +56,9 @@ fn write_table(env: &MemEnv, path: &str, entries: &Numbered) -> PathBuf {
     let mut writer = writer(env, path);
     for (key, (seq, value)) in entries {
         match value {
+            Some(operand) if operand.starts_with(b"+") => {
+                writer.combine_at(key, operand, SeqNo(*seq)).unwrap();
+            }
             Some(value) => writer.put_at(key, value, SeqNo(*seq)).unwrap(),
             None => writer.delete_at(key, SeqNo(*seq)).unwrap(),
         }
@@ -73,7 +79,16 @@ fn ingest(space: &Keyspace, files: &[PathBuf]) -> lsmith::Result<lsmith::Loaded>
 
 fn newest(history: &History) -> Map {
     let of = |(key, changes): (&Vec<u8>, &BTreeMap<u64, Option<Vec<u8>>>)| {
-        Some((key.clone(), changes.values().next_back()?.clone()?))
+        let mut value: Option<Vec<u8>> = None;
+        for change in changes.values() {
+            match change {
+                Some(operand) if operand.starts_with(b"+") => {
+                    value.get_or_insert_default().extend_from_slice(operand);
+                }
+                change => value.clone_from(change),
+            }
+        }
+        Some((key.clone(), value?))
     };
     history.iter().filter_map(of).collect()
 }
@@ -421,7 +436,13 @@ fn random_arrivals_agree_with_the_history() {
 }
 
 /// Returns tables whose key ranges are disjoint, with numbers below, around or above `now`.
-fn arriving(dice: &mut Dice, now: u64, history: &History, value: &str) -> Vec<Numbered> {
+/// If there is an operator, some are operands. Some were there before.
+fn arriving(
+    dice: &mut Dice,
+    now: u64,
+    history: &History,
+    (value, combines): (&str, bool),
+) -> Vec<Numbered> {
     let numbers = [(1, now.max(1)), (now / 2 + 1, now + 50), (now + 1, now + 200)];
     let mut all = Vec::new();
     let mut from = dice.below(100);
@@ -431,9 +452,13 @@ fn arriving(dice: &mut Dice, now: u64, history: &History, value: &str) -> Vec<Nu
         let mut entries = Numbered::new();
         for number in (from..upto).step_by(1 + dice.below(9)) {
             let seq = least + dice.below((most - least + 1) as usize) as u64;
-            let change = (!dice.chance(20)).then(|| value.as_bytes().to_vec());
+            let change = change(dice, value, combines);
             let known = history.get(&key(number));
-            if known.is_none_or(|known| !known.contains_key(&seq)) {
+            if let Some(known) = known.filter(|_| dice.chance(10)) {
+                let known = known.iter().nth(dice.below(known.len()));
+                let (seq, change) = known.expect("a key of the history has changes");
+                entries.insert(key(number), (*seq, change.clone()));
+            } else if known.is_none_or(|known| !known.contains_key(&seq)) {
                 entries.insert(key(number), (seq, change));
             }
         }
@@ -445,7 +470,17 @@ fn arriving(dice: &mut Dice, now: u64, history: &History, value: &str) -> Vec<Nu
     all
 }
 
-/// Ingests `tables`, all at once. They may only be refused for deletions that were dropped.
+/// Returns a change: an operand if there is an operator, a put or a deletion.
+fn change(dice: &mut Dice, value: &str, combines: bool) -> Option<Vec<u8>> {
+    match dice.below(10) {
+        0 | 1 => None,
+        2..=5 if combines => Some(format!("+{value}").into_bytes()),
+        _ => Some(value.as_bytes().to_vec()),
+    }
+}
+
+/// Ingests `tables`, all at once. They may only be refused for deletions that were dropped or
+/// operands that were combined, also because one of these comes again.
 fn arrive(
     env: &MemEnv,
     space: &Keyspace,
@@ -465,9 +500,32 @@ fn arrive(
                 history.entry(key).or_default().insert(seq, change);
             }
         }
-        Err(error) => assert!(error.to_string().contains("could come back"), "{error}"),
+        Err(error) => {
+            let again = space.operator().is_some().then_some("has another entry with number");
+            let says = [Some("could come back"), again];
+            let is_known = |says: &str| error.to_string().contains(says);
+            assert!(says.into_iter().flatten().any(is_known), "{error}");
+        }
     }
     files.iter().for_each(|file| env.remove_file(file).unwrap());
+}
+
+/// Writes a random change of a key, which gets the next number.
+fn write(
+    dice: &mut Dice,
+    space: &Keyspace,
+    history: &mut History,
+    (value, combines): (&str, bool),
+) {
+    let key = key(dice.below(400));
+    let change = change(dice, value, combines);
+    match &change {
+        Some(operand) if operand.starts_with(b"+") => space.combine(&key, operand).unwrap(),
+        Some(value) => space.put(&key, value).unwrap(),
+        None => space.delete(&key).unwrap(),
+    }
+    let seq = space.store().snapshot().seq().0;
+    history.entry(key).or_default().insert(seq, change);
 }
 
 fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
@@ -475,12 +533,18 @@ fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
     let mut store = open(env.clone(), policy, lockstep);
     let mut history = History::new();
     let mut held: Vec<(Snapshot, Map)> = Vec::new();
+    let combines = dice.chance(50);
+    let space_of = |store: &Store| {
+        let operator = combines.then(|| "append".to_string());
+        store.keyspace_with("default", &KeyspaceOptions { operator, ..keeping() }).unwrap()
+    };
     for step in 0..80 {
-        let space = space(&store);
+        let space = space_of(&store);
         let value = step.to_string();
         match dice.below(20) {
             0..=4 => {
-                let tables = arriving(dice, store.snapshot().seq().0, &history, &value);
+                let now = store.snapshot().seq().0;
+                let tables = arriving(dice, now, &history, (&value, combines));
                 arrive(&env, &space, &mut history, tables, dice.chance(50));
             }
             5 => space.merge().unwrap(),
@@ -499,19 +563,12 @@ fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
             12 if !held.is_empty() => drop(held.swap_remove(dice.below(held.len()))),
             _ => {
                 for _ in 0..dice.below(20) {
-                    let key = key(dice.below(400));
-                    let change = (!dice.chance(20)).then(|| value.clone().into_bytes());
-                    match &change {
-                        Some(value) => space.put(&key, value).unwrap(),
-                        None => space.delete(&key).unwrap(),
-                    }
-                    let seq = store.snapshot().seq().0;
-                    history.entry(key).or_default().insert(seq, change);
+                    write(dice, &space, &mut history, (&value, combines));
                 }
             }
         }
         let probe = key(dice.below(500));
-        let space = self::space(&store);
+        let space = space_of(&store);
         let found = space.get(&probe).unwrap();
         let now = newest(&history);
         assert_eq!(found.as_deref(), now.get(&probe).map(Vec::as_slice), "{policy} step {step}");
@@ -520,7 +577,7 @@ fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
             assert_eq!(found.as_deref(), map.get(&probe).map(Vec::as_slice), "{policy}");
         }
     }
-    let space = space(&store);
+    let space = space_of(&store);
     let expected = newest(&history);
     assert!(contents(&space) == expected, "{policy}");
     for (snapshot, map) in held {

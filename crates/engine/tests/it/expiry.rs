@@ -7,12 +7,13 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::model::policies;
-use lsmith::env::MemEnv;
+use lsmith::env::{Env, MemEnv};
 use lsmith::{
-    Batch, Change, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode,
-    RepairOptions, Store, Verdict, repair,
+    Batch, Change, ErrorKind, Expiry, IngestOptions, Isolation, Keyspace, KeyspaceOptions,
+    PersistMode, RepairOptions, Store, TableWriter, TableWriterOptions, Verdict, repair,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -186,6 +187,7 @@ fn play(dice: &mut Dice, policy: &str) {
                 env = env.process_crash_clone();
                 store = open(&env);
             }
+            19 if dice.chance(30) => arrive(&env, &space, &mut map, hands.now(), dice),
             _ => {}
         }
         let space = store.keyspace("space").unwrap();
@@ -200,6 +202,43 @@ fn play(dice: &mut Dice, policy: &str) {
     store.flush().unwrap();
     check(&store.keyspace("space").unwrap(), &map, hands.now(), policy);
     assert!(store.verify().unwrap().is_empty());
+}
+
+/// Ingests a table of a few entries with and without times.
+fn arrive(
+    env: &MemEnv,
+    space: &Keyspace,
+    map: &mut BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
+    now: u64,
+    dice: &mut Dice,
+) {
+    let shared: Arc<dyn Env> = Arc::new(env.clone());
+    let options = TableWriterOptions { env: shared, block_bytes: 80, ..Default::default() };
+    let mut writer = TableWriter::create_with("/made", &options).unwrap();
+    let all_expire = dice.chance(50);
+    let numbers: BTreeSet<usize> = (0..1 + dice.below(8)).map(|_| dice.below(60)).collect();
+    for number in numbers {
+        let key = format!("{number:03}").into_bytes();
+        match dice.below(6) {
+            0 => {
+                writer.delete(&key).unwrap();
+                map.remove(&key);
+            }
+            1 | 2 if !all_expire => {
+                writer.put(&key, "made").unwrap();
+                map.insert(key, (BROKEN, b"made".to_vec()));
+            }
+            _ => {
+                let time = now + dice.below(40) as u64;
+                writer.put_until(&key, "timed", time).unwrap();
+                map.insert(key, (time, b"timed".to_vec()));
+            }
+        }
+    }
+    writer.finish().unwrap();
+    let options = IngestOptions::default().link(dice.chance(50));
+    space.store().ingest(space, &["/made"], &options).unwrap();
+    env.remove_file(Path::new("/made")).unwrap();
 }
 
 fn check(space: &Keyspace, map: &BTreeMap<Vec<u8>, (u64, Vec<u8>)>, now: u64, policy: &str) {

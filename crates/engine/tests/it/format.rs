@@ -219,6 +219,10 @@ fn old_stores_have_files_of_all_kinds() {
     for feature in [0, 1, 2] {
         assert!(tables().any(|bytes| bytes[bytes.len() - 76] == feature), "no table {feature}");
     }
+    // Those from outside: with prefixes and some entries that expire, only such entries, operands.
+    for feature in [2 | 4 | 16 | 64, 2 | 4 | 32 | 64, 2 | 4 | 128] {
+        assert!(tables().any(|bytes| bytes[bytes.len() - 76] == feature), "no table {feature}");
+    }
     // Roots of append tables, whose files are compressed or not, and have several.
     for feature in [8, 9] {
         let batches = |bytes: &&Vec<u8>| {
@@ -243,6 +247,8 @@ fn old_stores_have_files_of_all_kinds() {
         " root ",
         " of .. 0B",
         "spill ",
+        "expiry none filters store 6 ",
+        "operator counter ",
     ] {
         let found = text.windows(record.len()).any(|window| window == record.as_bytes());
         assert!(found, "no record has `{record}`");

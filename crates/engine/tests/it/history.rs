@@ -7,7 +7,7 @@
 
 use crate::dice::Dice;
 use lsmith::{
-    Batch, IngestOptions, KeyspaceOptions, PersistMode, Snapshot, Store, TableWriter,
+    Batch, IngestOptions, Isolation, KeyspaceOptions, PersistMode, Snapshot, Store, TableWriter,
     TableWriterOptions,
 };
 use std::collections::BTreeMap;
@@ -51,6 +51,16 @@ struct Step {
     load: Option<Load>,
     /// The keyspace whose entries all go.
     end: Option<End>,
+}
+
+impl Step {
+    /// Returns true if a transaction can write it.
+    fn suits_a_transaction(&self) -> bool {
+        let suits = |change: &Change| {
+            matches!(change, Change::Put(_) | Change::Delete | Change::Combine(_))
+        };
+        self.writes.iter().all(|write| suits(&write.change))
+    }
 }
 
 /// How all entries of a keyspace go. It is not the first one, which keeps the number of the step
@@ -199,7 +209,7 @@ impl History {
         Step { writes, load: None, end: None }
     }
 
-    /// Returns a load into one keyspace, over keys that are put and deleted.
+    /// Returns a load into one keyspace, over keys that are put and deleted, and over counters.
     fn load(&self, dice: &mut Dice) -> Step {
         let space = dice.below(SPACES.len());
         let mut keys: Vec<usize> = (0..1 + dice.below(40)).map(|_| dice.below(60)).collect();
@@ -207,15 +217,21 @@ impl History {
         keys.dedup();
         // A group does not ingest.
         let ingests = !self.in_group && dice.chance(50);
-        let write = |number: usize| {
-            let key = format!("p{number:03}").into_bytes();
-            let change = match number % 3 {
+        let write = |key_number: usize| {
+            let key = format!("p{key_number:03}").into_bytes();
+            let change = match key_number % 3 {
                 0 if ingests => Change::Delete,
-                _ => Change::Put(number.to_string().into_bytes()),
+                _ => Change::Put(key_number.to_string().into_bytes()),
             };
             Write { space, key, change }
         };
-        let mut writes: Vec<Write> = keys.into_iter().map(write).collect();
+        let count = |counter: usize| {
+            let key = format!("c{counter:03}").into_bytes();
+            Write { space, key, change: Change::Combine(number(dice)) }
+        };
+        let counters = if ingests { 0..5 } else { 0..0 };
+        let mut writes: Vec<Write> =
+            counters.map(count).chain(keys.into_iter().map(write)).collect();
         writes.push(self.mark(space));
         let load = if ingests { Load::Ingest(space) } else { Load::Bulk(space) };
         Step { writes, load: Some(load), end: None }
@@ -267,6 +283,9 @@ impl History {
                 load.finish()?;
             }
             None if step.end.is_some() => {}
+            None if self.steps.len().is_multiple_of(3) && step.suits_a_transaction() => {
+                commit(store, &step, mode)?;
+            }
             None => store.write(batch_of(store, &step)?, mode)?,
         }
         apply(&mut self.maps, &step);
@@ -316,10 +335,13 @@ fn ingest(store: &Store, space: &str, writes: &[Write], dice: &mut Dice) -> lsmi
     let made = Path::new(MADE);
     // That of a call that failed.
     let _ = store.env().remove_file(made);
-    let options = TableWriterOptions { env: store.env().clone(), ..TableWriterOptions::default() };
+    let operator = Some("counter".into());
+    let env = store.env().clone();
+    let options = TableWriterOptions { env, operator, ..TableWriterOptions::default() };
     let mut writer = TableWriter::create_with(made, &options)?;
     for Write { key, change, .. } in writes {
         match change {
+            Change::Combine(number) => writer.combine(key, number.to_le_bytes())?,
             Change::Put(value) => writer.put(key, value)?,
             _ => writer.delete(key)?,
         }
@@ -388,6 +410,21 @@ fn make_spaces(store: &Store, in_group: bool) -> lsmith::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes a step by a transaction.
+fn commit(store: &Store, step: &Step, mode: PersistMode) -> lsmith::Result<()> {
+    let mut transaction = store.transaction(Isolation::Serializable);
+    for Write { space, key, change } in &step.writes {
+        let space = store.keyspace(SPACES[*space])?;
+        match change {
+            Change::Put(value) => transaction.put(&space, key, value)?,
+            Change::Delete => transaction.delete(&space, key)?,
+            Change::Combine(number) => transaction.combine(&space, key, number.to_le_bytes())?,
+            _ => unreachable!("a transaction has no such write"),
+        }
+    }
+    transaction.commit(mode).map(drop)
 }
 
 fn batch_of(store: &Store, step: &Step) -> lsmith::Result<Batch> {

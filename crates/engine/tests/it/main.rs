@@ -43,6 +43,7 @@ mod histograms;
 mod history;
 mod hostile;
 mod ingest;
+mod ingest_kinds;
 mod ingest_load;
 mod inspect;
 mod keyspace_stops;

@@ -201,7 +201,7 @@ fn range_reads_give_what_sorted_maps_give() {
                     (0..30).for_each(|_| model.check(&mut dice));
                 }
                 if !deletes_ranges && dice.chance(50) {
-                    ingest(&env, &mut model, round);
+                    ingest(&env, &mut model, round, &mut dice);
                     (0..30).for_each(|_| model.check(&mut dice));
                 }
                 assert_eq!(store.verify().unwrap().len(), 0);
@@ -221,11 +221,12 @@ fn neighbour(store: &Store, dice: &mut Dice, prefix_bytes: u16) {
     }
 }
 
-/// Ingests a table without prefixes.
-fn ingest(env: &MemEnv, model: &mut Model, round: u64) {
+/// Ingests a table without prefixes, or with those of any length.
+fn ingest(env: &MemEnv, model: &mut Model, round: u64, dice: &mut Dice) {
     let path = format!("/outside{round}");
     let shared: Arc<dyn Env> = Arc::new(env.clone());
-    let options = TableWriterOptions { env: shared, ..TableWriterOptions::default() };
+    let prefix_bytes = dice.chance(70).then(|| 1 + dice.below(5) as u16);
+    let options = TableWriterOptions { env: shared, prefix_bytes, ..Default::default() };
     let mut writer = TableWriter::create_with(&path, &options).unwrap();
     for first in [b"a", b"b"] {
         let key = [&first[..], b"from outside"].concat();
@@ -235,6 +236,45 @@ fn ingest(env: &MemEnv, model: &mut Model, round: u64) {
     writer.finish().unwrap();
     let store = model.space.store();
     store.ingest(&model.space, &[Path::new(&path)], &IngestOptions::default()).unwrap();
+}
+
+/// Filters with prefixes of several lengths lie side by side, and each is asked for its own.
+#[test]
+fn ingested_tables_are_asked_for_prefixes_of_their_own_length() {
+    for own in [None, Some(8)] {
+        let env = MemEnv::new();
+        let store = open(&env, "none", 10);
+        let options = KeyspaceOptions { prefix_bytes: own, ..KeyspaceOptions::default() };
+        let space = store.keyspace_with("space", &options).unwrap();
+        for prefix_bytes in [4, 6] {
+            let shared: Arc<dyn Env> = Arc::new(env.clone());
+            let prefix_bytes = Some(prefix_bytes);
+            let options = TableWriterOptions { env: shared, prefix_bytes, ..Default::default() };
+            let mut writer = TableWriter::create_with("/made", &options).unwrap();
+            for number in (0..200).step_by(2) {
+                writer.put(format!("k{number:03}/abc"), "outside").unwrap();
+            }
+            writer.finish().unwrap();
+            store.ingest(&space, &[Path::new("/made")], &IngestOptions::default()).unwrap();
+            env.remove_file(Path::new("/made")).unwrap();
+        }
+        let negatives = |prefix: &str, found: usize| {
+            let before = store.stats().scan_filter_negatives;
+            assert_eq!(space.prefix(prefix).count(), found, "{prefix}");
+            store.stats().scan_filter_negatives - before
+        };
+        // One has four bytes of each key, the other six.
+        assert_eq!(negatives("k004/abc", 1), 0);
+        assert_eq!(negatives("k004", 1), 0);
+        assert_eq!(negatives("k0", 50), 0);
+        assert_eq!(negatives("k005", 0), 1);
+        assert_eq!(negatives("k004/x", 0), 1);
+        assert_eq!(negatives("k005/x", 0), 2);
+        space.merge().unwrap();
+        assert_eq!(negatives("k005", 0), 0);
+        assert_eq!(negatives("k005/xyz", 0), u64::from(own.is_some()));
+        assert_eq!(negatives("k004/abc", 1), 0);
+    }
 }
 
 fn open_for_orders(policy: &str) -> Store {

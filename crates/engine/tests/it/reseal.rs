@@ -142,6 +142,14 @@ impl TableParts {
         self.build(&self.index(None), |_| ())
     }
 
+    /// Returns the file with these parts and other features.
+    pub(crate) fn with_features(&self, change: impl FnOnce(u32) -> u32) -> Vec<u8> {
+        self.build(&self.index(None), |footer| {
+            let features = u32::from_le_bytes(*footer[4..].first_chunk().unwrap());
+            write_at(footer, 4, &change(features).to_le_bytes());
+        })
+    }
+
     /// Returns a table with a change somewhere.
     pub(crate) fn mutant(&self, dice: &mut Choices<'_>) -> (Vec<u8>, Changed) {
         let mut new = self.clone();

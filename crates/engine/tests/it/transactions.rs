@@ -6,12 +6,13 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{GROUP_POLICIES, POLICIES, restless};
+use crate::operators::{Append, Mood, Moody};
 use lsmith::env::{Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
     Batch, Builder, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store,
     Transaction,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const DIR: &str = "/store";
@@ -324,7 +325,191 @@ fn a_commit_that_fails_writes_nothing() {
     }
 }
 
+fn notes(store: &Store) -> Keyspace {
+    let operator = Some("append".into());
+    store.keyspace_with("a", &KeyspaceOptions { operator, ..Default::default() }).unwrap()
+}
+
+#[test]
+fn own_operands_are_read_over_whatever_lies_beneath() {
+    let env = MemEnv::new();
+    let store = builder(&env).operator(Append).open().unwrap();
+    let space = notes(&store);
+    for key in ["cut", "kept", "put", "two"] {
+        space.put(key, "old").unwrap();
+        space.combine(key, "+").unwrap();
+    }
+    space.delete_range("cut".."d").unwrap();
+    store.flush().unwrap();
+    space.combine("two", "#").unwrap();
+    let mut one = store.transaction(Isolation::Snapshot);
+    // Nobody else sees these, and the transaction does not see those.
+    for key in ["cut", "kept", "new", "put", "two"] {
+        one.combine(&space, key, "a").unwrap();
+    }
+    one.put(&space, "put", "new").unwrap();
+    one.combine(&space, "put", "a").unwrap();
+    one.combine(&space, "put", "b").unwrap();
+    one.delete(&space, "gone").unwrap();
+    one.combine(&space, "gone", "a").unwrap();
+    one.combine(&space, "two", "b").unwrap();
+    space.combine("other", "unseen").unwrap();
+    let seen = [
+        ("cut", "a"),
+        ("gone", "a"),
+        ("kept", "old+a"),
+        ("new", "a"),
+        ("put", "newab"),
+        ("two", "old+#ab"),
+    ];
+    let seen = seen.map(|(key, value)| (key.to_string(), value.to_string()));
+    for (key, value) in &seen {
+        let found = one.get(&space, key).unwrap();
+        assert_eq!(found.as_deref(), Some(value.as_bytes()), "{key}");
+    }
+    let mut iterator = one.range::<&str>(&space, ..).unwrap();
+    one.combine(&space, "kept", "later").unwrap();
+    let mut backwards = pairs(one.range(&space, "l"..).unwrap().rev());
+    backwards.reverse();
+    assert_eq!(backwards, seen[3..]);
+    let ends = [iterator.next_back(), iterator.next(), iterator.next_back(), iterator.next()];
+    let ends = pairs(ends.into_iter().flatten());
+    assert_eq!(ends, [5, 0, 4, 1].map(|at| seen[at].clone()));
+    assert_eq!(pairs(iterator), seen[2..4]);
+    assert_eq!((one.len(), get(&space, "kept").as_deref()), (6, Some("old+")));
+    one.commit(PersistMode::SyncData).unwrap();
+    let committed = |space: &Keyspace| {
+        let value = |key| get(space, key).unwrap();
+        assert_eq!(["cut", "gone", "new"].map(value), ["a", "a", "a"]);
+        assert_eq!(["kept", "put", "two"].map(value), ["old+alater", "newab", "old+#ab"]);
+    };
+    committed(&space);
+    space.merge().unwrap();
+    committed(&space);
+    let lost = env.crash_clone(7, 0.0);
+    drop((space, store));
+    for env in [env, lost] {
+        let store = builder(&env).operator(Append).open().unwrap();
+        committed(&store.existing_keyspace("a").unwrap());
+    }
+}
+
+#[test]
+fn operands_conflict_as_puts_do() {
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        for flush in [false, true] {
+            let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+            let space = notes(&store);
+            let combine = |key: &str| {
+                let mut one = store.transaction(isolation);
+                one.combine(&space, key, "x").unwrap();
+                one
+            };
+            let [one, two, three] = ["key", "key", "other"].map(combine);
+            one.commit(PersistMode::Buffer).unwrap();
+            if flush {
+                store.flush().unwrap();
+            }
+            conflicts(two.commit(PersistMode::Buffer), "key");
+            space.combine("other", "y").unwrap();
+            if flush {
+                store.flush().unwrap();
+            }
+            conflicts(three.commit(PersistMode::Buffer), "other");
+            assert_eq!(get(&space, "key").as_deref(), Some("x"));
+            assert_eq!(get(&space, "other").as_deref(), Some("y"));
+        }
+    }
+}
+
+/// What a read found beneath an operand still counts when the operand is taken back.
+#[test]
+fn savepoints_take_operands_back_one_by_one() {
+    let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+    let space = notes(&store);
+    space.put("a", "0").unwrap();
+    let mut one = store.transaction(Isolation::Serializable);
+    one.set_savepoint();
+    one.combine(&space, "a", "1").unwrap();
+    one.combine(&space, "b", "1").unwrap();
+    one.set_savepoint();
+    one.combine(&space, "a", "2").unwrap();
+    one.combine(&space, "a", "3").unwrap();
+    one.set_savepoint();
+    one.delete(&space, "a").unwrap();
+    one.combine(&space, "a", "4").unwrap();
+    let seen = |one: &mut Transaction| {
+        let value = |value: Option<bytes::Bytes>| {
+            value.map_or("-".into(), |value| String::from_utf8(value.to_vec()).unwrap())
+        };
+        ["a", "b"].map(|key| value(one.get(&space, key).unwrap())).join(" ")
+    };
+    assert_eq!(seen(&mut one), "4 1");
+    one.rollback_to_savepoint().unwrap();
+    assert_eq!(seen(&mut one), "0123 1");
+    one.rollback_to_savepoint().unwrap();
+    assert_eq!(seen(&mut one), "01 1");
+    one.rollback_to_savepoint().unwrap();
+    assert!(one.is_empty());
+    one.put(&space, "c", "").unwrap();
+    space.put("a", "5").unwrap();
+    conflicts(one.commit(PersistMode::Buffer), "a");
+}
+
+/// Before all writes there is no number for the writes of a transaction.
+#[test]
+fn operands_from_before_all_writes_are_read_over_nothing() {
+    let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+    let space = notes(&store);
+    let mut one = store.transaction(Isolation::Snapshot);
+    one.combine(&space, "key", "a").unwrap();
+    one.combine(&space, "key", "b").unwrap();
+    space.put("key", "unseen").unwrap();
+    let expected = vec![("key".to_string(), "ab".to_string())];
+    assert_eq!(one.get(&space, "key").unwrap().as_deref(), Some(&b"ab"[..]));
+    assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap()), expected);
+    assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap().rev()), expected);
+    conflicts(one.commit(PersistMode::Buffer), "key");
+}
+
+#[test]
+fn operands_without_an_operator_and_operators_that_fail_are_told() {
+    let moody = Moody::new(Mood::Good);
+    let store = builder(&MemEnv::new()).operator(moody.clone()).open().unwrap();
+    let plain = store.keyspace("plain").unwrap();
+    let operator = Some("moody".into());
+    let options = KeyspaceOptions { operator, ..KeyspaceOptions::default() };
+    let space = store.keyspace_with("a", &options).unwrap();
+    let mut one = store.transaction(Isolation::Snapshot);
+    let error = one.combine(&plain, "key", "x").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("`plain` has no combine operator"), "{error}");
+    let error = one.combine(&space, "", "x").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(one.is_empty());
+    one.combine(&space, "key", "x").unwrap();
+    one.put(&space, "other", "y").unwrap();
+    moody.set(Mood::Panics);
+    assert_eq!(one.get(&space, "key").unwrap_err().kind(), ErrorKind::Callback);
+    let first = one.range::<&str>(&space, ..).unwrap().next().unwrap();
+    assert_eq!(first.unwrap_err().kind(), ErrorKind::Callback);
+    assert_eq!(one.get(&space, "other").unwrap().as_deref(), Some(&b"y"[..]));
+    // Nothing is lost.
+    one.commit(PersistMode::Buffer).unwrap();
+    moody.set(Mood::Good);
+    assert_eq!(get(&space, "key").as_deref(), Some("x"));
+}
+
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What a transaction of the test has written.
+#[derive(Clone, Default)]
+struct Own {
+    written: Map,
+    deleted: Vec<Vec<u8>>,
+    /// Keys whose value does not depend on what lies beneath.
+    whole: BTreeSet<Vec<u8>>,
+}
 
 /// A transaction of the test: what it sees, and what a plain map says about its commit.
 struct Modelled {
@@ -332,17 +517,18 @@ struct Modelled {
     isolation: Isolation,
     /// What it must see.
     map: Map,
-    /// For each moment since it began: the keys written then.
-    keys: Vec<Vec<u8>>,
-    written: Map,
-    deleted: Vec<Vec<u8>>,
+    own: Own,
+    /// What it saw and had written at each savepoint.
+    savepoints: Vec<(Map, Own)>,
+    /// The keys that others have written since it began, and whether they have changed for sure.
+    keys: Vec<(Vec<u8>, bool)>,
     read: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Modelled {
     /// Returns true if a write to `key` by another is in its way.
     fn minds(&self, key: &Vec<u8>) -> bool {
-        let is_written = self.written.contains_key(key) || self.deleted.contains(key);
+        let is_written = self.own.written.contains_key(key) || self.own.deleted.contains(key);
         let is_read = self.read.iter().any(|(start, end)| start <= key && key < end);
         is_written || is_read && self.isolation == Isolation::Serializable
     }
@@ -350,19 +536,20 @@ impl Modelled {
     /// Commits, and checks whether it may. Returns the keys that it has written to `map`, or `None`
     /// if it was refused.
     fn commit(self, map: &mut Map) -> Option<Vec<Vec<u8>>> {
-        let writes = !self.written.is_empty() || !self.deleted.is_empty();
-        let minds = writes && self.keys.iter().any(|key| self.minds(key));
+        let writes = !self.own.written.is_empty() || !self.own.deleted.is_empty();
+        let in_the_way = self.keys.iter().filter(|(key, _)| writes && self.minds(key));
+        let minds: Vec<bool> = in_the_way.map(|(_, is_sure)| *is_sure).collect();
         match self.transaction.commit(PersistMode::Buffer) {
             Ok(_) => {
-                assert!(!minds, "a conflict was overlooked");
-                let keys = self.written.keys().chain(&self.deleted).cloned().collect();
-                self.deleted.iter().for_each(|key| drop(map.remove(key)));
-                map.extend(self.written);
+                assert!(!minds.contains(&true), "a conflict was overlooked");
+                let keys = self.own.written.keys().chain(&self.own.deleted).cloned().collect();
+                self.own.deleted.iter().for_each(|key| drop(map.remove(key)));
+                map.extend(self.own.written);
                 Some(keys)
             }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-                assert!(minds, "{error}");
+                assert!(!minds.is_empty(), "{error}");
                 None
             }
         }
@@ -374,37 +561,70 @@ impl Modelled {
             transaction: store.transaction(isolation),
             isolation,
             map: map.clone(),
+            own: Own::default(),
+            savepoints: Vec::new(),
             keys: Vec::new(),
-            written: Map::new(),
-            deleted: Vec::new(),
             read: Vec::new(),
+        }
+    }
+
+    /// Notes that `key` has `value` now.
+    fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.map.insert(key.clone(), value.clone());
+        self.own.deleted.retain(|other| *other != key);
+        self.own.written.insert(key, value);
+    }
+
+    fn step_savepoint(&mut self, dice: &mut Dice) {
+        match dice.below(3) {
+            0 => {
+                self.transaction.set_savepoint();
+                self.savepoints.push((self.map.clone(), self.own.clone()));
+            }
+            1 => match self.savepoints.pop() {
+                Some((map, own)) => {
+                    self.transaction.rollback_to_savepoint().unwrap();
+                    (self.map, self.own) = (map, own);
+                }
+                None => drop(self.transaction.rollback_to_savepoint().unwrap_err()),
+            },
+            _ => {
+                let released = self.transaction.release_savepoint();
+                assert_eq!(released.is_ok(), self.savepoints.pop().is_some());
+            }
         }
     }
 
     fn step(&mut self, space: &Keyspace, dice: &mut Dice) {
         let key = format!("{:02}", dice.below(30)).into_bytes();
-        match dice.below(5) {
+        match dice.below(8) {
             0 => {
                 let value = dice.bytes(20);
                 self.transaction.put(space, &key, &value).unwrap();
-                self.map.insert(key.clone(), value.clone());
-                self.deleted.retain(|other| *other != key);
-                self.written.insert(key, value);
+                self.own.whole.insert(key.clone());
+                self.set(key, value);
             }
             1 => {
                 self.transaction.delete(space, &key).unwrap();
                 self.map.remove(&key);
-                self.written.remove(&key);
-                self.deleted.push(key);
+                self.own.written.remove(&key);
+                self.own.whole.insert(key.clone());
+                self.own.deleted.push(key);
             }
-            2 => {
-                let is_own = self.written.contains_key(&key) || self.deleted.contains(&key);
+            2 | 3 if space.operator().is_some() => {
+                let operand = dice.bytes(3);
+                self.transaction.combine(space, &key, &operand).unwrap();
+                let value = [self.map.get(&key).cloned().unwrap_or_default(), operand].concat();
+                self.set(key, value);
+            }
+            4 => {
                 let found = self.transaction.get(space, &key).unwrap();
                 assert_eq!(found.as_deref(), self.map.get(&key).map(|value| &value[..]));
-                if !is_own {
+                if !self.own.whole.contains(&key) {
                     self.read.push((key.clone(), [&key[..], &[0]].concat()));
                 }
             }
+            5 => self.step_savepoint(dice),
             _ => {
                 let end = format!("{:02}", dice.below(31)).into_bytes();
                 let mut entries = self.transaction.range(space, &key[..]..&end[..]).unwrap();
@@ -440,6 +660,39 @@ impl Modelled {
     }
 }
 
+/// Adds a random write to `batch`. Returns the keys that it writes, and whether they change for
+/// sure.
+fn write(
+    batch: &mut Batch,
+    space: &Keyspace,
+    map: &mut Map,
+    dice: &mut Dice,
+) -> Vec<(Vec<u8>, bool)> {
+    let key = |number: usize| format!("{number:02}").into_bytes();
+    let number = dice.below(30);
+    let one = vec![(key(number), true)];
+    match dice.below(8) {
+        0 | 1 if space.operator().is_some() => {
+            let operand = dice.bytes(3);
+            batch.combine(space, key(number), &operand);
+            map.entry(key(number)).or_default().extend(operand);
+            one
+        }
+        2 => {
+            let numbers = number..number + 1 + dice.below(3);
+            batch.delete_range(space, key(numbers.start)..key(numbers.end));
+            let delete = |number| (key(number), map.remove(&key(number)).is_some());
+            numbers.map(delete).collect()
+        }
+        _ => {
+            let value = dice.bytes(30);
+            batch.put(space, key(number), &value);
+            map.insert(key(number), value);
+            one
+        }
+    }
+}
+
 /// Random transactions beside batches, flushes and merges, against plain maps: each sees what it
 /// must, and commits if and only if nobody was in its way.
 #[test]
@@ -452,22 +705,23 @@ fn random_transactions_agree_with_plain_maps() {
         if in_group {
             builder = builder.policy(*dice.pick(&GROUP_POLICIES));
         }
-        let store = builder.open().unwrap();
+        let store = builder.operator(Append).open().unwrap();
         let group = in_group.then(|| "both".to_string());
-        let options = KeyspaceOptions { group, ..KeyspaceOptions::default() };
+        let operator = dice.chance(60).then(|| "append".to_string());
+        let options = KeyspaceOptions { group, operator, ..KeyspaceOptions::default() };
         let space = store.keyspace_with("a", &options).unwrap();
         let mut map = Map::new();
         let mut open: Vec<Modelled> = Vec::new();
         let (mut committed, mut refused) = (0, 0);
         for _ in 0..400 {
-            let mut written: Vec<Vec<u8>> = Vec::new();
+            let mut written: Vec<(Vec<u8>, bool)> = Vec::new();
             match dice.below(10) {
                 0 if open.len() < 6 => open.push(Modelled::begin(&store, &map, &mut dice)),
                 1 if !open.is_empty() => {
                     let one = open.swap_remove(dice.below(open.len()));
                     match one.commit(&mut map) {
                         Some(keys) => {
-                            written.extend(keys);
+                            written.extend(keys.into_iter().map(|key| (key, true)));
                             committed += 1;
                         }
                         None => refused += 1,
@@ -476,11 +730,7 @@ fn random_transactions_agree_with_plain_maps() {
                 2 => {
                     let mut batch = Batch::new();
                     for _ in 0..1 + dice.below(3) {
-                        let key = format!("{:02}", dice.below(30)).into_bytes();
-                        let value = dice.bytes(30);
-                        batch.put(&space, &key, &value);
-                        map.insert(key.clone(), value);
-                        written.push(key);
+                        written.append(&mut write(&mut batch, &space, &mut map, &mut dice));
                     }
                     store.write(batch, PersistMode::Buffer).unwrap();
                 }

@@ -14,7 +14,9 @@
 use crate::dice::Dice;
 use crate::runner::{builder, in_any_order};
 use lsmith::env::MemEnv;
-use lsmith::{ErrorKind, Isolation, Keyspace, PersistMode, Store};
+use lsmith::{
+    Combine, CombineError, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store,
+};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 use std::collections::BTreeMap;
@@ -23,6 +25,28 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 const KEYS: usize = 4;
 const THREADS: usize = 3;
+
+/// Appends operands to the value.
+struct Append;
+
+impl Combine for Append {
+    fn name(&self) -> &str {
+        "append"
+    }
+
+    fn combine(
+        &self,
+        _key: &[u8],
+        value: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>, CombineError> {
+        Ok(value.into_iter().chain(operands.iter().copied()).collect::<Vec<_>>().concat())
+    }
+
+    fn combine_operands(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some([older, newer].concat())
+    }
+}
 
 /// What a transaction read: a key, or all keys, with what it found.
 #[derive(Debug)]
@@ -78,11 +102,14 @@ fn run(
         let mut writes = BTreeMap::new();
         for _ in 0..1 + dice.below(2) {
             let key = format!("k{}", dice.below(KEYS));
-            let value = (!dice.chance(25)).then(|| dice.number().to_string());
-            match &value {
-                Some(value) => one.put(space, &key, value).unwrap(),
-                None => one.delete(space, &key).unwrap(),
+            let value = dice.below(1000).to_string();
+            match dice.below(4) {
+                0 => one.delete(space, &key).unwrap(),
+                1 => one.combine(space, &key, &value).unwrap(),
+                _ => one.put(space, &key, &value).unwrap(),
             }
+            // A commit leaves what the transaction sees, also of its operands.
+            let value = one.get(space, &key).unwrap().map(|value| text(&value));
             writes.insert(key, value);
         }
         match one.commit(PersistMode::Buffer) {
@@ -135,9 +162,11 @@ fn check(commits: &[Committed]) {
 
 fn program(dice: &mut Dice) {
     let env = MemEnv::new();
-    let builder = builder(&env, dice);
+    let builder = builder(&env, dice).operator(Append);
     let store = builder.clone().open().unwrap();
-    let space = store.keyspace("a").unwrap();
+    let operator = Some("append".into());
+    let options = KeyspaceOptions { operator, ..KeyspaceOptions::default() };
+    let space = store.keyspace_with("a", &options).unwrap();
     let history: Arc<Mutex<Vec<Committed>>> = Arc::new(Mutex::new(Vec::new()));
     let newest = Arc::new(AtomicU64::new(0));
     let threads: Vec<_> = (0..THREADS)

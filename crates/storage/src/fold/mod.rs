@@ -62,7 +62,8 @@ pub struct FoldCounts {
     pub pairs_cancelled: u64,
     /// Entries dropped because a range delete hides them from all readers.
     pub erased: u64,
-    /// At or above the sequence number of every tombstone that was dropped or cancelled.
+    /// At or above the sequence number of every tombstone that was dropped or cancelled, and of
+    /// every operand that was joined with what lies beneath, unless numbers are forgotten.
     pub dropped_below: SeqNo,
 }
 

@@ -10,6 +10,9 @@
 //! What a range delete hides from all readers does not count. If one lies among the versions and
 //! hides some of them from a part of the readers only, all versions stay.
 //!
+//! Whatever is older than operands that were joined, and comes later, comes too late to take part.
+//! So they count among what `dropped_below` tells of, unless numbers are forgotten.
+//!
 //! The operator belongs to the application. If it fails, so does the fold, unless it is
 //! [lenient](Fold::combining): then all versions that the operator is needed for stay.
 
@@ -126,6 +129,12 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             _ => None,
         };
         let met = operands.len() + usize::from(base.is_some());
+        let is_made = |made: &Vec<Waiting>| {
+            made.len() < met || made.iter().any(|made| made.kind != EntryKind::Combine)
+        };
+        if !self.forgets && joined.as_ref().is_some_and(is_made) {
+            self.counts.dropped_below = self.counts.dropped_below.max(self.held.seq);
+        }
         self.waiting =
             joined.unwrap_or_else(|| base.into_iter().chain(reversed(operands)).collect());
         self.counts.superseded += (met - self.waiting.len()) as u64;
@@ -154,6 +163,14 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                     continue;
                 }
                 stripe.is_divided |= self.erasing.divides(key, seq, self.held.seq);
+            }
+            let is_last = |operand: &Waiting| operand.seq == seq && kind == EntryKind::Combine;
+            if stripe.base.is_none() && stripe.operands.last().is_some_and(is_last) {
+                // A table with numbers has brought the operand once more.
+                self.counts.entries_in += 1;
+                self.counts.superseded += 1;
+                self.cursor.advance()?;
+                continue;
             }
             if self.kinds.is_empty() {
                 // Versions that a walk marks, under such a one, stay as they are. Others are read.

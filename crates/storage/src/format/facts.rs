@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! data blocks | size | least sequence number | greatest - least
-//! | first key | last key | grain | points | point ... | [prefix bytes] | [expires] | seal
+//! | first key | last key | grain | points | point ...
+//! | [prefix bytes] | [expires] | [operator] | seal
 //! size  = entries | tombstones | logical bytes
 //! point = key | size | last key below
 //! ```
 //!
-//! `expires` exists in tables with the [feature](FEATURE_EXPIRES).
+//! `expires` exists in tables with the [feature](FEATURE_EXPIRES), and the name of the operator in
+//! those with [its feature](FEATURE_OPERANDS).
 //!
 //! All numbers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
@@ -18,7 +20,7 @@
 
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
-use super::footer::{FEATURE_EXPIRES, FOOTER_BYTES, Footer};
+use super::footer::{FEATURE_EXPIRES, FEATURE_EXPIRING, FEATURE_OPERANDS, FOOTER_BYTES, Footer};
 use crate::cursor::EntryRef;
 use crate::expiry::expires_at;
 use lsmith_tree::{
@@ -81,6 +83,10 @@ pub struct TableFacts {
     /// The length of the prefixes that the filter also holds; 0 if it holds none, or if there is no
     /// filter.
     pub prefix_bytes: u16,
+    /// True if entries expire, in a table from outside of a store; false in others.
+    pub has_expiring: bool,
+    /// The name of the operator of the operands, in a table from outside of a store that has some.
+    pub operator: Option<String>,
 }
 
 impl TableFacts {
@@ -109,6 +115,9 @@ impl TableFacts {
         put_prefix_bytes(&mut out, self.prefix_bytes);
         if self.expires > 0 {
             put_varint(&mut out, self.expires);
+        }
+        if let Some(operator) = &self.operator {
+            put_bytes(&mut out, operator.as_bytes());
         }
         out
     }
@@ -158,6 +167,10 @@ impl TableFacts {
         if expires == 0 && footer.features & FEATURE_EXPIRES != 0 {
             return Err(reader.damage("expected the time at which the table expires"));
         }
+        let operator = match footer.features & FEATURE_OPERANDS {
+            0 => None,
+            _ => Some(take_operator(&mut reader)?),
+        };
         reader.finish()?;
         let below = profile.last().map_or(Size::default(), |point| point.below);
         let last_point = profile.last().map_or(&first_key, |point| &point.key);
@@ -185,8 +198,16 @@ impl TableFacts {
             profile,
             expires,
             prefix_bytes,
+            has_expiring: footer.features & FEATURE_EXPIRING != 0,
+            operator,
         })
     }
+}
+
+fn take_operator(reader: &mut Reader<'_>) -> Result<String, Damage> {
+    let name = std::str::from_utf8(reader.bytes()?).ok().filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| reader.damage("expected the name of a combine operator"))?;
+    Ok(name.to_string())
 }
 
 fn take_profile(
@@ -278,6 +299,8 @@ pub struct FactsBuilder {
     profile_mark_bytes: u64,
     /// The number of entries that expire.
     expiring: u64,
+    /// True if the table is written outside of a store.
+    is_outside: bool,
 }
 
 /// The position of an entry among the others of its table.
@@ -309,8 +332,11 @@ impl FactsBuilder {
             profile: Vec::new(),
             expires: 0,
             prefix_bytes: 0,
+            has_expiring: false,
+            operator: None,
         };
-        FactsBuilder { facts, profile_mark_bytes: PROFILE_STEP_BYTES, expiring: 0 }
+        let profile_mark_bytes = PROFILE_STEP_BYTES;
+        FactsBuilder { facts, profile_mark_bytes, expiring: 0, is_outside: false }
     }
 
     /// Says that the filter holds prefixes of `prefix_bytes` bytes; 0 for none.
@@ -318,6 +344,18 @@ impl FactsBuilder {
     pub fn with_prefixes(mut self, prefix_bytes: u16) -> FactsBuilder {
         self.facts.prefix_bytes = prefix_bytes;
         self
+    }
+
+    /// Says whether the table is written outside of a store.
+    #[must_use]
+    pub fn outside(mut self, is_outside: bool) -> FactsBuilder {
+        self.is_outside = is_outside;
+        self
+    }
+
+    /// Says that the table, written outside of a store, has operands of the operator called `name`.
+    pub fn set_operator(&mut self, name: &str) {
+        self.facts.operator = Some(name.to_string());
     }
 
     /// Returns the size of all entries added so far.
@@ -380,6 +418,7 @@ impl FactsBuilder {
         if self.expiring + self.facts.size.tombstones < self.facts.size.entries {
             self.facts.expires = 0;
         }
+        self.facts.has_expiring = self.is_outside && self.expiring > 0;
         self.facts
     }
 }

@@ -44,13 +44,22 @@ pub const FEATURE_PREFIXES: u32 = 16;
 /// latest of their times.
 pub const FEATURE_EXPIRES: u32 = 32;
 
+/// Some entries of the table, which was written outside of a store, expire.
+pub const FEATURE_EXPIRING: u32 = 64;
+
+/// The table, which was written outside of a store, has operands. The properties end with the name
+/// of their operator.
+pub const FEATURE_OPERANDS: u32 = 128;
+
 /// All known features.
 const FEATURES: u32 = FEATURE_COMPRESSED
     | FEATURE_UNDATED
     | FEATURE_OUTSIDE
     | FEATURE_APPEND
     | FEATURE_PREFIXES
-    | FEATURE_EXPIRES;
+    | FEATURE_EXPIRES
+    | FEATURE_EXPIRING
+    | FEATURE_OPERANDS;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;
@@ -151,9 +160,14 @@ impl Footer {
         self.features & FEATURE_PREFIXES != 0
     }
 
+    /// Returns true if the table was written outside of a store.
+    pub fn is_outside(&self) -> bool {
+        self.features & FEATURE_OUTSIDE != 0
+    }
+
     /// Returns true if this can be the footer of `table`.
     pub fn is_of(&self, table: u64) -> bool {
-        if self.features & FEATURE_OUTSIDE == 0 { self.table == table } else { self.table == 0 }
+        if self.is_outside() { self.table == 0 } else { self.table == table }
     }
 
     /// Returns the most bytes that the data blocks can have when they are uncompressed.

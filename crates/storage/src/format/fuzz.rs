@@ -307,6 +307,8 @@ fn facts(choices: &mut Choices<'_>) -> TableFacts {
         profile,
         expires: if choices.chance(50) { 1 + (choices.border() >> 1) } else { 0 },
         prefix_bytes: choices.pick(&[0, 1, 8, u16::MAX]),
+        has_expiring: choices.chance(50),
+        operator: choices.chance(30).then(|| "counter".to_string()),
     }
 }
 
@@ -316,7 +318,10 @@ fn fuzz_properties() {
         let facts = facts(choices);
         let prefixed = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
         let expires = if facts.expires > 0 { FEATURE_EXPIRES } else { 0 };
-        let footer = footer(4096, choices.below(2) as u32 | prefixed | expires);
+        let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
+        let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
+        let kinds = expires | expiring | operands;
+        let footer = footer(4096, choices.below(2) as u32 | prefixed | kinds);
         let mut payload = facts.encode();
         assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");
         change(&mut payload, choices, true);

@@ -254,6 +254,8 @@ fn facts(grain: ProfileGrain, profile: Vec<ProfilePoint>) -> TableFacts {
         grain,
         profile,
         prefix_bytes: 0,
+        has_expiring: false,
+        operator: None,
     }
 }
 
@@ -275,17 +277,27 @@ fn facts_survive_encoding() {
         ),
         facts(ProfileGrain::Blocks, Vec::new()),
         TableFacts { prefix_bytes: 300, ..facts(ProfileGrain::Steps, Vec::new()) },
+        TableFacts {
+            operator: Some("counter".into()),
+            has_expiring: true,
+            ..facts(ProfileGrain::Steps, Vec::new())
+        },
     ] {
         let bytes = facts.encode();
-        let features = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
+        let prefixes = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
+        let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
+        let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
+        let features = prefixes | operands | expiring;
         let with_features = |features| Footer { features, ..footer() };
         assert_eq!(TableFacts::parse(&bytes, &with_features(features)), Ok(facts));
         for end in 0..bytes.len() {
             let parsed = TableFacts::parse(&bytes[..end], &with_features(features));
             assert!(parsed.is_err(), "{end}");
         }
-        let other = with_features(features ^ FEATURE_PREFIXES);
-        assert!(TableFacts::parse(&bytes, &other).is_err(), "the footer says otherwise");
+        for other in [FEATURE_PREFIXES, FEATURE_OPERANDS] {
+            let other = with_features(features ^ other);
+            assert!(TableFacts::parse(&bytes, &other).is_err(), "the footer says otherwise");
+        }
     }
 }
 

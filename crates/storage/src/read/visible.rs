@@ -400,8 +400,12 @@ impl<C: Cursor> VisibleIter<C> {
         let mut stack = Stack::at(now).above(erased);
         while let Some(entry) = self.cursor.entry()
             && entry.key == self.left.0.key
-            && !stack.push(entry.seq, entry.kind, self.cursor.value())
         {
+            // Without numbers, those of a transaction come even before what it does not see.
+            let is_seen = entry.seq <= self.snapshot;
+            if is_seen && stack.push(entry.seq, entry.kind, self.cursor.value()) {
+                break;
+            }
             self.cursor.next()?;
         }
         let value = stack.combine(&self.left.0.key, self.combiner.as_deref())?;

@@ -19,6 +19,7 @@ struct VerifyWalk<'a> {
     key: Vec<u8>,
     last_key: Vec<u8>,
     last_seq: SeqNo,
+    has_operands: bool,
     /// The size that must lie below the first of the blocks being walked, or `None` if the profile
     /// does not contain it.
     base: Option<Size>,
@@ -59,6 +60,9 @@ impl Table {
         for blocks in needed {
             self.verify_blocks(blocks, &mut walk)?;
         }
+        if walk.has_operands && parts.footer.is_outside() {
+            walk.facts.set_operator(parts.facts.operator.as_deref().unwrap_or_default());
+        }
         let mut facts = walk.facts.finish(&walk.last_key);
         facts.file_bytes = parts.facts.file_bytes;
         if all && facts != parts.facts {
@@ -94,10 +98,12 @@ impl<'a> VerifyWalk<'a> {
         VerifyWalk {
             parts,
             facts: FactsBuilder::new(table, parts.facts.grain)
-                .with_prefixes(parts.facts.prefix_bytes),
+                .with_prefixes(parts.facts.prefix_bytes)
+                .outside(parts.footer.is_outside()),
             key: Vec::new(),
             last_key: Vec::new(),
             last_seq: SeqNo::MAX,
+            has_operands: false,
             base: None,
         }
     }
@@ -202,6 +208,7 @@ impl<'a> VerifyWalk<'a> {
         if slot.kind == EntryKind::Expiring && value.len() < EXPIRY_BYTES {
             return damage("an entry that expires has no time");
         }
+        self.has_operands |= slot.kind == EntryKind::Combine;
         let entry = EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value };
         let begins_block = slot.start() == 0;
         let place = EntryPlace { last_key: &self.last_key, new_key, begins_block };

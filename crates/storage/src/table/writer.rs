@@ -6,9 +6,10 @@ use crate::error::{Error, Result};
 use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_EXPIRES,
-    FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence,
-    FencesBuilder, FilterBuilder, Footer, KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section,
-    TableFacts, common_prefix_bytes, key_hash, prefix_hash, seal,
+    FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_UNDATED,
+    FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, KEY_BYTES_MAX,
+    ProfileGrain, SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash, prefix_hash,
+    seal,
 };
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
@@ -121,7 +122,9 @@ impl TableWriter {
             fences: FencesBuilder::default(),
             filter: (bits_per_key > 0.0).then(|| FilterBuilder::new(bits_per_key)),
             prefix_bytes: prefix_bytes.into(),
-            facts: FactsBuilder::new(table, options.grain).with_prefixes(prefix_bytes),
+            facts: FactsBuilder::new(table, options.grain)
+                .with_prefixes(prefix_bytes)
+                .outside(table == OUTSIDE),
             last_key: Vec::new(),
             last_seq: SeqNo::MAX,
         })
@@ -135,6 +138,12 @@ impl TableWriter {
     /// Returns the number of entries added so far.
     pub fn entries(&self) -> u64 {
         self.facts.size().entries
+    }
+
+    /// Says that the table, which is written [outside](OUTSIDE) of a store, has operands of the
+    /// operator called `name`, which is not empty.
+    pub fn set_operator(&mut self, name: &str) {
+        self.facts.set_operator(name);
     }
 
     /// Adds the next entry in the store's order.
@@ -213,7 +222,10 @@ impl TableWriter {
         let outside = if self.table == OUTSIDE { FEATURE_OUTSIDE } else { 0 };
         let expires = if facts.expires > 0 { FEATURE_EXPIRES } else { 0 };
         let prefixes = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
-        let features = compressed | undated | outside | prefixes | expires;
+        let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
+        let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
+        let kinds = expiring | operands;
+        let features = compressed | undated | outside | prefixes | expires | kinds;
         let footer = Footer { table: self.table, filter, index, properties, features };
         self.out.extend_from_slice(&footer.encode());
         self.write_out()?;

@@ -1,6 +1,5 @@
 //! Tables that stores exchange: `ingest` and `export`.
 
-use super::look::entries_in;
 use super::{work, wrong_argument};
 use crate::args::{ExportArgs, RangeArgs};
 use crate::bars::Bars;
@@ -17,9 +16,6 @@ use std::fs;
 use std::io::BufRead;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-
-/// Entries between two updates of the progress bar.
-const ENTRIES_PER_UPDATE: u64 = 4096;
 
 /// What the files of `ingest` are.
 pub(super) enum Input {
@@ -112,11 +108,7 @@ pub(super) fn export(
     let options = TableWriterOptions { compression, ..TableWriterOptions::default() };
     let bars = Bars::new();
     bars.begin(&format!("exporting to {}", args.file.display()), 0);
-    let (count, written) = if args.numbers {
-        export_numbered(keyspace, args, &options)?
-    } else {
-        export_newest(keyspace, args, &options, &bars)?
-    };
+    let (count, written) = export_entries(keyspace, args, &options)?;
     drop(bars);
     let Some(written) = written else {
         return Err(bad_argument("there is no entry in the range to export"));
@@ -128,41 +120,19 @@ pub(super) fn export(
     Ok(print(format_args!("exported {count} entries, {bytes} bytes"))?)
 }
 
-/// Writes the entries without numbers. Returns their number and what was written, if there was one.
-fn export_newest(
-    keyspace: &Keyspace,
-    args: &ExportArgs,
-    options: &TableWriterOptions,
-    bars: &Bars,
-) -> anyhow::Result<(u64, Option<Loaded>)> {
-    let mut entries = entries_in(keyspace, &args.range);
-    let mut writer = None;
-    let mut count = 0;
-    while let Some(entry) = entries.next_ref() {
-        let (key, value) = entry?;
-        let writer = match &mut writer {
-            Some(writer) => writer,
-            // A range without entries leaves no file.
-            None => writer.insert(TableWriter::create_with(&args.file, options)?),
-        };
-        writer.put(key, value)?;
-        count += 1;
-        if count % ENTRIES_PER_UPDATE == 0 {
-            bars.advance(count);
-        }
-    }
-    Ok((count, writer.map(TableWriter::finish).transpose()?))
-}
-
-/// Does the same with numbers and deletions.
-fn export_numbered(
+/// Writes the entries. Returns their number and what was written, if there was one.
+fn export_entries(
     keyspace: &Keyspace,
     args: &ExportArgs,
     options: &TableWriterOptions,
 ) -> anyhow::Result<(u64, Option<Loaded>)> {
     let mut writer = TableWriter::create_with(&args.file, options)?;
-    let bounds = bounds_of(&args.range);
-    let exported = keyspace.store().snapshot().export(keyspace, bounds, &mut writer);
+    let (snapshot, bounds) = (keyspace.store().snapshot(), bounds_of(&args.range));
+    let exported = if args.numbers {
+        snapshot.export(keyspace, bounds, &mut writer)
+    } else {
+        snapshot.export_newest(keyspace, bounds, &mut writer)
+    };
     let count = exported.map_err(wrong_argument)?;
     // A writer without entries removes its file.
     Ok((count, if count > 0 { Some(writer.finish()?) } else { None }))

@@ -1,6 +1,7 @@
 //! What a transaction has written in a keyspace.
 
 use bytes::Bytes;
+use lsmith_storage::combine::Combiner;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_tree::{EntryKind, Key, SeqNo};
@@ -8,8 +9,62 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A value, or `None` for a delete, of each key that was written.
-type Map = BTreeMap<Key, Option<Bytes>>;
+/// What a transaction has written to a key: a value, a delete or nothing, and operands on top.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Own {
+    /// A put or a delete. `None` if there are only operands: they are for what the transaction sees
+    /// beneath.
+    base: Option<(EntryKind, Bytes)>,
+    /// Oldest first.
+    operands: Vec<Bytes>,
+}
+
+impl Own {
+    /// Returns the entries, newest first.
+    pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = (EntryKind, &Bytes)> {
+        let operands = self.operands.iter().rev().map(|operand| (EntryKind::Combine, operand));
+        operands.chain(self.base.iter().map(|(kind, value)| (*kind, value)))
+    }
+
+    /// Returns true if the value depends on what lies beneath.
+    pub(super) fn needs_older(&self) -> bool {
+        self.base.is_none()
+    }
+
+    /// Returns the value of `key`. The transaction sees `older` beneath, which counts only if
+    /// [`needs_older`](Own::needs_older).
+    ///
+    /// # Errors
+    /// As [`Combiner::combine`].
+    pub(super) fn value(
+        &self,
+        key: &[u8],
+        older: Option<Bytes>,
+        combiner: &dyn Combiner,
+    ) -> Result<Option<Bytes>> {
+        let value = match &self.base {
+            Some((kind, value)) => kind.is_value().then(|| value.clone()),
+            None => older,
+        };
+        if self.operands.is_empty() {
+            return Ok(value);
+        }
+        let operands: Vec<&[u8]> = self.operands.iter().map(|operand| &**operand).collect();
+        let combined = combiner.combine(key, value.as_deref(), &operands)?;
+        Ok(Some(Bytes::from(combined)))
+    }
+}
+
+type Map = BTreeMap<Key, Own>;
+
+/// How a key was before a write.
+#[derive(Debug)]
+pub(super) enum Before {
+    /// The transaction had written this to it, or nothing.
+    Wrote(Option<Own>),
+    /// It had one operand less.
+    OneOperandLess,
+}
 
 /// What a transaction has written in a keyspace, by key. Iterators share it, and a write copies it
 /// if one is alive.
@@ -22,26 +77,38 @@ impl Changes {
     }
 
     /// Returns the writes in key order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Option<Bytes>)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Own)> {
         self.0.iter()
     }
 
-    /// Returns what was written to `key`, if it was.
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Option<Bytes>> {
+    /// Returns what was written to `key`, if anything was.
+    pub(super) fn get(&self, key: &[u8]) -> Option<&Own> {
         self.0.get(key)
     }
 
-    /// Writes `value` to `key`. Returns what was written before.
-    pub(super) fn set(&mut self, key: Key, value: Option<Bytes>) -> Option<Option<Bytes>> {
-        Arc::make_mut(&mut self.0).insert(key, value)
+    /// Adds a write to `key`: a put, a delete or a combine.
+    pub(super) fn write(&mut self, key: Key, kind: EntryKind, value: Bytes) -> Before {
+        let map = Arc::make_mut(&mut self.0);
+        if kind != EntryKind::Combine {
+            let own = Own { base: Some((kind, value)), operands: Vec::new() };
+            return Before::Wrote(map.insert(key, own));
+        }
+        if let Some(own) = map.get_mut(&key) {
+            own.operands.push(value);
+            return Before::OneOperandLess;
+        }
+        Before::Wrote(map.insert(key, Own { base: None, operands: vec![value] }))
     }
 
     /// Makes `key` as it was `before`.
-    pub(super) fn restore(&mut self, key: &Key, before: Option<Option<Bytes>>) {
+    pub(super) fn restore(&mut self, key: &Key, before: Before) {
         let map = Arc::make_mut(&mut self.0);
         match before {
-            Some(value) => drop(map.insert(key.clone(), value)),
-            None => drop(map.remove(key)),
+            Before::Wrote(Some(own)) => drop(map.insert(key.clone(), own)),
+            Before::Wrote(None) => drop(map.remove(key)),
+            Before::OneOperandLess => {
+                map.get_mut(key).and_then(|own| own.operands.pop());
+            }
         }
     }
 
@@ -57,68 +124,90 @@ pub(super) struct ChangesCursor {
     map: Arc<Map>,
     /// That of the newest write that the transaction sees, so that no range delete hides its own.
     seq: SeqNo,
-    at: Option<(Key, Option<Bytes>)>,
+    at: Option<At>,
+}
+
+/// An entry under a cursor.
+struct At {
+    key: Key,
+    /// The number of newer entries of the key.
+    newer: usize,
+    kind: EntryKind,
+    value: Bytes,
+}
+
+impl At {
+    fn newest((key, own): (&Key, &Own)) -> Option<At> {
+        let (kind, value) = own.entries().next()?;
+        Some(At { key: key.clone(), newer: 0, kind, value: value.clone() })
+    }
+
+    fn oldest((key, own): (&Key, &Own)) -> Option<At> {
+        let (kind, value) = own.entries().next_back()?;
+        let newer = own.entries().count() - 1;
+        Some(At { key: key.clone(), newer, kind, value: value.clone() })
+    }
+
+    /// Returns the entry of the same key that has `newer` newer ones.
+    fn sibling(&self, map: &Map, newer: usize) -> Option<At> {
+        let (kind, value) = map.get(&self.key)?.entries().nth(newer)?;
+        Some(At { key: self.key.clone(), newer, kind, value: value.clone() })
+    }
 }
 
 impl ChangesCursor {
-    fn go<'a>(
-        map: &'a Map,
-        bounds: (Bound<&'a [u8]>, Bound<&'a [u8]>),
-        last: bool,
-    ) -> Option<(Key, Option<Bytes>)> {
-        let mut entries = map.range::<[u8], _>(bounds);
-        let found = if last { entries.next_back() } else { entries.next() };
-        found.map(|(key, value)| (key.clone(), value.clone()))
+    /// Returns the newest entry of the first key at `lower` or above.
+    fn first(&self, lower: Bound<&[u8]>) -> Option<At> {
+        self.map.range::<[u8], _>((lower, Bound::Unbounded)).next().and_then(At::newest)
+    }
+
+    /// Returns the oldest entry of the last key at `upper` or below.
+    fn last(&self, upper: Bound<&[u8]>) -> Option<At> {
+        self.map.range::<[u8], _>((Bound::Unbounded, upper)).next_back().and_then(At::oldest)
     }
 }
 
 impl Cursor for ChangesCursor {
     fn seek_first(&mut self) -> Result<()> {
-        self.at = ChangesCursor::go(&self.map, (Bound::Unbounded, Bound::Unbounded), false);
+        self.at = self.first(Bound::Unbounded);
         Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.at = ChangesCursor::go(&self.map, (Bound::Unbounded, Bound::Unbounded), true);
+        self.at = self.last(Bound::Unbounded);
         Ok(())
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.at = ChangesCursor::go(&self.map, (Bound::Included(key), Bound::Unbounded), false);
+        self.at = self.first(Bound::Included(key));
         Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        self.at = ChangesCursor::go(&self.map, (Bound::Unbounded, Bound::Excluded(key)), true);
+        self.at = self.last(Bound::Excluded(key));
         Ok(())
     }
 
     fn next(&mut self) -> Result<()> {
-        let Some((key, _)) = self.at.take() else { return Ok(()) };
-        self.at = ChangesCursor::go(&self.map, (Bound::Excluded(&key), Bound::Unbounded), false);
+        let Some(at) = self.at.take() else { return Ok(()) };
+        let older = at.sibling(&self.map, at.newer + 1);
+        self.at = older.or_else(|| self.first(Bound::Excluded(&at.key)));
         Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
-        let Some((key, _)) = self.at.take() else { return Ok(()) };
-        self.seek_before(&key)
+        let Some(at) = self.at.take() else { return Ok(()) };
+        let newer = at.newer.checked_sub(1).and_then(|newer| at.sibling(&self.map, newer));
+        self.at = newer.or_else(|| self.last(Bound::Excluded(&at.key)));
+        Ok(())
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {
-        let (key, value) = self.at.as_ref()?;
-        Some(EntryRef {
-            key,
-            seq: self.seq,
-            kind: if value.is_some() { EntryKind::Put } else { EntryKind::Delete },
-            value: value.as_deref().unwrap_or_default(),
-        })
-    }
-
-    fn is_alone(&self) -> bool {
-        true
+        let At { key, kind, value, .. } = self.at.as_ref()?;
+        Some(EntryRef { key, seq: self.seq, kind: *kind, value })
     }
 
     fn value(&self) -> Bytes {
-        self.at.as_ref().and_then(|(_, value)| value.clone()).unwrap_or_default()
+        self.at.as_ref().map(|at| at.value.clone()).unwrap_or_default()
     }
 }

@@ -13,7 +13,7 @@ use crate::snapshots::SnapshotGuard;
 use crate::version::Moment;
 use crate::write::{Footprint, Op, OpBuffer, Ops};
 use bytes::Bytes;
-use changes::Changes;
+use changes::{Before, Changes};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::Mutex;
 use lsmith_tree::{EntryKind, Key, SeqNo};
@@ -99,8 +99,8 @@ struct Undo {
     /// The index of its space.
     space: usize,
     key: Key,
-    /// What the transaction had written to the key before.
-    before: Option<Option<Bytes>>,
+    /// How the key was before.
+    before: Before,
 }
 
 impl Store {
@@ -145,7 +145,7 @@ impl Transaction {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         let value = Bytes::copy_from_slice(value.as_ref());
-        self.change(keyspace, key.as_ref(), Some(value))
+        self.write(keyspace, key.as_ref(), EntryKind::Put, value)
     }
 
     /// Deletes `key` in `keyspace`, whether it is present or not.
@@ -153,18 +153,60 @@ impl Transaction {
     /// # Errors
     /// As [`put`](Transaction::put).
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.change(keyspace, key.as_ref(), None)
+        self.write(keyspace, key.as_ref(), EntryKind::Delete, Bytes::new())
     }
 
-    fn change(&mut self, keyspace: &Keyspace, key: &[u8], value: Option<Bytes>) -> Result<()> {
+    /// Gives `key` what the operator of `keyspace` makes of its value and `operand`. The operator
+    /// is called later, by reads and by merges, those of this transaction among them. The commit
+    /// fails if others have written `key` meanwhile, also if they have only combined. Outside of
+    /// transactions, combines do not conflict: [`Keyspace::combine`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use lsmith::{Isolation, KeyspaceOptions, PersistMode, Store};
+    ///
+    /// let store = Store::builder(dir.path()).open()?;
+    /// let options = KeyspaceOptions { operator: Some("counter".into()), ..Default::default() };
+    /// let visits = store.keyspace_with("visits", &options)?;
+    /// visits.combine("/index", 2_i64.to_le_bytes())?;
+    ///
+    /// let mut one = store.transaction(Isolation::Snapshot);
+    /// one.combine(&visits, "/index", 1_i64.to_le_bytes())?;
+    /// assert_eq!(one.get(&visits, "/index")?.as_deref(), Some(&3_i64.to_le_bytes()[..]));
+    /// one.commit(PersistMode::SyncData)?;
+    /// assert_eq!(visits.get("/index")?.as_deref(), Some(&3_i64.to_le_bytes()[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace has no [operator](crate::KeyspaceOptions::operator).
+    /// Otherwise as [`put`](Transaction::put).
+    pub fn combine(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        if let Some(message) = keyspace.lacks_operator() {
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        let operand = Bytes::copy_from_slice(operand.as_ref());
+        self.write(keyspace, key.as_ref(), EntryKind::Combine, operand)
+    }
+
+    /// Writes an entry of `kind`, which is a put, a delete or a combine.
+    fn write(
+        &mut self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        kind: EntryKind,
+        value: Bytes,
+    ) -> Result<()> {
         let key = keyspace.stored_key(key);
-        let kind = kind_of(value.as_ref());
-        let bytes = value.as_deref().unwrap_or_default();
-        let op = Op::entry(keyspace.shared(), kind, &key, bytes);
-        Ops::One(op).check()?;
+        Ops::One(Op::entry(keyspace.shared(), kind, &key, &value)).check()?;
         let space = self.space(keyspace)?;
         let key = Key::copy_from_slice(&key);
-        let before = self.spaces[space].changes.set(key.clone(), value);
+        let before = self.spaces[space].changes.write(key.clone(), kind, value);
         if !self.savepoints.is_empty() {
             self.undo.push(Undo { space, key, before });
         }
@@ -200,13 +242,21 @@ impl Transaction {
         if locks {
             locked.insert(Key::copy_from_slice(&stored));
         }
-        if let Some(own) = changes.get(&stored) {
-            return Ok(own.clone());
+        let own = changes.get(&stored);
+        let is_whole = own.is_some_and(|own| !own.needs_older());
+        let older = if is_whole {
+            None
+        } else {
+            if self.isolation == Isolation::Serializable {
+                reads.lock().add_key(&stored);
+            }
+            let moment = Moment::Snapshot(self.began.seq());
+            keyspace.read(key, moment, |value| value.into_shared())?
+        };
+        match own {
+            Some(own) => own.value(&stored, older, &*keyspace.shared().rules),
+            None => Ok(older),
         }
-        if self.isolation == Isolation::Serializable {
-            reads.lock().add_key(&stored);
-        }
-        keyspace.read(key, Moment::Snapshot(self.seq()), |value| value.into_shared())
     }
 
     /// Returns an iterator over the entries that `keyspace` has in `range` for this transaction, in
@@ -296,19 +346,7 @@ impl Transaction {
             return Ok(self.seq());
         }
         let mut buffer = OpBuffer::default();
-        for Space { keyspace, changes, .. } in &self.spaces {
-            for (key, value) in changes.iter() {
-                let value_bytes = value.as_deref().unwrap_or_default();
-                match value.as_ref().map(|value| keyspace.rules.expiring(key, value)).transpose()? {
-                    Some(Some(stored)) => {
-                        buffer.push(Op::entry(keyspace, EntryKind::Expiring, key, &stored))
-                    }
-                    _ => {
-                        buffer.push(Op::entry(keyspace, kind_of(value.as_ref()), key, value_bytes))
-                    }
-                }
-            }
-        }
+        self.spaces.iter().try_for_each(|space| space.add_to(&mut buffer))?;
         let used: Vec<Footprint> =
             self.spaces.iter().map(|space| space.footprint(self.isolation)).collect();
         let ops = Ops::Many(&buffer);
@@ -346,6 +384,28 @@ impl Transaction {
 }
 
 impl Space {
+    /// Adds what was written to `buffer`, the oldest write of each key first.
+    ///
+    /// # Errors
+    /// `Callback` if values expire and the clock panics.
+    fn add_to(&self, buffer: &mut OpBuffer) -> Result<()> {
+        let Space { keyspace, changes, .. } = self;
+        for (key, own) in changes.iter() {
+            for (kind, value) in own.entries().rev() {
+                let expiring = match kind.is_value() {
+                    true => keyspace.rules.expiring(key, value)?,
+                    false => None,
+                };
+                let op = match &expiring {
+                    Some(stored) => Op::entry(keyspace, EntryKind::Expiring, key, stored),
+                    None => Op::entry(keyspace, kind, key, value),
+                };
+                buffer.push(op);
+            }
+        }
+        Ok(())
+    }
+
     /// Returns what must be unchanged when the transaction commits.
     fn footprint(&self, isolation: Isolation) -> Footprint {
         let written = self.changes.iter().map(|(key, _)| key.clone());
@@ -356,10 +416,6 @@ impl Space {
         }
         Footprint { keyspace: Arc::clone(&self.keyspace), keys, ranges }
     }
-}
-
-fn kind_of(value: Option<&Bytes>) -> EntryKind {
-    if value.is_some() { EntryKind::Put } else { EntryKind::Delete }
 }
 
 fn no_savepoint() -> Error {

@@ -1,9 +1,13 @@
 //! Makes the fixtures: small stores on a disk in memory, by writes from a seed.
 
 use crate::dice::Dice;
-use lsmith::env::MemEnv;
-use lsmith::{Batch, Builder, Keyspace, KeyspaceOptions, PersistMode, Store};
+use lsmith::env::{Env, MemEnv};
+use lsmith::{
+    Batch, Builder, Expiry, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Store,
+    TableWriter, TableWriterOptions,
+};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The content of a keyspace.
@@ -22,7 +26,7 @@ pub(super) struct Made {
 
 /// Makes all fixtures again.
 pub(super) fn all() -> Vec<Made> {
-    vec![closed(), killed(), reused(), power_lost(), trees()]
+    vec![closed(), killed(), reused(), power_lost(), trees(), arrived()]
 }
 
 /// A store under way, and its expected content.
@@ -146,6 +150,21 @@ impl Run {
         self.store.write(batch, mode).unwrap();
     }
 
+    /// Begins a table from outside.
+    fn writer(&self, prefix_bytes: Option<u16>, operator: Option<&str>) -> TableWriter {
+        let env = self.store.env().clone();
+        let operator = operator.map(str::to_string);
+        let options = TableWriterOptions { env, prefix_bytes, operator, ..Default::default() };
+        TableWriter::create_with("/made", &options).unwrap()
+    }
+
+    /// Ends the table, and ingests it.
+    fn ingest(&self, space: &Keyspace, writer: TableWriter) {
+        writer.finish().unwrap();
+        self.store.ingest(space, &["/made"], &IngestOptions::default()).unwrap();
+        self.disk.remove_file(Path::new("/made")).unwrap();
+    }
+
     /// Returns the store as a process that is killed now leaves it.
     fn kill(self, name: &'static str) -> Made {
         Made { name, disk: self.disk.process_crash_clone(), maps: self.maps }
@@ -254,4 +273,52 @@ fn trees() -> Made {
     }
     run.batch(&[&plain, &packed], PersistMode::Buffer);
     run.kill("trees")
+}
+
+/// A time that no clock shows while the fixture is in use.
+const FAR: u64 = 1 << 60;
+
+/// Killed: tables from outside with prefixes, entries that expire, and operands.
+fn arrived() -> Made {
+    let mut run = Run::begin(6, |builder| builder.policy("none"));
+    let expiry = Some(Expiry { after: None });
+    let timed = KeyspaceOptions { expiry, prefix_bytes: Some(6), ..KeyspaceOptions::default() };
+    let timed = run.store.keyspace_with("timed", &timed).unwrap();
+    let operator = Some("counter".to_string());
+    let counted = KeyspaceOptions { operator, ..KeyspaceOptions::default() };
+    let counted = run.store.keyspace_with("counted", &counted).unwrap();
+    let mut counts = counted.bulk_load().unwrap();
+    for number in 0..20 {
+        timed.put_until(key(number), "hidden", FAR).unwrap();
+        counts.put(key(number), 7_i64.to_le_bytes()).unwrap();
+    }
+    counts.finish().unwrap();
+    run.store.flush().unwrap();
+    let mut some = run.writer(Some(4), None);
+    for number in 0..40 {
+        match number % 4 {
+            0 => some.put(key(number), "stays").unwrap(),
+            1 => some.put_until(key(number), "late", FAR).unwrap(),
+            2 => some.put_until(key(number), "later", FAR + 1).unwrap(),
+            _ => some.delete(key(number)).unwrap(),
+        }
+    }
+    run.ingest(&timed, some);
+    let mut all = run.writer(None, None);
+    (40..50).for_each(|number| all.put_until(key(number), "late", FAR).unwrap());
+    run.ingest(&timed, all);
+    let mut operands = run.writer(None, Some("counter"));
+    (10..30).for_each(|number| operands.combine(key(number), 5_i64.to_le_bytes()).unwrap());
+    run.ingest(&counted, operands);
+    let map = |space: &Keyspace| {
+        let pair = |(key, value): (bytes::Bytes, bytes::Bytes)| (key.to_vec(), value.to_vec());
+        space.iter().map(|entry| pair(entry.unwrap())).collect::<Map>()
+    };
+    for space in [&timed, &counted] {
+        run.maps.insert(space.name().to_string(), map(space));
+    }
+    assert_eq!(run.maps.values().map(Map::len).collect::<Vec<_>>(), [30, 40]);
+    assert_eq!(run.maps["counted"][&key(15)], 12_i64.to_le_bytes());
+    assert_eq!(run.maps["timed"][&key(1)], b"late");
+    run.kill("arrived")
 }

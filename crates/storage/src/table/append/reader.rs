@@ -279,6 +279,8 @@ fn facts(root: &AppendRoot, table: u64, end: u64) -> TableFacts {
         profile: Vec::new(),
         expires: 0,
         prefix_bytes: root.prefix_bytes,
+        has_expiring: false,
+        operator: None,
     }
 }
 

@@ -94,24 +94,28 @@ fn head(table: &TableFile) -> Item {
 }
 
 fn footer_text(footer: &Footer) -> String {
-    let Footer { version, compressed, undated, outside, filter, index, properties, .. } = footer;
+    let Footer { version, compressed, undated, outside, expiring, .. } = footer;
+    let Footer { filter, index, properties, .. } = footer;
     let compressed = if *compressed { ", compressed" } else { "" };
     let undated = if *undated { ", undated" } else { "" };
     let outside = if *outside { ", from outside" } else { "" };
+    let expiring = if *expiring { ", with entries that expire" } else { "" };
     format!(
-        ", format {version}{compressed}{undated}{outside}\n\
+        ", format {version}{compressed}{undated}{outside}{expiring}\n\
          data 0..{}, filter {filter:?}, index {index:?}, properties {properties:?}",
         filter.start
     )
 }
 
 fn footer_fields(footer: &Footer) -> Value {
-    let Footer { version, compressed, undated, outside, filter, index, properties, .. } = footer;
+    let Footer { version, compressed, undated, outside, expiring, .. } = footer;
+    let Footer { filter, index, properties, .. } = footer;
     json!({
         "version": version,
         "compressed": compressed,
         "undated": undated,
         "outside": outside,
+        "expiring": expiring,
         "filter": [filter.start, filter.end],
         "index": [index.start, index.end],
         "properties": [properties.start, properties.end],
@@ -124,10 +128,12 @@ fn properties_text(properties: &Properties) -> String {
     let first = display_key(&properties.first_key);
     let last = display_key(&properties.last_key);
     let points = properties.profile_points;
+    let operator = properties.operator.as_ref();
+    let operator = operator.map_or(String::new(), |name| format!(", operands for `{name}`"));
     format!(
         "\nblocks: {blocks}, entries: {entries}, tombstones: {tombstones}, \
          logical bytes: {logical_bytes}\n\
-         numbers {seq_min} to {seq_max}, keys {first} to {last}, profile points: {points}"
+         numbers {seq_min} to {seq_max}, keys {first} to {last}, profile points: {points}{operator}"
     )
 }
 
@@ -142,5 +148,6 @@ fn properties_fields(properties: &Properties) -> Value {
         "first_key": display_key(&properties.first_key).to_string(),
         "last_key": display_key(&properties.last_key).to_string(),
         "profile_points": properties.profile_points,
+        "operator": properties.operator,
     })
 }

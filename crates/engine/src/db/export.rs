@@ -1,0 +1,144 @@
+//! Writes what a snapshot shows to tables, for stores to ingest.
+
+use super::{Keyspace, Snapshot, TableWriter};
+use crate::version::dropped;
+use lsmith_storage::combine::Combiner;
+use lsmith_storage::cursor::{Cursor, EntryRef};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
+use lsmith_storage::table::ReadTally;
+use lsmith_tree::{EntryKind, ErasedWalk, SeqNo};
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+/// What a key has at a snapshot.
+enum Found<'a> {
+    Nothing,
+    Value(&'a [u8]),
+    /// A value that is there until a time.
+    Until(&'a [u8], u64),
+    /// The value that operands make, which is to be read.
+    Combined,
+}
+
+impl Snapshot {
+    /// Adds the entries that `keyspace` has in `range` at the snapshot to `writer`, without
+    /// sequence numbers and without deletions. Entries that expire keep their times, and those that
+    /// have expired are left out. A key with combines has the value that they make. Returns the
+    /// number of entries.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace belongs to another store. Otherwise as
+    /// [`get`](Snapshot::get), [`TableWriter::put`] and [`TableWriter::put_until`].
+    pub fn export_newest<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+        writer: &mut TableWriter,
+    ) -> Result<u64> {
+        let mut exported = 0;
+        self.each_newest(keyspace, range, |key, found, _| {
+            match found {
+                Found::Nothing => return Ok(()),
+                Found::Value(value) => writer.put(key, value)?,
+                Found::Until(value, time) => writer.put_until(key, value, time)?,
+                Found::Combined => match self.get(keyspace, key)? {
+                    Some(value) => writer.put(key, value)?,
+                    None => return Ok(()),
+                },
+            }
+            exported += 1;
+            Ok(())
+        })?;
+        Ok(exported)
+    }
+
+    /// Adds the entries that `keyspace` has in `range` at the snapshot to `writer`, with their
+    /// sequence numbers. Deletions are entries too, as long as no merge has dropped them. Entries
+    /// that expire keep their times, and those that have expired are deletions. A key with combines
+    /// has the value that they make. Returns the number of entries.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace belongs to another store or to a group, or forgets
+    /// numbers. Otherwise as [`get`](Snapshot::get), [`TableWriter::put_at`] and
+    /// [`TableWriter::put_until_at`].
+    pub fn export<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+        writer: &mut TableWriter,
+    ) -> Result<u64> {
+        self.check_store(keyspace)?;
+        if !keyspace.shared().keeps_numbers {
+            let message = format!("the keyspace `{}` forgets sequence numbers", keyspace.name());
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        let mut exported = 0;
+        self.each_newest(keyspace, range, |key, found, seq| {
+            match found {
+                Found::Nothing => writer.delete_at(key, seq)?,
+                Found::Value(value) => writer.put_at(key, value, seq)?,
+                Found::Until(value, time) => writer.put_until_at(key, value, time, seq)?,
+                Found::Combined => match self.get(keyspace, key)? {
+                    Some(value) => writer.put_at(key, value, seq)?,
+                    None => writer.delete_at(key, seq)?,
+                },
+            }
+            exported += 1;
+            Ok(())
+        })?;
+        Ok(exported)
+    }
+
+    /// Calls `each` with each key of `keyspace` in `range` that has an entry at the snapshot, what
+    /// the key has, and the number of its newest entry.
+    fn each_newest<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+        mut each: impl FnMut(&[u8], Found<'_>, SeqNo) -> Result<()>,
+    ) -> Result<()> {
+        self.check_store(keyspace)?;
+        let Some(range) = keyspace.key_range(range) else { return Ok(()) };
+        let version = keyspace.version_at(self.guard());
+        if version.is_dropped {
+            return Err(dropped());
+        }
+        let tally = Arc::new(ReadTally::default());
+        let mut entries = version.cursor(&tally);
+        entries.seek(&range.start)?;
+        let mut hides = ErasedWalk::new(version.all_erased());
+        let mut now = None;
+        // The key of the last entry that the snapshot sees. Older entries of it are hidden.
+        let mut seen: Option<Vec<u8>> = None;
+        while let Some(EntryRef { key, seq, kind, value }) = entries.entry()
+            && range.contains(key)
+        {
+            let erased = hides.part_of(key).map_or(SeqNo(0), |part| part.newest_at(self.seq()));
+            if seq <= self.seq() && seq >= erased && seen.as_deref() != Some(key) {
+                let found = match kind {
+                    EntryKind::Combine => Found::Combined,
+                    EntryKind::Expiring => {
+                        let now = match now {
+                            Some(now) => now,
+                            None => *now.insert(keyspace.shared().rules.now()?),
+                        };
+                        let (time, value) = (expires_at(value), value.get(EXPIRY_BYTES..));
+                        match value.filter(|_| now < time) {
+                            Some(value) => Found::Until(value, time),
+                            None => Found::Nothing,
+                        }
+                    }
+                    kind if kind.is_value() => Found::Value(value),
+                    _ => Found::Nothing,
+                };
+                each(&key[keyspace.number_bytes()..], found, seq)?;
+                let seen = seen.get_or_insert_default();
+                seen.clear();
+                seen.extend_from_slice(key);
+            }
+            entries.next()?;
+        }
+        Ok(())
+    }
+}
