@@ -2,6 +2,7 @@
 
 use crate::cost::{Flushes, KeyOrder, Level, Model, Setting, Stage};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The tables of level 0.
 const LEVEL0_TABLES: f64 = 4.0;
@@ -140,11 +141,12 @@ impl Sizes<'_> {
     }
 
     /// Appends `piece`, which lies in the range of `tree`, to it. Where only a part of the range
-    /// gets later requests, the interval of the tree ends at the mean.
-    fn grow(&mut self, tree: &mut Tree, piece: &Tree) {
+    /// gets later requests, the interval of the tree ends at the mean. Returns the live entries
+    /// that the tree has more.
+    fn grow(&mut self, tree: &mut Tree, piece: &Tree) -> f64 {
         let width = piece.width();
         if width <= 0.0 {
-            return;
+            return 0.0;
         }
         // In each place the interval of the piece begins where that of the tree ends.
         let before = self.between(tree.since, piece.since);
@@ -154,6 +156,7 @@ impl Sizes<'_> {
         tree.live += grown;
         tree.dead += piece.live - grown;
         tree.until += (piece.until - tree.until) * width / tree.width();
+        grown
     }
 }
 
@@ -185,6 +188,12 @@ impl Tree {
         let end = end.min(self.end).max(start);
         let live = self.live * (end - start) / self.width();
         Tree { start, end, live, dead: 0.0, born, ..*self }
+    }
+
+    /// Makes the file anew at `flush`. Returns the dead entries that it had.
+    fn renew(&mut self, flush: u64) -> f64 {
+        self.born = flush;
+        std::mem::take(&mut self.dead)
     }
 
     /// Returns the tree cut into `count` files with equally many entries. Their ranges differ by
@@ -230,11 +239,29 @@ struct Run {
     trees: Vec<Tree>,
     /// The place from which the next tree goes down.
     next: f64,
+    /// Live entries of all trees.
+    live: f64,
+    /// Dead entries of all trees.
+    dead: f64,
+    /// A range that has all trees that have changed since the last flush.
+    changed: Option<[f64; 2]>,
 }
 
 impl Run {
-    fn live(&self) -> f64 {
-        self.trees.iter().map(|tree| tree.live).sum()
+    fn change(&mut self, start: f64, end: f64) {
+        let [least, most] = self.changed.unwrap_or([start, end]);
+        self.changed = Some([least.min(start), most.max(end)]);
+    }
+
+    /// Returns the places in the order of keys of the trees that have a part of a range.
+    fn overlapping(&self, start: f64, end: f64) -> Range<usize> {
+        let first = self.trees.partition_point(|tree| tree.end <= start);
+        first..self.trees.partition_point(|tree| tree.start < end).max(first)
+    }
+
+    /// Returns the places of all trees that may have changed since the last flush.
+    fn changed(&self) -> Range<usize> {
+        self.changed.map_or(0..0, |[start, end]| self.overlapping(start, end))
     }
 
     /// Takes out the tree whose turn it is to go down.
@@ -242,12 +269,17 @@ impl Run {
         let at = self.trees.partition_point(|tree| tree.start < self.next);
         let tree = self.trees.remove(if at < self.trees.len() { at } else { 0 });
         self.next = tree.end;
+        self.live -= tree.live;
+        self.dead -= tree.dead;
         tree
     }
 
     fn insert(&mut self, tree: Tree) {
         let at = self.trees.partition_point(|other| other.start < tree.start);
         self.trees.insert(at, tree);
+        self.live += tree.live;
+        self.dead += tree.dead;
+        self.change(tree.start, tree.end);
     }
 }
 
@@ -291,7 +323,7 @@ impl Forest<'_, '_> {
 
     /// Counts what the levels hold after `requests`.
     fn count(&mut self, requests: f64) {
-        let held: f64 = self.trees().map(|tree| tree.live + tree.dead).sum();
+        let held: f64 = self.levels.iter().map(|run| run.live + run.dead).sum();
         let live = self.sizes.between(0.0, requests).min(self.sizes.setting.live());
         self.sums.space += held / live;
         let levels = &mut self.sums.levels;
@@ -300,12 +332,8 @@ impl Forest<'_, '_> {
         }
         for (sum, run) in levels.iter_mut().zip(&self.levels) {
             sum.runs += if run.trees.is_empty() { 0.0 } else { 1.0 };
-            sum.size += run.live();
+            sum.size += run.live;
         }
-    }
-
-    fn trees(&self) -> impl Iterator<Item = &Tree> {
-        self.levels.iter().flat_map(|run| &run.trees)
     }
 
     /// Returns the entries of a tree that is new in a gap of `level`.
@@ -324,7 +352,7 @@ impl Forest<'_, '_> {
             self.levels.resize_with(level + 1, Run::default);
         }
         let new_tree = self.new_tree(level);
-        let mut trees = std::mem::take(&mut self.levels[level].trees);
+        let run = &mut self.levels[level];
         let mut made = Vec::new();
         // The new trees of a gap; none if it takes too little.
         let chance = &mut self.chance;
@@ -335,16 +363,17 @@ impl Forest<'_, '_> {
             made.extend(gap.cut(count, flush, chance));
             is_large
         };
-        let count = trees.len();
-        let mut written = 0.0;
-        let first = trees.first().map_or(f64::INFINITY, |tree| tree.start);
+        let first = run.trees.first().map_or(f64::INFINITY, |tree| tree.start);
         if piece.start < first && !fill(piece.start, first) {
-            trees[0].start = piece.start;
+            run.trees[0].start = piece.start;
         }
-        for at in 0..count {
-            let next = trees.get(at + 1).map_or(f64::INFINITY, |tree| tree.start);
-            let tree = &mut trees[at];
-            if next <= piece.start || tree.start >= piece.end {
+        // The tree in front of the piece may take in what is little.
+        let met = run.overlapping(piece.start, piece.end);
+        let (mut written, mut grown) = (0.0, 0.0);
+        for at in met.start.saturating_sub(1)..met.end {
+            let next = run.trees.get(at + 1).map_or(f64::INFINITY, |tree| tree.start);
+            let tree = &mut run.trees[at];
+            if next <= piece.start {
                 continue;
             }
             if tree.end < next.min(piece.end) && !fill(tree.end, next) {
@@ -352,18 +381,29 @@ impl Forest<'_, '_> {
             }
             let own = piece.clip(tree.start, tree.end, flush);
             written += own.live;
-            self.sizes.grow(tree, &own);
+            grown += self.sizes.grow(tree, &own);
         }
-        written += made.iter().map(|tree| tree.live).sum::<f64>();
-        trees.append(&mut made);
-        trees.sort_by(|left, right| left.start.total_cmp(&right.start));
-        self.levels[level].trees = trees;
+        run.live += grown;
+        run.dead += written - grown;
+        run.change(piece.start, piece.end);
+        for tree in made {
+            written += tree.live;
+            run.insert(tree);
+        }
         self.sums.append(level, written);
     }
 
     /// Does what is due after a flush.
     fn settle(&mut self, flush: u64) {
-        while self.descend(flush) || self.split(flush) || self.rewrite(flush) {}
+        while self.descend(flush) {}
+        self.split(flush);
+        match &self.jungle.dead {
+            DeadShare::EachTree(shares) => self.rewrite_each(shares, flush),
+            DeadShare::AllTrees(share) => self.rewrite_of_all(*share, flush),
+        }
+        for run in &mut self.levels {
+            run.changed = None;
+        }
     }
 
     /// Takes trees out of the first level that is over its limit. A whole level goes down into an
@@ -372,19 +412,22 @@ impl Forest<'_, '_> {
         let JungleTrees { ratio, table, .. } = *self.jungle;
         let limits =
             std::iter::successors(Some(LEVEL0_TABLES * table), |limit| Some(limit * ratio));
-        let full = self.levels.iter().zip(limits).position(|(run, limit)| run.live() > limit);
+        let full = self.levels.iter().zip(limits).position(|(run, limit)| run.live > limit);
         let Some(level) = full else { return false };
         if self.levels.get(level + 1).is_none_or(|run| run.trees.is_empty()) {
-            let trees = std::mem::take(&mut self.levels[level].trees);
             if level + 1 == self.levels.len() {
                 self.levels.push(Run::default());
             }
-            self.levels[level + 1].trees = trees;
+            let next = self.levels[level].next;
+            let moved = std::mem::take(&mut self.levels[level]);
+            self.levels[level].next = next;
+            let next = self.levels[level + 1].next;
+            self.levels[level + 1] = Run { next, changed: Some([0.0, 1.0]), ..moved };
             return true;
         }
         let tree = self.levels[level].take_next();
         let target = &mut self.levels[level + 1];
-        if target.trees.iter().all(|other| other.end <= tree.start || tree.end <= other.start) {
+        if target.overlapping(tree.start, tree.end).is_empty() {
             target.insert(tree);
         } else {
             self.append(level + 1, &tree, flush);
@@ -393,64 +436,64 @@ impl Forest<'_, '_> {
     }
 
     /// Splits the trees that have outgrown a table. Those of level 0 go down before.
-    fn split(&mut self, flush: u64) -> bool {
+    fn split(&mut self, flush: u64) {
         let table = self.jungle.table;
-        let mut is_split = false;
         for run in self.levels.iter_mut().skip(1) {
-            let trees = std::mem::take(&mut run.trees);
-            for tree in trees {
-                if tree.live <= 1.5 * table {
-                    run.trees.push(tree);
+            let changed = run.changed();
+            let is_large = |tree: &Tree| tree.live > 1.5 * table;
+            if !run.trees[changed.clone()].iter().any(is_large) {
+                continue;
+            }
+            let mut trees = Vec::new();
+            for &tree in &run.trees[changed.clone()] {
+                if !is_large(&tree) {
+                    trees.push(tree);
                     continue;
                 }
-                run.trees.extend(tree.cut(
-                    (tree.live / table).floor() + 1.0,
-                    flush,
-                    &mut self.chance,
-                ));
+                let count = (tree.live / table).floor() + 1.0;
+                trees.extend(tree.cut(count, flush, &mut self.chance));
+                run.dead -= tree.dead;
                 self.sums.split += tree.live;
-                is_split = true;
             }
+            run.trees.splice(changed, trees);
         }
-        is_split
     }
 
-    /// Rewrites trees because too much is dead.
-    fn rewrite(&mut self, flush: u64) -> bool {
-        let mut rewritten = 0.0;
-        let mut renew = |tree: &mut Tree| {
-            rewritten += tree.live;
-            (tree.dead, tree.born) = (0.0, flush);
-        };
-        match &self.jungle.dead {
-            DeadShare::EachTree(shares) => {
-                for (level, run) in self.levels.iter_mut().enumerate() {
-                    let share = shares.get(level).or(shares.last()).copied().unwrap_or(3.0);
-                    let is_due = |tree: &&mut Tree| {
-                        tree.dead > 0.0 && tree.live + tree.dead > share * tree.live
-                    };
-                    run.trees.iter_mut().filter(is_due).for_each(&mut renew);
-                }
-            }
-            DeadShare::AllTrees(share) => {
-                let mut trees: Vec<&mut Tree> =
-                    self.levels.iter_mut().flat_map(|run| &mut run.trees).collect();
-                let sum = |part: fn(&Tree) -> f64| trees.iter().map(|tree| part(tree)).sum::<f64>();
-                let mut excess = sum(|tree| tree.dead) - (share - 1.0) * sum(|tree| tree.live);
-                let score = |tree: &Tree| {
-                    tree.dead / tree.live.max(1.0) * ((flush + 1 - tree.born).max(1) as f64)
-                };
-                trees.sort_by(|left, right| score(right).total_cmp(&score(left)));
-                for tree in trees {
-                    if excess <= 0.0 || tree.dead <= 0.0 {
-                        break;
-                    }
-                    excess -= tree.dead;
-                    renew(tree);
+    /// Rewrites each tree of whose file too much is dead.
+    fn rewrite_each(&mut self, shares: &[f64], flush: u64) {
+        for (level, run) in self.levels.iter_mut().enumerate() {
+            let share = shares.get(level).or(shares.last()).copied().unwrap_or(3.0);
+            for at in run.changed() {
+                let tree = &mut run.trees[at];
+                if tree.dead > 0.0 && tree.live + tree.dead > share * tree.live {
+                    run.dead -= tree.renew(flush);
+                    self.sums.rewritten += tree.live;
                 }
             }
         }
-        self.sums.rewritten += rewritten;
-        rewritten > 0.0
+    }
+
+    /// Rewrites trees as long as too much is dead of all files together. Those come first of which
+    /// the share of dead entries times the age of the file is greatest.
+    fn rewrite_of_all(&mut self, share: f64, flush: u64) {
+        let score =
+            |tree: &Tree| tree.dead / tree.live.max(1.0) * ((flush + 1 - tree.born).max(1) as f64);
+        loop {
+            let live: f64 = self.levels.iter().map(|run| run.live).sum();
+            let dead: f64 = self.levels.iter().map(|run| run.dead).sum();
+            if dead <= (share - 1.0) * live {
+                return;
+            }
+            let most = self.levels.iter().enumerate().flat_map(|(level, run)| {
+                let scores = run.trees.iter().map(score).enumerate();
+                scores.map(move |(at, score)| (score, level, at))
+            });
+            let most = most.max_by(|left, right| left.0.total_cmp(&right.0));
+            let Some((_, level, at)) = most.filter(|(score, ..)| *score > 0.0) else { return };
+            let run = &mut self.levels[level];
+            let tree = &mut run.trees[at];
+            run.dead -= tree.renew(flush);
+            self.sums.rewritten += tree.live;
+        }
     }
 }
