@@ -264,7 +264,7 @@ fn what_is_far_off_is_marked() {
                 // Some memtables have so few entries that single ones make trees.
                 let Some(formula) = case.formula(policy) else {
                     let entries = memtable_bytes / (value + 24);
-                    assert!(policy.starts_with("jungle") && entries < 320, "{policy}");
+                    assert!(policy.starts_with("jungle") && entries < 128, "{policy}");
                     continue;
                 };
                 let [write, read] = case.errors(policy);
@@ -321,6 +321,8 @@ fn trees_that_are_appended_to_are_near_every_key() {
         ("load(keys=300k, value=100B)", MEMTABLE_BYTES, &without_dead[..], 0.05),
         ("load(keys=60k, value=1kB)", 600_000, &without_dead[..], 0.05),
         ("load(keys=150k, value=100B, order=sequential)", MEMTABLE_BYTES, &without_dead[..], 1e-9),
+        // Fusing writes an eighth of all.
+        ("churn(keys=30k, ops=200k, value=1kB)", 200_000, &without_dead[..2], 0.06),
     ] {
         let case = Case::new(workload, memtable_bytes);
         for policy in policies {
@@ -336,12 +338,21 @@ fn trees_that_are_appended_to_are_near_every_key() {
     }
 }
 
-/// A gap between two trees takes a single entry, which makes a tree.
+/// A single entry makes a tree that is not fused.
 #[test]
 fn trees_of_single_entries_have_no_formula() {
-    let case = Case::new("load(keys=20k, value=1kB)", 300_000);
-    assert_eq!(case.formula("jungle(ratio=10)"), None);
-    assert!(case.formula("jungle(ratio=8)").is_some());
+    for (memtable_bytes, ratio, is_known) in [
+        (120_000, 4, false),
+        (140_000, 4, true),
+        (140_000, 20, true),
+        (140_000, 30, false),
+        (300_000, 50, true),
+        (300_000, 60, false),
+    ] {
+        let case = Case::new("load(keys=2k, value=1kB)", memtable_bytes);
+        let policy = format!("jungle(ratio={ratio})");
+        assert_eq!(case.formula(&policy).is_some(), is_known, "{policy}, {memtable_bytes}");
+    }
 }
 
 #[test]

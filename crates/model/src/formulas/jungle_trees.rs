@@ -10,6 +10,9 @@ const LEVEL0_TABLES: f64 = 4.0;
 /// What falls between two trees makes a tree if it fills one part in this many of a new tree.
 const NEW_TREE_PARTS: f64 = 32.0;
 
+/// A tree of less than one part in this many of a new tree is fused with a neighbour.
+const SMALL_PARTS: f64 = 5.0;
+
 /// How often the trees are followed, each time with other ranges.
 const COURSES: u32 = 8;
 
@@ -33,13 +36,17 @@ pub enum DeadShare {
 ///
 /// Trees are followed from flush to flush by the rules of the policy: a level over its limit sends
 /// down one tree after another, in the order of keys. A tree of one and a half tables is split into
-/// equal parts. A tree is rewritten if too much of its file is dead. Small trees are not fused:
-/// they follow from chance.
+/// equal parts. A tree is rewritten if too much of its file is dead.
 ///
-/// Chance is followed in one place. Trees that are cut from one hold equally many of its `n`
+/// Chance is followed in two places. Trees that are cut from one hold equally many of its `n`
 /// entries, so their ranges differ, by one part in the root of `n`. Without that all trees of a
 /// level would outgrow a table at the same moment. Costs are the mean of eight courses, each with
 /// other ranges.
+///
+/// And a gap between two trees may take so many entries of a piece that they make a tree. It is
+/// small, and is fused with a neighbour, if both fit into a table. That writes the neighbour anew,
+/// and its dead entries are gone. How likely that is follows from the entries on both sides. No
+/// small tree is followed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JungleTrees {
     /// How much may be dead.
@@ -51,12 +58,14 @@ pub struct JungleTrees {
 }
 
 impl JungleTrees {
-    /// Returns true if the formula knows the trees. In a level that is not the last, what falls
-    /// between two trees makes one if it has `table / ratio / 32` entries. If that is less than one
-    /// entry, there is a tree between any two, which is fused soon. Expected trees leave no gaps
-    /// for such trees.
+    /// Returns true if the formula knows the trees. A tree that is new in a gap has a quarter of a
+    /// table in level 0, and `table / ratio` entries between that and the last level. If less than
+    /// one entry were enough for a tree in level 0, there would be one between any two, and level 0
+    /// fuses none. If a tree of one entry were not small beside a new one, other levels would not
+    /// fuse it either.
     pub fn holds(&self) -> bool {
-        self.table >= NEW_TREE_PARTS * self.ratio
+        let [level0, others] = [self.table / LEVEL0_TABLES, self.table / self.ratio];
+        level0 >= NEW_TREE_PARTS && others >= SMALL_PARTS
     }
 
     /// Returns the costs per request, plus the log, of all full memtables of `setting`. Means are
@@ -88,6 +97,7 @@ impl JungleTrees {
             stages.push(stage(&format!("append to level {level}"), entries, read));
         }
         stages.push(stage("split", sums.split, sums.split));
+        stages.push(stage("fuse", sums.fused, sums.fused));
         stages.push(stage("rewrite in place", sums.rewritten, sums.rewritten));
         let means = sums.levels.iter().filter(|level| level.runs > 0.0);
         let means =
@@ -111,6 +121,8 @@ struct Sums {
     appended: Vec<f64>,
     /// Entries written to split trees.
     split: f64,
+    /// Entries written to fuse small trees with a neighbour.
+    fused: f64,
     /// Entries written to be rid of dead ones.
     rewritten: f64,
     /// Entries of all files over live ones.
@@ -230,6 +242,13 @@ impl Chance {
         // The quantile of the logistic distribution.
         (self.0 / (1.0 - self.0)).ln() * 3_f64.sqrt() / std::f64::consts::PI
     }
+}
+
+/// Returns how likely a gap between two neighbours takes at least `least` entries, if `new` of all
+/// `entries` of a range came between those that were there.
+fn gap_takes(least: f64, new: f64, entries: f64) -> f64 {
+    // Each next entry in the order of keys is new, or the second neighbour.
+    if new > 0.0 { (new / entries).powf(least) } else { 0.0 }
 }
 
 /// The run of a level.
@@ -369,6 +388,7 @@ impl Forest<'_, '_> {
         }
         // The tree in front of the piece may take in what is little.
         let met = run.overlapping(piece.start, piece.end);
+        let least = (new_tree / NEW_TREE_PARTS).ceil();
         let (mut written, mut grown) = (0.0, 0.0);
         for at in met.start.saturating_sub(1)..met.end {
             let next = run.trees.get(at + 1).map_or(f64::INFINITY, |tree| tree.start);
@@ -381,7 +401,16 @@ impl Forest<'_, '_> {
             }
             let own = piece.clip(tree.start, tree.end, flush);
             written += own.live;
-            grown += self.sizes.grow(tree, &own);
+            let new = self.sizes.grow(tree, &own);
+            grown += new;
+            // Level 0 fuses no trees.
+            let small = if level > 0 { gap_takes(least, new, tree.live) } else { 0.0 };
+            if tree.live <= self.jungle.table {
+                self.sums.fused += small * tree.live;
+                let gone = small * tree.dead;
+                tree.dead -= gone;
+                run.dead -= gone;
+            }
         }
         run.live += grown;
         run.dead += written - grown;
