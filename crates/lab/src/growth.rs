@@ -1,10 +1,10 @@
 //! Costs by formula of the store's policies while data grow from nothing.
 
-use crate::profile::Profile;
+use crate::profile::{Profile, Unknown};
 use crate::scans::ScanCosts;
 use crate::schedule::schedule;
 use lsmith_model::formulas::{
-    bound, carried_out, constant, evaluate, grown, scheduled, tiered, unmerged,
+    bound, carried_out, constant, evaluate, grown, jungle_trees, scheduled, tiered, unmerged,
 };
 use lsmith_model::{Bound, KeyOrder, Model, Setting, optimum};
 use lsmith_policy::{MergePolicy, Shape};
@@ -58,15 +58,16 @@ impl Formula {
     /// Returns the costs of the policy `spec`, for the data of `profile` and memtables of
     /// `memtable_bytes`. Runs no policy.
     ///
-    /// Stacks of runs are followed from flush to flush. Trees of levels are taken as steady at each
-    /// of a few moments. For `minlatency` the costs are the optimum with as many runs; the policy
-    /// is a few percent above it, because it does not know which flush is the last. `None` for
-    /// policies with only a bound, or without a formula.
+    /// Stacks of runs and append tables are followed from flush to flush. Trees of levels are taken
+    /// as steady at each of a few moments. For `minlatency` the costs are the optimum with as many
+    /// runs; the policy is a few percent above it, because it does not know which flush is the
+    /// last. `None` for policies with only a bound, without a formula, or in a setting that the
+    /// formula does not know.
     pub(crate) fn of(spec: &Spec, profile: &Profile, memtable_bytes: u64) -> Option<Formula> {
         let all = profile.at(1.0);
         let setting = all.setting(memtable_bytes);
-        let in_stack = stack(spec, &setting).transpose().ok()?;
-        if let Some(model) = in_stack {
+        let followed = followed(spec, &setting).transpose().ok()?;
+        if let Some(model) = followed {
             return Some(Formula::at(&model, &setting, profile.scan_items));
         }
         let formula = match spec.name.as_str() {
@@ -79,8 +80,8 @@ impl Formula {
 
     /// Returns the costs of `policy`, and may run it. A policy that merges whole runs decides which
     /// runs merge when, on the expected sizes of `workload`; the formula computes the sizes of the
-    /// outputs. `None` for policies that merge parts of runs, except `leveled`, and for policies
-    /// that keep blocks.
+    /// outputs. `None` for policies that keep blocks, and for policies that merge parts of runs
+    /// except `leveled` and `jungle`.
     ///
     /// # Errors
     /// Fails if the policy breaks a rule.
@@ -123,6 +124,8 @@ impl Formula {
         let ignores = match (spec.name.as_str(), profile.ignored(has_levels)) {
             // The paper's model is of a tree in which all keys are present.
             ("leveldb" | "rocksdb", []) if !is_moved => &["time"],
+            // It is followed through the load phase.
+            ("jungle", _) if profile.unknown == Unknown::Nothing => &[][..],
             (_, ignored) => ignored,
         };
         // Of requests that the formula does not know there is no bound either.
@@ -165,8 +168,8 @@ impl Formula {
     }
 }
 
-/// Computes policies of whole runs. Their formulas follow the data as they grow.
-fn stack(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>> {
+/// Computes policies of whole runs, and of trees. Their formulas follow the data as they grow.
+fn followed(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>> {
     let count = |name: &str, default| {
         let params = Params::new(spec, &[name], 1)?;
         params.count(name, default, 1..=u64::MAX)
@@ -178,6 +181,7 @@ fn stack(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>>
         "minlatency" => count("k", 5).map(|runs| {
             scheduled(setting, optimum::schedule(setting.full_memtables() as u64, runs))
         }),
+        "jungle" => jungle_trees(spec, setting).transpose()?,
         _ => return None,
     };
     Some(model)

@@ -6,6 +6,7 @@
 mod cola;
 mod interval;
 mod jungle;
+mod jungle_trees;
 pub(crate) mod leveldb;
 mod mathieu;
 mod memory_buffer;
@@ -23,12 +24,13 @@ mod whole_level;
 pub use cola::{SlotModel, Slots};
 pub use interval::IntervalModel;
 pub use jungle::{IndexShare, JungleModel};
+pub use jungle_trees::{DeadShare, JungleTrees};
 pub use leveldb::{LeveledModel, Sweep};
 pub use mathieu::{bounded_runs, least_with_runs, write_cost_bound};
 pub use memory_buffer::MemoryBufferModel;
 pub use partial::{Take, partial};
 pub use registry::{
-    FormulaInfo, FormulaParam, bound, evaluate, formulas, grown, ignored, sizes_of,
+    FormulaInfo, FormulaParam, bound, evaluate, formulas, grown, ignored, jungle_trees, sizes_of,
 };
 pub use schedule::{RunMerge, carried_out, scheduled};
 pub use silt::SiltModel;

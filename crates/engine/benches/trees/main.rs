@@ -7,12 +7,16 @@
 //!
 //! `cargo bench -p lsmith --bench trees -- [MIB [VALUE_BYTES..]]` reads tables of `MIB` MiB, with
 //! values of each of these lengths. The folder for temporary files must be on a device.
+//!
+//! `cargo bench -p lsmith --bench trees -- sizes [MIB]` measures instead what tables take on
+//! storage, for long keys, and for values that are compressed together or one by one.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "benches time the store")]
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 
 #[path = "../shared/keys.rs"]
 mod keys;
 mod reads;
+mod sizes;
 mod stores;
 
 use reads::{Cost, Reads};
@@ -31,6 +35,9 @@ fn main() {
     let numbers: Vec<String> = std::env::args().skip(1).filter(is_number).collect();
     let number = |word: &String| word.parse::<u64>().expect("it is a number");
     let bytes = numbers.first().map_or(MIB, number) << 20;
+    if std::env::args().any(|word| word == "sizes") {
+        return sizes::print(bytes).expect("there is room");
+    }
     let values: Vec<usize> = numbers.iter().skip(1).map(|word| number(word) as usize).collect();
     let values = if values.is_empty() { VALUE_BYTES.to_vec() } else { values };
     println!(

@@ -97,7 +97,7 @@ impl Reads {
 }
 
 /// CPU time that this thread has taken so far, user and system.
-fn thread_cpu() -> Duration {
+pub(crate) fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

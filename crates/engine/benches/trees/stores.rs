@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Batches of a tree.
-const BATCHES: u64 = 10;
+pub(crate) const BATCHES: u64 = 10;
 
 /// How a run came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) struct Made {
 }
 
 /// One tree takes everything in.
-const TREE: &str = "jungle(c=1000, ratio=10, table=1GiB)";
+pub(crate) const TREE: &str = "jungle(c=1000, ratio=10, table=1GiB)";
 
 fn builder(dir: &Path) -> Builder {
     Store::builder(dir).lockstep(true).memtable_bytes(1 << 30).log_bytes(1 << 30)

@@ -10,6 +10,7 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::TableFacts;
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
+use lsmith_storage::table::StoreTable;
 use lsmith_tree::{KeyRange, SeqNo, TableId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -176,13 +177,18 @@ impl Arrivals<'_> {
 
     /// Opens table `number` and reads all of it.
     fn checked(&self, number: u64) -> Result<Arc<TableHandle>> {
-        let handle = TableHandle::open(&self.context.tables(), TableId(number))?;
-        let table = handle.table();
         let path = numbered(&self.context.options.dir, FileKind::Table, number);
-        if !table.is_from_outside() {
-            let message = "expected a table written outside of a store, found a store's own";
+        if let Some(own) = StoreTable::of(&*self.context.options.env, &path)? {
+            let kind = if own.is_append { "append table" } else { "table" };
+            let message = format!(
+                "expected a table written outside of a store, found {kind} {} of a store: export \
+                 its entries, and ingest that",
+                own.number
+            );
             return Err(Error::corruption(&path, 0, message));
         }
+        let handle = TableHandle::open(&self.context.tables(), TableId(number))?;
+        let table = handle.table();
         table.verify(&[KeyRange::ALL])?;
         let TableFacts { seq_min, seq_max, .. } = table.facts();
         let is_mixed = *seq_min == SeqNo(0) && *seq_max > SeqNo(0);

@@ -4,6 +4,7 @@ mod leveled;
 mod others;
 
 pub use leveled::{grown, sizes_of};
+pub use others::jungle_trees;
 
 use crate::cost::{Bound, Ignored, KeyOrder, Model, Setting};
 use lsmith_spec::{Params, Spec, SpecError};

@@ -26,6 +26,11 @@ const TIES_OF_NEW_KEYS: f64 = 0.27;
 /// Expected trees are equally large, where real ones vary, and are split and fused one by one.
 const TREES: f64 = 30.0;
 
+/// The added error under policies that append to trees if all writes are for new keys. Expected
+/// trees grow alike and are split at the same moment, where real ones are split one by one. So what
+/// a load has written for splits up to its end may be off by as much.
+const SPLITS: f64 = 0.07;
+
 /// The added error if a single entry between two trees makes a tree. It is then fused with a
 /// neighbour. Expected sizes have no such gaps.
 const TREES_OF_ONE: f64 = 0.25;
@@ -68,6 +73,7 @@ impl FluidWorkload {
             let least = entries / (ratio * MergePlan::NEW_TREE_PARTS as f64);
             let is_one = least < 1.0;
             error += if is_one { TREES_OF_ONE } else { (TREES / entries).min(TREES_OF_ONE) };
+            error += SPLITS * self.live_entries(self.writes()) / self.writes().max(1.0);
         }
         error
     }

@@ -6,7 +6,7 @@ use lsmith_tree::{Mode, Slice, check_tree};
 use std::collections::BTreeMap;
 
 /// A comparison: the workload, the bytes of a memtable, the policies.
-type Case = (&'static str, u64, &'static [&'static str]);
+type Case<'a> = (&'a str, u64, &'a [&'a str]);
 
 const THRESHOLDS: [&str; 4] = ["jungle(c=1.5)", "jungle(c=2)", "jungle(c=3)", "jungle(c=10)"];
 const SMALL_RATIO: [&str; 3] =
@@ -30,7 +30,7 @@ const THREE_PERCENT: Tolerance = Tolerance { writes: 0.03, reads: 0.03, space: 0
 
 /// Checks that each cost of each case is within `tolerance` of that of the keyed simulation.
 /// Reports all cases that are not.
-fn agree(cases: &[Case], tolerance: Tolerance) {
+fn agree(cases: &[Case<'_>], tolerance: Tolerance) {
     let Tolerance { writes, reads, space } = tolerance;
     let tolerances = [writes, reads, space];
     let mut off = Vec::new();
@@ -71,7 +71,7 @@ fn updates_are_within_three_percent() {
         &[
             (few, 1_000_000, &THRESHOLDS),
             (few, 1_000_000, &SMALL_RATIO),
-            // With one limit for all of six trees, writes are 7 % off (docs/model.md).
+            // One limit for all of six trees has a test of its own.
             (few, 1_000_000, &[LIMITS[0], LIMITS[2]]),
             (large, 1_000_000, &THRESHOLDS),
             (large, 1_000_000, &["jungle(c=2, ratio=4)", "jungle(c=3, ratio=4)"]),
@@ -119,6 +119,43 @@ fn deletes_are_within_three_percent() {
         ],
         THREE_PERCENT,
     );
+}
+
+/// What was promised was 4 %.
+#[test]
+fn loads_of_few_flushes_are_within_their_uncertainty() {
+    for (spec, memtable_bytes, name) in [
+        ("uniform(keys=180k, ops=0)", 500_000, "jungle(ratio=4)"),
+        ("load(keys=240k, value=102B)", 500_000, "jungle"),
+        ("load(keys=500k, value=103B)", 700_000, "jungle(ratio=2.5)"),
+    ] {
+        let input = KeyedWorkload::new(workload(spec));
+        let expected = FluidWorkload::new(input.workload()).expect("a fluid workload");
+        let allowed = expected.uncertainty(&*policy(name), memtable_bytes);
+        assert!(allowed < 0.12, "{spec}: {allowed}");
+        let tolerance = Tolerance { writes: allowed, reads: 0.06, space: 0.03 };
+        agree(&[(spec, memtable_bytes, std::slice::from_ref(&name))], tolerance);
+    }
+}
+
+/// With one limit for six trees, chance decides which of two courses rewriting takes. Expected
+/// sizes take one of them.
+#[test]
+fn one_limit_of_few_trees_takes_one_of_two_courses() {
+    let policy = policy("jungle(space=1.5)");
+    let of_seed = |seed: u32| {
+        let spec = format!("churn(keys=50k, ops=600k, value=100B, seed={seed})");
+        let input = KeyedWorkload::new(workload(&spec));
+        let expected = FluidWorkload::new(input.workload()).expect("a fluid workload");
+        let keyed = simulate_keyed(&policy, &input, 1_000_000, &mut |_| {}).expect("legal plans");
+        let fluid = simulate_fluid(&policy, &expected, 1_000_000, &mut |_| {});
+        let fluid = fluid.expect("legal plans").figures.write_cost_system;
+        (keyed.figures.write_cost_system, fluid / keyed.figures.write_cost_system - 1.0)
+    };
+    let found: Vec<(f64, f64)> = (1..=6).map(of_seed).collect();
+    let near = found.iter().filter(|(_, error)| error.abs() < 0.015).count();
+    let far = found.iter().filter(|(_, error)| (-0.08..-0.06).contains(error)).count();
+    assert!(near > 0 && far > 0 && near + far == 6, "{found:?}");
 }
 
 /// A split forgets the dead bytes of a tree. If there are few trees, one that is split earlier or

@@ -34,4 +34,5 @@ pub use cursor::{CacheFill, TableCursor};
 pub use open_table::{OpenCursor, OpenTable, RunCursor};
 pub use reader::{ReadCount, ReadTally, Table, TableMemory};
 pub use remains::{BlockWalk, Piece, TableRemains};
+pub use table_file::StoreTable;
 pub use writer::{OUTSIDE, TableOptions, TableWriter};

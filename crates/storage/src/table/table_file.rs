@@ -1,10 +1,11 @@
 //! The file of a table: reads parts of it, and reports where they are damaged.
 
+use super::writer::OUTSIDE;
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    Block, Damage, FEATURE_APPEND, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer,
-    FooterFault, SealedPlace, Section, TableFacts, unseal,
+    Block, Damage, FEATURE_APPEND, FEATURE_OUTSIDE, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter,
+    Footer, FooterFault, SealedPlace, Section, TableFacts, unseal,
 };
 use bytes::{Bytes, BytesMut};
 use std::io;
@@ -200,6 +201,36 @@ impl TableFile {
                 Err(Error::new(ErrorKind::Unsupported, what).at(&self.path))
             }
         }
+    }
+}
+
+/// The table of a store that a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreTable {
+    /// The number of the table in its store.
+    pub number: u64,
+    /// True if it is an append table, which is read from a root that its store knows.
+    pub is_append: bool,
+}
+
+impl StoreTable {
+    /// Returns what the last footer of the file at `path` says. `None` if the table was written
+    /// outside of a store, or if the file does not end with a sound footer.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Io` if the file cannot be read.
+    pub fn of(env: &dyn Env, path: &Path) -> Result<Option<StoreTable>> {
+        let file = TableFile::open(env, path, OUTSIDE)?;
+        let end = file.bytes()?;
+        let Some(start) = end.checked_sub(FOOTER_BYTES as u64) else { return Ok(None) };
+        let read = file.read(start..end)?;
+        let footer = read.first_chunk().and_then(|footer| Footer::decode(footer, start).ok());
+        let own = footer.filter(|footer| footer.features & FEATURE_OUTSIDE == 0);
+        Ok(own.map(|footer| StoreTable {
+            number: footer.table,
+            is_append: footer.features & FEATURE_APPEND != 0,
+        }))
     }
 }
 

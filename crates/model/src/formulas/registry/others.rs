@@ -3,11 +3,11 @@
 use super::{FormulaInfo, FormulaParam, ratio};
 use crate::cost::{Bound, Ignored, Model, Setting};
 use crate::formulas::{
-    IndexShare, JungleModel, SiltModel, SlotModel, Slots, Take, Textbook, TreeNodes,
-    UniversalModel, bounded_runs, constant, least_with_runs, partial, tiered, triangular,
-    triangular_levels, unmerged,
+    DeadShare, IndexShare, JungleModel, JungleTrees, SiltModel, SlotModel, Slots, Take, Textbook,
+    TreeNodes, UniversalModel, bounded_runs, constant, least_with_runs, partial, tiered,
+    triangular, triangular_levels, unmerged,
 };
-use lsmith_spec::{Params, SpecError};
+use lsmith_spec::{Params, Spec, SpecError};
 
 const MAO: &str = "Mao et al., VLDB Journal 2021, section 2";
 const LIM: &str = "Lim et al., FAST 2016";
@@ -318,20 +318,47 @@ fn rate(params: &Params<'_>) -> Result<f64, SpecError> {
     }
 }
 
+/// Returns the costs of the policy jungle that `spec` names, as the store has it, over all full
+/// memtables of `setting`. [`evaluate`](super::evaluate) has the paper's table of costs instead.
+/// `None` if single entries make trees, which is [beyond the formula](JungleTrees::holds).
+///
+/// # Errors
+/// Fails if a parameter is unknown or has a wrong value.
+pub fn jungle_trees(spec: &Spec, setting: &Setting<'_>) -> Result<Option<Model>, SpecError> {
+    let params = Params::new(spec, &["c", "space", "ratio", "table"], 0)?;
+    let ratio = ratio(&params, 10.0)?;
+    let is_given = params.text("table").is_some_and(|text| text != "auto");
+    let table = if is_given { params.bytes_if_given("table", 1..=1 << 50)? } else { None };
+    // The entry that fills a memtable belongs to it. So it has half an entry more than its bytes.
+    let table = table.map_or(setting.sealed() - 0.5, |bytes| bytes as f64 / setting.item_bytes);
+    let dead = match params.real_if_given("space", 1.0..=1000.0)? {
+        Some(space) => DeadShare::AllTrees(space),
+        None => DeadShare::EachTree(garbage_ratios(&params)?),
+    };
+    let jungle = JungleTrees { dead, ratio, table };
+    Ok(jungle.holds().then(|| jungle.evaluate(setting)))
+}
+
+/// Returns the bytes of a tree per live byte at which it is rewritten: a number for each level, the
+/// last one for all deeper levels.
+fn garbage_ratios(params: &Params<'_>) -> Result<Vec<f64>, SpecError> {
+    let Some(list) = params.text("c").filter(|text| text.contains('/')) else {
+        return Ok(vec![params.real("c", 3.0, 1.0..=1000.0)?]);
+    };
+    let number = |text: &str| {
+        let number = text.parse::<f64>().ok().filter(|c| (1.0..=1000.0).contains(c));
+        number.ok_or_else(|| {
+            let expected = "expected a number from 1 to 1000 for each level, as 10/5/3";
+            SpecError::conflict(format!("c = {list}: {text} is out of range: {expected}"))
+        })
+    };
+    list.split('/').map(number).collect()
+}
+
 /// Returns the bytes of a tree of the last of `levels` per live byte at which it is rewritten.
 fn garbage_ratio(params: &Params<'_>, levels: usize) -> Result<f64, SpecError> {
-    let each = match params.text("c").filter(|text| text.contains('/')) {
-        Some(list) => {
-            let texts: Vec<&str> = list.split('/').collect();
-            let last = texts.get(levels - 1).or(texts.last()).copied().unwrap_or_default();
-            let number = last.parse::<f64>().ok().filter(|c| (1.0..=1000.0).contains(c));
-            number.ok_or_else(|| {
-                let expected = "expected a number from 1 to 1000 for each level, as 10/5/3";
-                SpecError::conflict(format!("c = {list}: {last} is out of range: {expected}"))
-            })?
-        }
-        None => params.real("c", 3.0, 1.0..=1000.0)?,
-    };
+    let each = garbage_ratios(params)?;
+    let each = each.get(levels - 1).or(each.last()).copied().unwrap_or(3.0);
     // Trees that are all written equally often hold half of what they may, in the mean.
     let all = params.real_if_given("space", 1.0..=500.0)?;
     Ok(all.map_or(each, |space| 2.0 * space - 1.0))

@@ -1,0 +1,528 @@
+//! The policy jungle as the store has it: expected trees, followed from flush to flush.
+
+use crate::cost::{Flushes, KeyOrder, Level, Model, Setting, Stage};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The tables of level 0.
+const LEVEL0_TABLES: f64 = 4.0;
+
+/// What falls between two trees makes a tree if it fills one part in this many of a new tree.
+const NEW_TREE_PARTS: f64 = 32.0;
+
+/// A tree of less than one part in this many of a new tree is fused with a neighbour.
+const SMALL_PARTS: f64 = 5.0;
+
+/// How often the trees are followed, each time with other ranges.
+const COURSES: u32 = 8;
+
+/// How much of the files of trees may be dead.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeadShare {
+    /// Entries of each file over its live entries; more than 1. One number for each level, level 0
+    /// first; the last one holds for all deeper levels.
+    EachTree(Vec<f64>),
+    /// Entries of all files over all live entries; more than 1.
+    AllTrees(f64),
+}
+
+/// The policy jungle while data grow and are updated.
+///
+/// # Derivation
+/// A tree holds the newest entry of each key of a range that was requested in an interval. Keys of
+/// all ranges are requested alike, so a tree of the share `w` of the key space holds `w` times the
+/// [expected size](Setting::size_between) of that interval. A piece with later requests makes the
+/// interval longer. What was appended and does not add to the live size is dead.
+///
+/// Trees are followed from flush to flush by the rules of the policy: a level over its limit sends
+/// down one tree after another, in the order of keys. A tree of one and a half tables is split into
+/// equal parts. A tree is rewritten if too much of its file is dead.
+///
+/// Chance is followed in two places. Trees that are cut from one hold equally many of its `n`
+/// entries, so their ranges differ, by one part in the root of `n`. Without that all trees of a
+/// level would outgrow a table at the same moment. Costs are the mean of eight courses, each with
+/// other ranges.
+///
+/// And a gap between two trees may take so many entries of a piece that they make a tree. It is
+/// small, and is fused with a neighbour, if both fit into a table. That writes the neighbour anew,
+/// and its dead entries are gone. How likely that is follows from the entries on both sides. No
+/// small tree is followed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JungleTrees {
+    /// How much may be dead.
+    pub dead: DeadShare,
+    /// The ratio of the limits of neighbouring levels.
+    pub ratio: f64,
+    /// Entries of a table.
+    pub table: f64,
+}
+
+impl JungleTrees {
+    /// Returns true if the formula knows the trees. A tree that is new in a gap has a quarter of a
+    /// table in level 0, and `table / ratio` entries between that and the last level. If less than
+    /// one entry were enough for a tree in level 0, there would be one between any two, and level 0
+    /// fuses none. If a tree of one entry were not small beside a new one, other levels would not
+    /// fuse it either.
+    pub fn holds(&self) -> bool {
+        let [level0, others] = [self.table / LEVEL0_TABLES, self.table / self.ratio];
+        level0 >= NEW_TREE_PARTS && others >= SMALL_PARTS
+    }
+
+    /// Returns the costs per request, plus the log, of all full memtables of `setting`. Means are
+    /// over flushes.
+    pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
+        let mut sizes = Sizes { setting, known: BTreeMap::new() };
+        let mut sums = Sums::default();
+        for course in 0..COURSES {
+            let chance = Chance(f64::from(course) / f64::from(COURSES));
+            let forest = Forest {
+                levels: Vec::new(),
+                sizes: &mut sizes,
+                jungle: self,
+                chance,
+                sums: &mut sums,
+            };
+            forest.follow();
+        }
+        let requests = sums.requests.max(1.0);
+        let flushes = sums.flushes.max(1.0);
+        let merged = if sums.flushed > 0.0 { 1.0 - sums.alone / sums.flushed } else { 0.0 };
+        let stage = |name: &str, entries: f64, read: f64| {
+            Stage::new(name, entries / requests, read / requests)
+        };
+        let mut stages = vec![Stage::log()];
+        for (level, &entries) in sums.appended.iter().enumerate() {
+            // A memtable is in memory and is not read.
+            let read = if level == 0 { 0.0 } else { entries };
+            stages.push(stage(&format!("append to level {level}"), entries, read));
+        }
+        stages.push(stage("split", sums.split, sums.split));
+        stages.push(stage("fuse", sums.fused, sums.fused));
+        stages.push(stage("rewrite in place", sums.rewritten, sums.rewritten));
+        let means = sums.levels.iter().filter(|level| level.runs > 0.0);
+        let means =
+            means.map(|level| Level { runs: level.runs / flushes, size: level.size / flushes });
+        let flushed = Flushes { size: sums.flushed / requests, merged };
+        let model = Model::new(setting, flushed, stages, means.collect());
+        Model { space_cost: sums.space / flushes, ..model }
+    }
+}
+
+/// Sums over flushes, of all courses together.
+#[derive(Default)]
+struct Sums {
+    requests: f64,
+    flushes: f64,
+    /// Entries that left memory.
+    flushed: f64,
+    /// Those of them that went into an empty level.
+    alone: f64,
+    /// Entries appended to the trees of each level.
+    appended: Vec<f64>,
+    /// Entries written to split trees.
+    split: f64,
+    /// Entries written to fuse small trees with a neighbour.
+    fused: f64,
+    /// Entries written to be rid of dead ones.
+    rewritten: f64,
+    /// Entries of all files over live ones.
+    space: f64,
+    levels: Vec<Level>,
+}
+
+impl Sums {
+    fn append(&mut self, level: usize, entries: f64) {
+        if self.appended.len() <= level {
+            self.appended.resize(level + 1, 0.0);
+        }
+        self.appended[level] += entries;
+    }
+}
+
+/// Expected sizes of intervals of requests.
+struct Sizes<'a> {
+    setting: &'a Setting<'a>,
+    /// Those that were computed, by the bits of both ends.
+    known: BTreeMap<[u64; 2], f64>,
+}
+
+impl Sizes<'_> {
+    fn between(&mut self, since: f64, until: f64) -> f64 {
+        let bits = [since.to_bits(), until.to_bits()];
+        *self.known.entry(bits).or_insert_with(|| self.setting.size_between(since, until))
+    }
+
+    /// Appends `piece`, which lies in the range of `tree`, to it. Where only a part of the range
+    /// gets later requests, the interval of the tree ends at the mean. Returns the live entries
+    /// that the tree has more.
+    fn grow(&mut self, tree: &mut Tree, piece: &Tree) -> f64 {
+        let width = piece.width();
+        if width <= 0.0 {
+            return 0.0;
+        }
+        // In each place the interval of the piece begins where that of the tree ends.
+        let before = self.between(tree.since, piece.since);
+        let grown = self.between(tree.since, piece.until) - before;
+        let share = grown / self.between(piece.since, piece.until);
+        let grown = piece.live * share.clamp(0.0, 1.0);
+        tree.live += grown;
+        tree.dead += piece.live - grown;
+        tree.until += (piece.until - tree.until) * width / tree.width();
+        grown
+    }
+}
+
+/// A tree, or a piece that is appended.
+#[derive(Clone, Copy, Debug)]
+struct Tree {
+    /// The range, in shares of the key space.
+    start: f64,
+    end: f64,
+    /// The requests whose newest entries it holds: after the first number, up to the second.
+    since: f64,
+    until: f64,
+    /// Live entries.
+    live: f64,
+    /// Entries that newer ones replace.
+    dead: f64,
+    /// The flush at which the file was made.
+    born: u64,
+}
+
+impl Tree {
+    fn width(&self) -> f64 {
+        self.end - self.start
+    }
+
+    /// Returns the part of the tree in a range, as a file of its own.
+    fn clip(&self, start: f64, end: f64, born: u64) -> Tree {
+        let start = start.max(self.start);
+        let end = end.min(self.end).max(start);
+        let live = self.live * (end - start) / self.width();
+        Tree { start, end, live, dead: 0.0, born, ..*self }
+    }
+
+    /// Makes the file anew at `flush`. Returns the dead entries that it had.
+    fn renew(&mut self, flush: u64) -> f64 {
+        self.born = flush;
+        std::mem::take(&mut self.dead)
+    }
+
+    /// Returns the tree cut into `count` files with equally many entries. Their ranges differ by
+    /// chance: with `n` entries each, by one part in the root of `n`.
+    fn cut(self, count: f64, born: u64, chance: &mut Chance) -> Vec<Tree> {
+        let live = self.live / count;
+        let widths: Vec<f64> = (0..count as u32)
+            .map(|_| (1.0 + chance.draw() / live.max(1.0).sqrt()).max(0.1))
+            .collect();
+        let all: f64 = widths.iter().sum();
+        let mut end = self.start;
+        let mut trees: Vec<Tree> = widths
+            .into_iter()
+            .map(|width| {
+                let start = end;
+                end = start + self.width() * width / all;
+                Tree { start, end, live, dead: 0.0, born, ..self }
+            })
+            .collect();
+        if let Some(last) = trees.last_mut() {
+            last.end = self.end;
+        }
+        trees
+    }
+}
+
+/// Numbers that are spread as a normal variable of deviation 1, nearly, always the same ones.
+struct Chance(f64);
+
+impl Chance {
+    fn draw(&mut self) -> f64 {
+        // Multiples of the golden ratio spread evenly over an interval of one.
+        self.0 = (self.0 + 0.618_033_988_749_894_9).fract();
+        // The quantile of the logistic distribution.
+        (self.0 / (1.0 - self.0)).ln() * 3_f64.sqrt() / std::f64::consts::PI
+    }
+}
+
+/// Returns how likely a gap between two neighbours takes at least `least` entries, if `new` of all
+/// `entries` of a range came between those that were there.
+fn gap_takes(least: f64, new: f64, entries: f64) -> f64 {
+    // Each next entry in the order of keys is new, or the second neighbour.
+    if new > 0.0 { (new / entries).powf(least) } else { 0.0 }
+}
+
+/// The run of a level.
+#[derive(Default)]
+struct Run {
+    /// In the order of keys.
+    trees: Vec<Tree>,
+    /// The place from which the next tree goes down.
+    next: f64,
+    /// Live entries of all trees.
+    live: f64,
+    /// Dead entries of all trees.
+    dead: f64,
+    /// A range that has all trees that have changed since the last flush.
+    changed: Option<[f64; 2]>,
+}
+
+impl Run {
+    fn change(&mut self, start: f64, end: f64) {
+        let [least, most] = self.changed.unwrap_or([start, end]);
+        self.changed = Some([least.min(start), most.max(end)]);
+    }
+
+    /// Returns the places in the order of keys of the trees that have a part of a range.
+    fn overlapping(&self, start: f64, end: f64) -> Range<usize> {
+        let first = self.trees.partition_point(|tree| tree.end <= start);
+        first..self.trees.partition_point(|tree| tree.start < end).max(first)
+    }
+
+    /// Returns the places of all trees that may have changed since the last flush.
+    fn changed(&self) -> Range<usize> {
+        self.changed.map_or(0..0, |[start, end]| self.overlapping(start, end))
+    }
+
+    /// Takes out the tree whose turn it is to go down.
+    fn take_next(&mut self) -> Tree {
+        let at = self.trees.partition_point(|tree| tree.start < self.next);
+        let tree = self.trees.remove(if at < self.trees.len() { at } else { 0 });
+        self.next = tree.end;
+        self.live -= tree.live;
+        self.dead -= tree.dead;
+        tree
+    }
+
+    fn insert(&mut self, tree: Tree) {
+        let at = self.trees.partition_point(|other| other.start < tree.start);
+        self.trees.insert(at, tree);
+        self.live += tree.live;
+        self.dead += tree.dead;
+        self.change(tree.start, tree.end);
+    }
+}
+
+/// The trees of all levels.
+struct Forest<'a, 's> {
+    levels: Vec<Run>,
+    sizes: &'a mut Sizes<'s>,
+    jungle: &'a JungleTrees,
+    chance: Chance,
+    sums: &'a mut Sums,
+}
+
+impl Forest<'_, '_> {
+    /// Follows the trees from the first flush to the last.
+    fn follow(mut self) {
+        let setting = self.sizes.setting;
+        let flushes = setting.full_memtables();
+        let mut since = 0.0;
+        for flush in 0..flushes as u64 {
+            let until = setting.requests_of_flushes(flush as f64 + 1.0);
+            if !until.is_finite() {
+                break;
+            }
+            let [start, end] = match setting.order {
+                KeyOrder::Random => [0.0, 1.0],
+                KeyOrder::Ascending => [flush as f64, flush as f64 + 1.0].map(|at| at / flushes),
+            };
+            let live = self.sizes.between(since, until);
+            let piece = Tree { start, end, since, until, live, dead: 0.0, born: flush };
+            let is_alone = self.levels.first().is_none_or(|run| run.trees.is_empty());
+            self.sums.alone += if is_alone { live } else { 0.0 };
+            self.sums.flushed += live;
+            self.sums.requests += until - since;
+            self.sums.flushes += 1.0;
+            self.append(0, &piece, flush);
+            self.settle(flush);
+            self.count(until);
+            since = until;
+        }
+    }
+
+    /// Counts what the levels hold after `requests`.
+    fn count(&mut self, requests: f64) {
+        let held: f64 = self.levels.iter().map(|run| run.live + run.dead).sum();
+        let live = self.sizes.between(0.0, requests).min(self.sizes.setting.live());
+        self.sums.space += held / live;
+        let levels = &mut self.sums.levels;
+        if levels.len() < self.levels.len() {
+            levels.resize_with(self.levels.len(), || Level { runs: 0.0, size: 0.0 });
+        }
+        for (sum, run) in levels.iter_mut().zip(&self.levels) {
+            sum.runs += if run.trees.is_empty() { 0.0 } else { 1.0 };
+            sum.size += run.live;
+        }
+    }
+
+    /// Returns the entries of a tree that is new in a gap of `level`.
+    fn new_tree(&self, level: usize) -> f64 {
+        match level {
+            0 => self.jungle.table / LEVEL0_TABLES,
+            _ if level + 1 >= self.levels.len() => self.jungle.table,
+            _ => self.jungle.table / self.jungle.ratio,
+        }
+    }
+
+    /// Appends `piece` to the trees of `level`. What falls between two trees makes new ones, or
+    /// goes to the tree in front of it if it is little.
+    fn append(&mut self, level: usize, piece: &Tree, flush: u64) {
+        if self.levels.len() <= level {
+            self.levels.resize_with(level + 1, Run::default);
+        }
+        let new_tree = self.new_tree(level);
+        let run = &mut self.levels[level];
+        let mut made = Vec::new();
+        // The new trees of a gap; none if it takes too little.
+        let chance = &mut self.chance;
+        let mut fill = |start: f64, end: f64| {
+            let gap = piece.clip(start, end, flush);
+            let is_large = gap.live > 0.0 && gap.live >= new_tree / NEW_TREE_PARTS;
+            let count = if is_large { (gap.live / new_tree).round().max(1.0) } else { 0.0 };
+            made.extend(gap.cut(count, flush, chance));
+            is_large
+        };
+        let first = run.trees.first().map_or(f64::INFINITY, |tree| tree.start);
+        if piece.start < first && !fill(piece.start, first) {
+            run.trees[0].start = piece.start;
+        }
+        // The tree in front of the piece may take in what is little.
+        let met = run.overlapping(piece.start, piece.end);
+        let least = (new_tree / NEW_TREE_PARTS).ceil();
+        let (mut written, mut grown) = (0.0, 0.0);
+        for at in met.start.saturating_sub(1)..met.end {
+            let next = run.trees.get(at + 1).map_or(f64::INFINITY, |tree| tree.start);
+            let tree = &mut run.trees[at];
+            if next <= piece.start {
+                continue;
+            }
+            if tree.end < next.min(piece.end) && !fill(tree.end, next) {
+                tree.end = next.min(piece.end);
+            }
+            let own = piece.clip(tree.start, tree.end, flush);
+            written += own.live;
+            let new = self.sizes.grow(tree, &own);
+            grown += new;
+            // Level 0 fuses no trees.
+            let small = if level > 0 { gap_takes(least, new, tree.live) } else { 0.0 };
+            if tree.live <= self.jungle.table {
+                self.sums.fused += small * tree.live;
+                let gone = small * tree.dead;
+                tree.dead -= gone;
+                run.dead -= gone;
+            }
+        }
+        run.live += grown;
+        run.dead += written - grown;
+        run.change(piece.start, piece.end);
+        for tree in made {
+            written += tree.live;
+            run.insert(tree);
+        }
+        self.sums.append(level, written);
+    }
+
+    /// Does what is due after a flush.
+    fn settle(&mut self, flush: u64) {
+        while self.descend(flush) {}
+        self.split(flush);
+        match &self.jungle.dead {
+            DeadShare::EachTree(shares) => self.rewrite_each(shares, flush),
+            DeadShare::AllTrees(share) => self.rewrite_of_all(*share, flush),
+        }
+        for run in &mut self.levels {
+            run.changed = None;
+        }
+    }
+
+    /// Takes trees out of the first level that is over its limit. A whole level goes down into an
+    /// empty one, and a tree into a gap, without being written.
+    fn descend(&mut self, flush: u64) -> bool {
+        let JungleTrees { ratio, table, .. } = *self.jungle;
+        let limits =
+            std::iter::successors(Some(LEVEL0_TABLES * table), |limit| Some(limit * ratio));
+        let full = self.levels.iter().zip(limits).position(|(run, limit)| run.live > limit);
+        let Some(level) = full else { return false };
+        if self.levels.get(level + 1).is_none_or(|run| run.trees.is_empty()) {
+            if level + 1 == self.levels.len() {
+                self.levels.push(Run::default());
+            }
+            let next = self.levels[level].next;
+            let moved = std::mem::take(&mut self.levels[level]);
+            self.levels[level].next = next;
+            let next = self.levels[level + 1].next;
+            self.levels[level + 1] = Run { next, changed: Some([0.0, 1.0]), ..moved };
+            return true;
+        }
+        let tree = self.levels[level].take_next();
+        let target = &mut self.levels[level + 1];
+        if target.overlapping(tree.start, tree.end).is_empty() {
+            target.insert(tree);
+        } else {
+            self.append(level + 1, &tree, flush);
+        }
+        true
+    }
+
+    /// Splits the trees that have outgrown a table. Those of level 0 go down before.
+    fn split(&mut self, flush: u64) {
+        let table = self.jungle.table;
+        for run in self.levels.iter_mut().skip(1) {
+            let changed = run.changed();
+            let is_large = |tree: &Tree| tree.live > 1.5 * table;
+            if !run.trees[changed.clone()].iter().any(is_large) {
+                continue;
+            }
+            let mut trees = Vec::new();
+            for &tree in &run.trees[changed.clone()] {
+                if !is_large(&tree) {
+                    trees.push(tree);
+                    continue;
+                }
+                let count = (tree.live / table).floor() + 1.0;
+                trees.extend(tree.cut(count, flush, &mut self.chance));
+                run.dead -= tree.dead;
+                self.sums.split += tree.live;
+            }
+            run.trees.splice(changed, trees);
+        }
+    }
+
+    /// Rewrites each tree of whose file too much is dead.
+    fn rewrite_each(&mut self, shares: &[f64], flush: u64) {
+        for (level, run) in self.levels.iter_mut().enumerate() {
+            let share = shares.get(level).or(shares.last()).copied().unwrap_or(3.0);
+            for at in run.changed() {
+                let tree = &mut run.trees[at];
+                if tree.dead > 0.0 && tree.live + tree.dead > share * tree.live {
+                    run.dead -= tree.renew(flush);
+                    self.sums.rewritten += tree.live;
+                }
+            }
+        }
+    }
+
+    /// Rewrites trees as long as too much is dead of all files together. Those come first of which
+    /// the share of dead entries times the age of the file is greatest.
+    fn rewrite_of_all(&mut self, share: f64, flush: u64) {
+        let score =
+            |tree: &Tree| tree.dead / tree.live.max(1.0) * ((flush + 1 - tree.born).max(1) as f64);
+        loop {
+            let live: f64 = self.levels.iter().map(|run| run.live).sum();
+            let dead: f64 = self.levels.iter().map(|run| run.dead).sum();
+            if dead <= (share - 1.0) * live {
+                return;
+            }
+            let most = self.levels.iter().enumerate().flat_map(|(level, run)| {
+                let scores = run.trees.iter().map(score).enumerate();
+                scores.map(move |(at, score)| (score, level, at))
+            });
+            let most = most.max_by(|left, right| left.0.total_cmp(&right.0));
+            let Some((_, level, at)) = most.filter(|(score, ..)| *score > 0.0) else { return };
+            let run = &mut self.levels[level];
+            let tree = &mut run.trees[at];
+            run.dead -= tree.renew(flush);
+            self.sums.rewritten += tree.live;
+        }
+    }
+}
