@@ -48,6 +48,47 @@ impl Held {
     }
 }
 
+/// A reader in another process, on the same disk. Its leases outlive it if the machine dies.
+#[derive(Default)]
+struct Beside {
+    held: Option<(Snapshot, Maps)>,
+    store: Option<Store>,
+}
+
+impl Beside {
+    /// Opens or refreshes the store, and checks what it shows: all acknowledged steps, whatever has
+    /// failed in the writer, and what its snapshot showed before.
+    fn look(&mut self, disk: &MemEnv, history: &mut History, dice: &mut Dice) {
+        let refreshed = self.store.take().filter(|_| dice.chance(80));
+        if let Some(store) = &refreshed {
+            store.refresh().unwrap();
+        } else {
+            self.held = None;
+        }
+        let open = || {
+            let env = Arc::new(mapped_or_not(disk, dice));
+            Store::builder("/store").env(env).read_only(true).open()
+        };
+        let store = match refreshed.map_or_else(open, Ok) {
+            Ok(store) => store,
+            Err(error) => {
+                assert_eq!(history.acknowledged, 0, "{error}");
+                return;
+            }
+        };
+        if let Some((snapshot, maps)) = &self.held {
+            check_snapshot(snapshot, maps).unwrap();
+        }
+        let found = history.check(&store);
+        let acknowledged = history.acknowledged;
+        assert!(found >= acknowledged, "step {acknowledged} was acknowledged, found {found}");
+        if found == acknowledged && found > 0 && dice.chance(30) {
+            self.held = Some((store.snapshot(), history.maps.clone()));
+        }
+        self.store = Some(store);
+    }
+}
+
 /// Does something besides writes.
 fn do_more(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Result<()> {
     let space = store.existing_keyspace(SPACES[dice.below(SPACES.len())])?;
@@ -68,15 +109,26 @@ fn do_more(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Res
     Ok(())
 }
 
-fn work(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Result<()> {
+fn work(
+    store: &Store,
+    disk: &MemEnv,
+    history: &mut History,
+    beside: &mut Beside,
+    dice: &mut Dice,
+) -> lsmith::Result<()> {
+    let has_reader = dice.chance(40);
     let mut held = Held::default();
     for _ in 0..dice.below(200) {
         history.go_on(store, any_mode(dice), dice)?;
         if history.has_dropped() {
             held.0.clear();
+            beside.held = None;
         }
         if dice.chance(10) {
             held.look(store, history, dice)?;
+        }
+        if has_reader && dice.chance(8) {
+            beside.look(disk, history, dice);
         }
         if dice.chance(3) {
             do_more(store, history, dice)?;
@@ -117,8 +169,9 @@ fn live(disk: &MemEnv, history: &mut History, dice: &mut Dice) -> (MemEnv, usize
         set_faults(&env, dice);
     }
     let mut closed = false;
+    let mut beside = Beside::default();
     if let Ok(store) = &store {
-        let result = work(store, history, dice);
+        let result = work(store, disk, history, &mut beside, dice);
         closed = result.is_ok() && dice.chance(30);
     }
     if closed {
