@@ -400,13 +400,7 @@ impl Version {
             if kind.is_value() {
                 return Ok(Some(Value::InMemory(value)));
             }
-            let value = Value::InMemory(value);
-            let is_absent = kind.is_tombstone();
-            return if is_absent {
-                Ok(None)
-            } else {
-                self.compute(value, kind, key, moment, reads)
-            };
+            return self.compute(Value::InMemory(value), kind, key, moment, reads);
         }
         let seq = moment.in_tables();
         let hash = key_hash(key);
@@ -439,13 +433,7 @@ impl Version {
                     if slot.kind.is_value() {
                         return Ok(Some(value));
                     }
-                    let kind = slot.kind;
-                    let is_absent = kind.is_tombstone();
-                    return if is_absent {
-                        Ok(None)
-                    } else {
-                        self.compute(value, kind, key, moment, reads)
-                    };
+                    return self.compute(value, slot.kind, key, moment, reads);
                 }
             }
             if were_all {
@@ -455,8 +443,8 @@ impl Version {
         }
     }
 
-    /// Returns the value of `key`, whose newest entry at `moment`, with value `stored`, does not say
-    /// it by itself: it is a combine, or it expires.
+    /// Returns the value of `key`, whose newest entry at `moment`, with value `stored`, does not
+    /// say it by itself: it is a combine, a tombstone, or expires.
     #[cold]
     #[inline(never)]
     fn compute<'a>(
@@ -467,6 +455,9 @@ impl Version {
         moment: Moment<'_>,
         reads: &mut ReadCount,
     ) -> Result<Option<Value<'a>>> {
+        if kind.is_tombstone() {
+            return Ok(None);
+        }
         if kind == EntryKind::Expiring {
             let has_expired = has_expired(kind, stored.bytes(), self.rules.now()?);
             return Ok((!has_expired).then(|| stored.from_byte(EXPIRY_BYTES)));
