@@ -193,6 +193,32 @@ const MIXED_SPILLS: Script = Script {
     ..SPILLS
 };
 
+/// Tables that go unread: the oldest by their policy, and others under range deletes.
+const DROPS: Script = Script {
+    name: "drops",
+    before: |store, life| {
+        store.keyspace("young")?.set_merge_policy("fifo(bytes=4kB)")?;
+        store.keyspace("queue")?.set_merge_policy("leveled(ratio=2, l0=1, table=1kB)")?;
+        life.write(store, 5, PersistMode::Buffer)
+    },
+    work: |store, life| {
+        let [young, queue] = [store.existing_keyspace("young")?, store.existing_keyspace("queue")?];
+        for round in 0..5_u64 {
+            for number in 20 * round..20 * (round + 1) {
+                young.put(number.to_be_bytes(), [1; 60])?;
+                queue.put(number.to_be_bytes(), [1; 60])?;
+            }
+            queue.delete_range(..(20 * round).to_be_bytes())?;
+            store.flush()?;
+            life.synced();
+            life.write(store, 2, PersistMode::Buffer)?;
+        }
+        life.write(store, 1, PersistMode::SyncData)
+    },
+    proof: |env, _| env.count(OpClass::Remove) > 6,
+    ..PLAIN
+};
+
 /// A manifest that is nearly full is followed by a new one.
 const ROLL_OVER: Script = Script {
     name: "roll_over",
@@ -236,6 +262,7 @@ fn a_store_survives_every_stop_and_every_loss() {
         PUNCHING,
         SPILLS,
         MIXED_SPILLS,
+        DROPS,
         ROLL_OVER,
     ] {
         script.stop_everywhere(seed, &mut told);
