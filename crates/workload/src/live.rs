@@ -1,6 +1,6 @@
 //! Tracks the live bytes of a store.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::{Op, OpKind, Workload};
 
@@ -39,7 +39,7 @@ struct Expiring {
     /// newer one has replaced it.
     written: VecDeque<(u64, u64)>,
     /// The write and the logical bytes of each live entry, by item.
-    live: HashMap<u64, (u64, u64)>,
+    live: BTreeMap<u64, (u64, u64)>,
 }
 
 impl LiveBytes {
@@ -56,7 +56,7 @@ impl LiveBytes {
             after,
             writes: 0,
             written: VecDeque::new(),
-            live: HashMap::new(),
+            live: BTreeMap::new(),
         });
         Self { expiring, ..Self::default() }
     }
@@ -151,7 +151,7 @@ impl LiveBytes {
 }
 
 /// Removes and returns the entry of `item`, if it is that of `write`.
-fn remove_if(live: &mut HashMap<u64, (u64, u64)>, item: u64, write: u64) -> Option<(u64, u64)> {
+fn remove_if(live: &mut BTreeMap<u64, (u64, u64)>, item: u64, write: u64) -> Option<(u64, u64)> {
     if live.get(&item)?.0 == write { live.remove(&item) } else { None }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 fn workloads_are_listed_with_examples_that_run() {
     let listed = json(&["workloads"]);
     let workloads = listed["workloads"].as_array().unwrap();
-    assert_eq!(workloads.len(), 8);
+    assert_eq!(workloads.len(), 9);
     for workload in workloads {
         let example = workload["example"].as_str().unwrap();
         let args = ["simulate", "--policy", "none", "--flushes", "3", "--content", "keyed"];

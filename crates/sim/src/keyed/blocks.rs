@@ -64,7 +64,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
             if let Some(erasing) = dropping.erasing().filter(|_| level == LevelId::Memory) {
                 pieces = pieces.into_iter().flat_map(|part| part.visited(erasing)).collect();
                 let visited: Size = pieces.iter().map(Part::size).sum();
-                size = Size { bytes: size.bytes, ..visited };
+                let bytes = if run.lies_within(range) { size.bytes } else { visited.bytes };
+                size = Size { bytes, ..visited };
             }
             let blocks = pieces.iter().map(Part::block_count).sum();
             count_input(level, size, blocks, &mut outcome);

@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, KeyedEntry};
 use super::merge::{Dropping, More, Pieces, merge};
-use super::ranges::RangeDeletes;
+use super::ranges::{RangeDeletes, WriteSpan};
 use super::table::{Builder, KeyedTable, Layout, Part, rank_from};
 use super::tables::Tables;
 use crate::cache::BlockCaches;
@@ -129,6 +129,16 @@ impl<E: KeyedEntry> KeyedContent<E> {
         self.add_table(held)
     }
 
+    /// Returns the memtable `slice`, whose writes are `writes`, if that matters. Those of a memtable
+    /// count whether or not they left entries.
+    pub(super) fn dated(&mut self, slice: Slice, writes: Option<WriteSpan>) -> Slice {
+        let Some(WriteSpan { oldest, newest }) = writes else { return slice };
+        let table = Table { seq_min: oldest, seq_max: newest, ..Table::clone(slice.table()) };
+        let table = Arc::new(table);
+        self.tables.adopt(&table);
+        Slice::whole(table)
+    }
+
     /// Returns a builder for a table of at most `entries_max` entries. The caller must put it back.
     pub(super) fn builder(&mut self, entries_max: usize) -> Builder<E> {
         self.builder_of(self.layout, entries_max)
@@ -191,8 +201,9 @@ impl<E: KeyedEntry> KeyedContent<E> {
             parts = parts.into_iter().flat_map(|part| part.visited(erasing)).collect();
         }
         let visited: Size = parts.iter().map(Part::size).sum();
-        // The bytes of a memtable count as a whole.
-        let bytes = if level == LevelId::Memory { all.bytes } else { visited.bytes };
+        // The bytes of a whole memtable count, also those that the merge passes over.
+        let is_whole = level == LevelId::Memory && run.lies_within(range);
+        let bytes = if is_whole { all.bytes } else { visited.bytes };
         // Two parts may lie in one block.
         let shared = parts.windows(2).filter(|pair| pair[0].shares_block_with(&pair[1])).count();
         let blocks: u64 = parts.iter().map(Part::block_count).sum();

@@ -10,24 +10,33 @@ use std::ops::Range;
 pub(super) struct RangeDeletes {
     /// True if merges forget sequence numbers.
     pub(super) forgets: bool,
+    /// The number of the first write to the active memtable, if there is one.
+    first: SeqNo,
     /// Those of the active memtable.
     active: Erased,
-    /// Those of sealed memtables.
+    /// The memtables in memory.
     sealed: Vec<Sealed>,
 }
 
-/// The range deletes of a sealed memtable.
+/// A sealed memtable, or several that were folded into one run.
 #[derive(Clone, Debug)]
 struct Sealed {
     run: RunId,
-    /// The number of the last write to the memtable.
-    newest: SeqNo,
+    writes: WriteSpan,
+    /// The range deletes that have not left memory.
     erased: Erased,
+}
+
+/// The numbers of the first and of the last write to a memtable, whether or not they left entries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WriteSpan {
+    pub(super) oldest: SeqNo,
+    pub(super) newest: SeqNo,
 }
 
 impl RangeDeletes {
     pub(super) fn new(forgets: bool) -> RangeDeletes {
-        RangeDeletes { forgets, active: Erased::default(), sealed: Vec::new() }
+        RangeDeletes { forgets, first: SeqNo(1), active: Erased::default(), sealed: Vec::new() }
     }
 
     /// Deletes the keys of `ranks` by the write `seq`.
@@ -38,18 +47,27 @@ impl RangeDeletes {
         self.active.erase(&range, seq, &readers);
     }
 
-    /// Notes that the active memtable, whose last write is `newest`, becomes `run` in memory.
-    pub(super) fn seal(&mut self, run: RunId, newest: SeqNo) {
-        let erased = std::mem::take(&mut self.active);
-        self.sealed.push(Sealed { run, newest, erased });
-    }
-
-    /// Notes that all runs in memory and the active memtable become `run`.
-    pub(super) fn seal_together(&mut self, run: RunId, newest: SeqNo) {
-        let sealed = self.sealed.drain(..).map(|sealed| sealed.erased);
-        let older: Vec<Erased> = sealed.collect();
-        self.active = Erased::all(older.iter().chain([&self.active]));
-        self.seal(run, newest);
+    /// Notes that the active memtable, whose last write is `newest`, becomes `run` in the memory of
+    /// `tree`; if it `folds`, together with all that is there. Returns the writes of the run.
+    pub(super) fn seal(
+        &mut self,
+        tree: &Tree,
+        run: RunId,
+        newest: SeqNo,
+        folds: bool,
+    ) -> WriteSpan {
+        self.sealed.retain(|sealed| tree.run(sealed.run).is_some());
+        let mut oldest = std::mem::replace(&mut self.first, SeqNo(newest.0 + 1));
+        let mut erased = std::mem::take(&mut self.active);
+        if folds {
+            for sealed in self.sealed.drain(..) {
+                oldest = oldest.min(sealed.writes.oldest);
+                erased = Erased::all([&sealed.erased, &erased]);
+            }
+        }
+        let writes = WriteSpan { oldest, newest };
+        self.sealed.push(Sealed { run, writes, erased });
+        writes
     }
 
     /// Returns the range deletes that the merge of `plan` applies; `None` if there are none.
@@ -75,9 +93,8 @@ impl RangeDeletes {
     /// Returns the range deletes that leave memory with what `plan` takes.
     pub(super) fn leave_memory(&mut self, plan: &MergePlan) -> Vec<(KeyRange, SeqNo)> {
         let Some(newest) = self.newest_taken(plan) else { return Vec::new() };
-        let left = self.sealed.extract_if(.., |sealed| sealed.newest <= newest);
-        let erased = left.map(|sealed| sealed.erased);
-        let all: Vec<Erased> = erased.collect();
+        let leaving = self.sealed.iter_mut().filter(|sealed| sealed.writes.newest <= newest);
+        let all: Vec<Erased> = leaving.map(|sealed| std::mem::take(&mut sealed.erased)).collect();
         let parts = all.iter().flat_map(Erased::parts);
         parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq))).collect()
     }
@@ -85,6 +102,6 @@ impl RangeDeletes {
     /// Returns the number of the last write of the memtables that `plan` takes, if it takes any.
     fn newest_taken(&self, plan: &MergePlan) -> Option<SeqNo> {
         let taken = self.sealed.iter().filter(|sealed| plan.takes(sealed.run));
-        taken.map(|sealed| sealed.newest).max()
+        taken.map(|sealed| sealed.writes.newest).max()
     }
 }

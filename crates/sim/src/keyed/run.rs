@@ -194,12 +194,9 @@ impl KeyedSim {
         let run = self.drive.tree().next_run();
         let entries = self.memtable.take();
         let folds = self.drive.policy().needs().blocks;
-        if let Some(deletes) = &mut self.drive.content_mut().ranges {
-            match folds {
-                true => deletes.seal_together(run, self.last_seq),
-                false => deletes.seal(run, self.last_seq),
-            }
-        }
+        let (tree, content) = self.drive.tree_and_content();
+        let seal = |deletes: &mut RangeDeletes| deletes.seal(tree, run, self.last_seq, folds);
+        let writes = content.ranges.as_mut().map(seal);
         if let Some(scans) = &mut self.scans {
             scans.seal();
         }
@@ -214,11 +211,15 @@ impl KeyedSim {
         };
         if folds {
             let memory = self.drive.tree().memory().runs().to_vec();
-            let folded = self.drive.content_mut().fold(id, &entries, &memory);
+            let content = self.drive.content_mut();
+            let folded = content.fold(id, &entries, &memory);
+            let folded = folded.map(|memory| content.dated(memory, writes));
             self.drive.replace_memory(folded, observe)?;
         } else {
             let count = entries.len();
-            let memtable = self.drive.content_mut().add(id, count, entries.into_iter());
+            let content = self.drive.content_mut();
+            let memtable = content.add(id, count, entries.into_iter());
+            let memtable = content.dated(memtable, writes);
             self.drive.flush(memtable, observe)?;
         }
         self.seal_bytes = self.drive.policy().seal_bytes(self.drive.view());

@@ -16,6 +16,9 @@ const ALL: [&str; 12] = [
     "update(keys=2000, dist=zipf, order=sequential, skew=1)",
     "update(keys=2000, dist=uniform, share=0.1)",
     "churn(keys=100, ops=2k, deletes=0.25)",
+    "churn(keys=100, ops=2k, ranges=0.1, span=7, expire=300)",
+    "queue(keys=900, keep=100, purge=30)",
+    "queue(keys=900, keep=0, purge=1)",
     "ycsb(a, value=10B)",
     "ycsb(d, records=500, ops=4k)",
     "ycsb(e, ops=500)",
@@ -261,8 +264,8 @@ fn wrong_spellings_are_named() {
     assert_eq!(refused("laod"), "unknown workload `laod`; did you mean `load`?");
     assert_eq!(
         refused("sleep"),
-        "unknown workload `sleep`; expected one of: load, ycsb, update, churn, uniform, normal, \
-         tpc, trace"
+        "unknown workload `sleep`; expected one of: load, ycsb, update, churn, queue, uniform, \
+         normal, tpc, trace"
     );
     assert_eq!(refused("load(key=5)"), "unknown parameter `key` of `load`; did you mean `keys`?");
     assert_eq!(refused("load(sead=5)"), "unknown parameter `sead` of `load`; did you mean `seed`?");
