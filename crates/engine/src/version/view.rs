@@ -336,7 +336,7 @@ impl Value<'_> {
     }
 
     /// Returns the value without its first `bytes`.
-    fn from_byte(self, bytes: usize) -> Self {
+    fn without_first(self, bytes: usize) -> Self {
         match self {
             Value::InMemory(value) => Value::InMemory(value.slice(bytes.min(value.len())..)),
             Value::InBlock { block, slot, version } => {
@@ -460,7 +460,7 @@ impl Version {
         }
         if kind == EntryKind::Expiring {
             let has_expired = has_expired(kind, stored.bytes(), self.rules.now()?);
-            return Ok((!has_expired).then(|| stored.from_byte(EXPIRY_BYTES)));
+            return Ok((!has_expired).then(|| stored.without_first(EXPIRY_BYTES)));
         }
         let mut erased = self.newest_erased(key, moment);
         // A range delete that became visible meanwhile may lie under entries that were seen.
