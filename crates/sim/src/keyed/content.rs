@@ -129,8 +129,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         self.add_table(held)
     }
 
-    /// Returns the memtable `slice`, whose writes are `writes`, if that matters. Those of a memtable
-    /// count whether or not they left entries.
+    /// Returns the memtable `slice`, whose writes are `writes`, if that matters. Writes count
+    /// whether or not they left entries.
     pub(super) fn dated(&mut self, slice: Slice, writes: Option<WriteSpan>) -> Slice {
         let Some(WriteSpan { oldest, newest }) = writes else { return slice };
         let table = Table { seq_min: oldest, seq_max: newest, ..Table::clone(slice.table()) };

@@ -8,7 +8,7 @@ const TRACE: &[u8] =
     b"timestamp,op,key,value_size\n1,put,b,5\n2,put,a,6\n3,get,b,0\n4,delete,b,0\n";
 
 /// One of each kind, with all its keys in use.
-const ALL: [&str; 12] = [
+const ALL: [&str; 15] = [
     "load(keys=3000)",
     "load(keys=300, order=sequential, value=0B)",
     "load(keys=3000, order=zipf)",
