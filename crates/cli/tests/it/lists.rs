@@ -21,7 +21,7 @@ fn workloads_are_listed_with_examples_that_run() {
     }
     let names: Vec<&str> =
         listed["common"].as_array().unwrap().iter().filter_map(|p| p["name"].as_str()).collect();
-    assert_eq!(names, ["bytes", "flushes", "key_bytes", "compressible", "seed"]);
+    assert_eq!(names, ["bytes", "flushes", "key_bytes", "compressible", "expire", "seed"]);
     assert!(listed["trace_format"].as_str().unwrap().starts_with("timestamp,op,key,value_size\n"));
 
     let text = fine(&["workloads"]);
