@@ -134,7 +134,7 @@ impl Bench {
             .operator(Newest)
             .clock(move || clock.load(Ordering::SeqCst))
             .open()?;
-        // A store from before has had as many writes, at most.
+        // A store that exists has had at most so many writes. Its clock must not go back.
         writes.store(store.snapshot().seq().0, Ordering::SeqCst);
         let keyspaces = keyspaces(&store, workload)?;
         let fresh = keyspaces.iter().all(|keyspace| {

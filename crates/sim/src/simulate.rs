@@ -4,7 +4,7 @@ use crate::drive::Observer;
 use crate::{Drive, Event, FigureCounter, Figures, KeyedSim, KeyspaceBytes, SimError, UnitContent};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, Tree, logical_bytes};
-use lsmith_workload::{LiveBytes, Op, OpKind, Ranks, Workload};
+use lsmith_workload::{LiveBytes, Op, OpKind, Ranks, TIME_BYTES, Workload};
 use std::sync::Arc;
 
 /// The result of a simulation.
@@ -201,15 +201,12 @@ pub fn watch_keyed(
     Ok(sim.finish())
 }
 
-/// Bytes in front of the value of an entry that expires: its time.
-const EXPIRY_BYTES: usize = 8;
-
 /// Returns the kind and the logical bytes of the entry that `op` of `workload` writes, if it writes
 /// one. Its key has `key_bytes`.
 pub fn written_entry(workload: &Workload, op: &Op, key_bytes: usize) -> Option<(EntryKind, u32)> {
     let expires = workload.expire_after().is_some() && op.writes_value();
     let kind = if expires { EntryKind::Expiring } else { written_kind(op.kind)? };
-    let value_bytes = op.value_bytes as usize + if expires { EXPIRY_BYTES } else { 0 };
+    let value_bytes = op.value_bytes as usize + if expires { TIME_BYTES as usize } else { 0 };
     let bytes = logical_bytes(key_bytes, value_bytes);
     Some((kind, u32::try_from(bytes).expect("values end far below 4 GiB")))
 }

@@ -71,16 +71,8 @@ impl Tree {
     /// Returns true if range deletes hide all that `run` has in `range` from readers at `at`.
     fn hides(&self, run: &Run, range: &KeyRange, at: SeqNo) -> bool {
         run.overlapping(range).iter().all(|slice| {
-            let newest = slice.table().seq_max;
             let taken = slice.range().intersection(range);
-            let mut shown = vec![taken.clone()];
-            for part in self.erased().overlapping(&taken) {
-                if newest <= part.newest_at(at) {
-                    let rest = shown.iter().flat_map(|range| range.without(&part.range));
-                    shown = rest.filter(|range| !range.is_empty()).collect();
-                }
-            }
-            shown.is_empty()
+            self.erased().shown(&taken, slice.table().seq_max, at).is_empty()
         })
     }
 }

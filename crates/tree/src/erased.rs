@@ -18,7 +18,7 @@ mod walk;
 pub use done::DoneReaders;
 pub use walk::ErasedWalk;
 
-use crate::entry::SeqNo;
+use crate::entry::{EntryKind, SeqNo};
 use crate::range::{KeyRange, cmp_ends};
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,6 +70,21 @@ impl ErasedPart {
     #[inline]
     pub fn newest_at(&self, at: SeqNo) -> SeqNo {
         self.seqs.iter().copied().find(|seq| *seq <= at).unwrap_or_default()
+    }
+
+    /// Returns the oldest of its numbers that hides an entry of this kind and number from those who
+    /// see both. A tombstone with the number of a range delete stands for it in a memtable.
+    pub fn hiding(&self, kind: EntryKind, seq: SeqNo) -> Option<SeqNo> {
+        let from = if kind == EntryKind::Delete { seq } else { SeqNo(seq.0.saturating_add(1)) };
+        self.seqs.iter().copied().rfind(|hides| *hides >= from)
+    }
+
+    /// Returns true if a reader at `at` sees nothing of a table here whose greatest number is
+    /// `newest`.
+    fn hides_all(&self, newest: SeqNo, at: SeqNo) -> bool {
+        let hides = self.newest_at(at);
+        // A table of which all entries have forgotten their numbers has 0.
+        SeqNo(0) < hides && newest <= hides
     }
 
     /// Returns the oldest of its numbers.
@@ -134,6 +149,17 @@ impl Erased {
         let parts = self.chunks[chunks].iter().flat_map(|chunk| chunk.iter());
         let range = range.clone();
         parts.filter(move |part| part.range.overlaps(&range))
+    }
+
+    /// Returns what is left of `range` of a table, whose greatest number is `newest`, without the
+    /// parts of which a reader at `at` sees nothing.
+    pub fn shown(&self, range: &KeyRange, newest: SeqNo, at: SeqNo) -> Vec<KeyRange> {
+        let mut left = vec![range.clone()];
+        for part in self.overlapping(range).filter(|part| part.hides_all(newest, at)) {
+            let rest = left.iter().flat_map(|range| range.without(&part.range));
+            left = rest.filter(|range| !range.is_empty()).collect();
+        }
+        left
     }
 
     /// Returns the part that covers `key`, if one does.

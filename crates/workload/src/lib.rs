@@ -78,7 +78,7 @@ mod zipf;
 pub use error::WorkloadError;
 pub use flush_sizes::FlushSizes;
 pub use info::{ParamUnit, WorkloadInfo, WorkloadParam};
-pub use live::LiveBytes;
+pub use live::{LiveBytes, TIME_BYTES};
 pub use op::{Op, OpKind};
 pub use random::{Rng, fill_value, value_seed};
 pub use ranks::Ranks;

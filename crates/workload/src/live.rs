@@ -8,7 +8,7 @@ use crate::{Op, OpKind, Workload};
 const ENTRY_BYTES: u64 = 8;
 
 /// Logical bytes of an entry that expires in addition: its time.
-pub(crate) const TIME_BYTES: u64 = 8;
+pub const TIME_BYTES: u64 = 8;
 
 /// Marks an item without a live value. No value has this length.
 const ABSENT: u32 = u32::MAX;

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Lookups that are measured.
 const LOOKUPS: u64 = 100_000;
 
-/// Rounds of which the best counts.
+/// The number of rounds. The fastest one counts.
 const ROUNDS: u32 = 3;
 
 /// What keys are like.
@@ -16,9 +16,9 @@ const ROUNDS: u32 = 3;
 enum Keys {
     /// 16 bytes.
     Short,
-    /// 64 bytes, of which the first 48 are those of all other keys.
+    /// Keys of 64 bytes. All share their first 48 bytes.
     LongPrefix,
-    /// 64 bytes, of which the first 16 differ from key to key.
+    /// Keys of 64 bytes. No two have the same first 16 bytes.
     LongOwn,
 }
 

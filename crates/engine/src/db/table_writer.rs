@@ -65,9 +65,10 @@ pub struct TableWriterOptions {
     pub block_bytes: usize,
     /// Bits of the filter per key; 10 by default, 0 for no filter.
     pub filter_bits: u8,
-    /// If set, the filter also holds the first so many bytes, 1 to 1024, of each key that has so
-    /// many; see [`KeyspaceOptions::prefix_bytes`](crate::KeyspaceOptions::prefix_bytes). Any
-    /// keyspace can ingest the table. `None` by default.
+    /// The length of a prefix in bytes, 1 to 1024. The filter then also holds the prefix of each
+    /// key that is as long, as with
+    /// [`KeyspaceOptions::prefix_bytes`](crate::KeyspaceOptions::prefix_bytes). Any keyspace can
+    /// ingest the table. `None`, the default, means no prefixes.
     pub prefix_bytes: Option<u16>,
     /// The compression of data blocks: `none`, the default, `lz4` or `zstd`.
     pub compression: String,

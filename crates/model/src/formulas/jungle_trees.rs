@@ -43,10 +43,10 @@ pub enum DeadShare {
 /// level would outgrow a table at the same moment. Costs are the mean of eight courses, each with
 /// other ranges.
 ///
-/// And a gap between two trees may take so many entries of a piece that they make a tree. It is
-/// small, and is fused with a neighbour, if both fit into a table. That writes the neighbour anew,
-/// and its dead entries are gone. How likely that is follows from the entries on both sides. No
-/// small tree is followed.
+/// The second place are the gaps between trees. If many entries of a piece fall into one gap, they
+/// make a small tree. A small tree is fused with a neighbour if both fit into a table. Fusing
+/// writes the neighbour anew and drops its dead entries. The formula counts the mean cost of
+/// fusing. It does not follow small trees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JungleTrees {
     /// How much may be dead.

@@ -35,7 +35,8 @@ pub trait KeyedEntry: Copy + Debug + 'static {
     #[must_use]
     fn forgotten(self) -> Self;
 
-    /// Returns the entry, or a tombstone in its place if it was written by `upto` and expires.
+    /// Returns the entry. If it expires and is no newer than write `upto`, returns a tombstone of
+    /// its key instead.
     #[must_use]
     fn expired(self, upto: SeqNo) -> Self;
 

@@ -1,8 +1,7 @@
 //! Merging sorted entries, with the net effect of versions of one key.
 
 use super::entry::KeyedEntry;
-use super::table::Part;
-use super::table::rank_key;
+use super::table::{Part, rank_key};
 use lsmith_tree::{EntryKind, Erased, ErasedWalk, KeyRange, MergePlan, SeqNo, Table};
 
 /// A number above every rank.
@@ -50,26 +49,14 @@ impl Erasing {
     /// Returns what is left of `range` of `table` without the ranges in which range deletes hide
     /// all entries of the table. A merge passes over the others without a visit.
     pub(super) fn visited(&self, table: &Table, range: &KeyRange) -> Vec<KeyRange> {
-        let mut left = vec![range.clone()];
-        for part in self.walk.erased().overlapping(range) {
-            let upto = part.newest_at(self.upto);
-            if SeqNo(0) < upto && table.seq_max <= upto {
-                let rest = left.iter().flat_map(|range| range.without(&part.range));
-                left = rest.filter(|range| !range.is_empty()).collect();
-            }
-        }
-        left
+        self.walk.erased().shown(range, table.seq_max, self.upto)
     }
 
     /// Returns true if a range delete hides `entry`, or if it is the tombstone that stands for a
     /// range delete in memory.
     pub(super) fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
-        let Some(part) = self.walk.part_of(&rank_key(u64::from(entry.rank()))) else {
-            return false;
-        };
-        let seq = entry.seq();
-        let from = if entry.kind() == EntryKind::Delete { seq } else { SeqNo(seq.0 + 1) };
-        let hides = part.seqs.iter().copied().rfind(|hides| *hides >= from);
+        let part = self.walk.part_of(&rank_key(u64::from(entry.rank())));
+        let hides = part.and_then(|part| part.hiding(entry.kind(), entry.seq()));
         hides.is_some_and(|seq| seq <= self.upto)
     }
 

@@ -176,14 +176,9 @@ impl Erasing {
             return false;
         }
         let Some(part) = self.walk.part_of(entry.key) else { return false };
-        let seq = entry.seq;
-        // That tombstone has the number of its range delete, as no other entry has.
-        let from = if entry.kind == EntryKind::Delete { seq } else { SeqNo(seq.0 + 1) };
         // The oldest of those that hide it: the fewest readers see the entry, but not this one.
-        let Some(hides) = part.seqs.iter().copied().rfind(|other| *other >= from) else {
-            return false;
-        };
-        let is_between = |snapshot: &SeqNo| seq <= *snapshot && *snapshot < hides;
+        let Some(hides) = part.hiding(entry.kind, entry.seq) else { return false };
+        let is_between = |snapshot: &SeqNo| entry.seq <= *snapshot && *snapshot < hides;
         hides <= self.visible && !snapshots.iter().any(is_between)
     }
 

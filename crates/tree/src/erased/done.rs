@@ -103,10 +103,8 @@ impl MergePlan {
         let tree = &view.tree;
         tree.disk_runs().find_map(|run| {
             tree.erased.parts().find_map(|part| {
-                let seq = part.newest_at(oldest);
                 let slices = run.overlapping(&part.range).iter();
-                // A table of which all entries have forgotten their numbers has 0.
-                let is_hidden = |slice: &&Slice| seq > SeqNo(0) && slice.table().seq_max <= seq;
+                let is_hidden = |slice: &&Slice| part.hides_all(slice.table().seq_max, oldest);
                 slices.filter(is_hidden).find_map(|slice| {
                     let hidden = tree.erased.stretch_over(slice, &part.range, oldest);
                     let range = whole_cells(slice, &hidden)?;
@@ -147,7 +145,7 @@ impl Erased {
         let newest = slice.table().seq_max;
         let mut stretch = KeyRange { start: Key::new(), end: Some(Key::new()) };
         for part in self.overlapping(slice.range()) {
-            let hides = SeqNo(0) < part.newest_at(at) && newest <= part.newest_at(at);
+            let hides = part.hides_all(newest, at);
             if hides && stretch.end.as_ref() == Some(&part.range.start) {
                 stretch.end = part.range.end.clone();
             } else if stretch.covers(range) {

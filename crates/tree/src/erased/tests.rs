@@ -279,6 +279,10 @@ fn a_drop_over_older_entries_needs_range_deletes_that_all_readers_see() {
             format!("{tree}{}", erased.replace(", ", "\nerased 50 ")).parse().unwrap();
         assert_eq!(check_plan(&partly, &plan), refused, "{erased}");
     }
+    // Without numbers it lies under every range delete, but not for those who see none.
+    let bare: TreeView = format!("{}erased 50 b..k", tree.replace(" s30..40", "")).parse().unwrap();
+    assert!(!plan.drops_too_early(&bare.tree, SeqNo(50)));
+    assert!(plan.drops_too_early(&bare.tree, SeqNo(49)));
     // Two range deletes hide it together.
     let parts: TreeView = format!("{tree}erased 50 b..c\nerased 60 c..k").parse().unwrap();
     assert_eq!(check_plan(&parts, &plan), Ok(0));
