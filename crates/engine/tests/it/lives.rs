@@ -11,6 +11,7 @@ use crate::numbered::{GROUP_POLICIES, POLICIES, any_mode, mapped_or_not, restles
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{PersistMode, Snapshot, Store};
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 
 const LIVES: usize = 6;
@@ -227,6 +228,8 @@ fn examine(
     dice: &mut Dice,
 ) {
     let store = open(mapped_or_not(disk, dice), dice).unwrap();
+    let leases = disk.list(Path::new("/store/readers")).unwrap_or_default();
+    assert!(leases.is_empty(), "readers that are gone keep {leases:?}");
     let found = history.check(&store);
     assert!(found >= floor, "step {floor} was promised, found {found}");
     let damage = store.verify().unwrap();
