@@ -1,7 +1,7 @@
 //! Checkpoints beside writers and merges.
 //!
-//! Promised: a checkpoint is a store with all that was acknowledged before it began, and with whole
-//! batches in their order. The store and its checkpoint then change independently.
+//! Promised: a checkpoint is a store with all that was acknowledged before it began, with nothing
+//! that was written after it ended, and with whole batches in their order. The store and its checkpoint then change independently.
 
 use crate::dice::Dice;
 use crate::runner::{builder, in_any_order};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 const BATCHES: u64 = 8;
 
 /// Writes the number of each batch to two keyspaces, under a key of its own and under `last`.
-fn write(store: &Store, acked: &AtomicU64, dice: &mut Dice) {
+fn write(store: &Store, [begun, acked]: &[AtomicU64; 2], dice: &mut Dice) {
     let spaces = ["left", "right"].map(|name| store.keyspace(name).unwrap());
     for number in 1..=BATCHES {
         let mut batch = Batch::new();
@@ -22,6 +22,7 @@ fn write(store: &Store, acked: &AtomicU64, dice: &mut Dice) {
             batch.put(space, "last", number.to_be_bytes());
             batch.put(space, number.to_be_bytes(), [7; 60]);
         }
+        begun.store(number, SeqCst);
         store.write(batch, PersistMode::Buffer).unwrap();
         acked.store(number, SeqCst);
         match dice.below(6) {
@@ -53,25 +54,26 @@ fn program(dice: &mut Dice) {
     let builder = builder(&env, dice);
     let store = builder.clone().open().unwrap();
     let _ = ["left", "right"].map(|name| store.keyspace(name).unwrap());
-    let acked = Arc::new(AtomicU64::new(0));
-    let (its, writer) = (Arc::clone(&acked), store.clone());
+    let progress = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let (its, writer) = (Arc::clone(&progress), store.clone());
     let mut other = Dice::new(dice.number());
     let writer = thread::spawn(move || write(&writer, &its, &mut other));
     let mut copies = Vec::new();
     for number in 0..2 {
-        let before = acked.load(SeqCst);
+        let before = progress[1].load(SeqCst);
         let dir = format!("/copy-{number}");
         store.checkpoint(&dir).unwrap();
-        copies.push((dir, before));
+        copies.push((dir, before, progress[0].load(SeqCst)));
         thread::yield_now();
     }
     writer.join().unwrap();
     assert_eq!(last_in(&store), BATCHES);
     let mut last = 0;
-    for (dir, before) in copies {
+    for (dir, before, after) in copies {
         let copy = Store::builder(&dir).env(Arc::new(env.clone())).open().unwrap();
         let found = last_in(&copy);
-        assert!(before <= found && last <= found, "{dir}: {found}, acknowledged were {before}");
+        assert!(last <= found, "{dir}: {found}, and the checkpoint before has {last}");
+        assert!((before..=after).contains(&found), "{dir}: {found}, not {before} to {after}");
         last = found;
         copy.keyspace("left").unwrap().clear().unwrap();
         assert!(copy.verify().unwrap().is_empty());
