@@ -1,7 +1,8 @@
 //! Checkpoints beside writers and merges.
 //!
-//! Promised: a checkpoint is a store with all that was acknowledged before it began, with nothing
-//! that was written after it ended, and with whole batches in their order. The store and its checkpoint then change independently.
+//! Promised: a checkpoint is a store with all that was acknowledged before it began, and with
+//! nothing that was written after it ended. Its batches are whole and in their order. The store and
+//! its checkpoint then change independently.
 
 use crate::dice::Dice;
 use crate::runner::{builder, in_any_order};
