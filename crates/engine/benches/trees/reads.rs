@@ -42,11 +42,12 @@ impl Cost {
 
 impl Reads {
     /// Returns reads of a table with `all` entries.
-    pub(crate) fn all(all: u64) -> [Reads; 3] {
+    pub(crate) fn all(all: u64) -> [Reads; 4] {
         [
             Reads { name: "all", entries: all, ranges: 1, all },
             Reads { name: "ranges of 1000", entries: 1000.min(all / 20), ranges: 20, all },
             Reads { name: "ranges of 100", entries: 100.min(all / 50), ranges: 50, all },
+            Reads { name: "ranges of 10", entries: 10, ranges: (all / 10).min(2000), all },
         ]
     }
 

@@ -13,7 +13,8 @@
 //! A reference of a leaf leads to an entry of a data block with values. It is empty if the value is
 //! empty. What a node refers to lies in front of it in the file, so that no path comes back.
 
-use super::codec::{Damage, Reader, put_bytes, put_varint};
+use super::block::{Block, Slot};
+use super::codec::{Damage, Reader, put_bytes, put_varint, short_varint};
 use super::facts::{put_prefix_bytes, put_size, take_prefix_bytes, take_size};
 use lsmith_tree::{Key, SeqNo, Size};
 
@@ -77,6 +78,37 @@ impl ValueRef {
             put_varint(out, self.start);
             put_varint(out, self.value_bytes);
         }
+    }
+
+    /// Decodes the reference of the entry `slot` of `leaf`, which is at offset `node`.
+    #[inline(always)]
+    pub fn of(leaf: &Block, slot: &Slot, node: u64) -> Result<ValueRef, Damage> {
+        let near = leaf.value_near(slot);
+        match near.and_then(|(near, bytes)| ValueRef::read_near(near, bytes, node)) {
+            Some(read) => Ok(read),
+            None => ValueRef::parse(leaf.value(slot), node),
+        }
+    }
+
+    /// Decodes the first `bytes` bytes of `near`. Returns `None` if they are none, too many, or no
+    /// reference.
+    #[inline(always)]
+    fn read_near(near: u128, bytes: usize, node: u64) -> Option<ValueRef> {
+        let (offset, offset_bytes) = short_varint(near as u64)?;
+        let mut rest = (near >> (8 * offset_bytes)) as u64;
+        let mut read = offset_bytes;
+        let mut next = || {
+            let (number, bytes) = short_varint(rest)?;
+            rest = rest.unbounded_shr(8 * bytes as u32);
+            read += bytes;
+            Some(number)
+        };
+        let block = Span { offset, bytes: next()? };
+        let found = ValueRef { block, start: next()?, value_bytes: next()? };
+        let is_near = read == bytes && bytes <= offset_bytes + 8;
+        // Numbers of eight bytes or less do not overflow when they are added.
+        let is_behind = block.offset + block.bytes > node;
+        (is_near && !is_behind && block.bytes > 0).then_some(found)
     }
 
     /// Decodes a reference of a node at offset `node`.

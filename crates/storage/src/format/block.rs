@@ -91,6 +91,12 @@ impl Slot {
         Slot { value_start: (self.value_start + bytes as u32).min(self.end), ..self }
     }
 
+    /// Returns the length of the key.
+    #[inline]
+    pub fn key_bytes(&self) -> usize {
+        self.shared() + self.suffix().len()
+    }
+
     fn suffix(&self) -> Range<usize> {
         self.suffix_start as usize..self.value_start as usize
     }
@@ -162,6 +168,51 @@ impl Block {
         let payload = found.ok_or(Damage::whole("a block changed after its checksum matched"))?;
         let block = Block::parse(file.slice(start..start + payload.len()))?;
         Ok(Block { is_lent: true, ..block })
+    }
+
+    /// Returns a block of a mapped `file` that shows only the value at `value`, and an entry with
+    /// this value. The bytes may be used as those of [`lent`](Block::lent) blocks. Returns `None`
+    /// if the file ends before, or if the value is too long for a block.
+    pub fn lent_value(
+        file: &Bytes,
+        value: Range<usize>,
+        kind: EntryKind,
+        seq: SeqNo,
+    ) -> Option<(Block, Slot)> {
+        let bytes = u32::try_from(value.len()).ok()?;
+        file.get(value.clone())?;
+        let block = Block {
+            payload: file.slice(value),
+            seq_base: 0,
+            usual: Usual::default(),
+            entries_end: bytes,
+            restarts: 0,
+            near: None,
+            is_lent: true,
+        };
+        let slot =
+            Slot { start: 0, shared: 0, suffix_start: 0, value_start: 0, end: bytes, kind, seq };
+        Some((block, slot))
+    }
+
+    /// Returns the place of the value of the entry that starts at `start` of the block at `place`
+    /// of `file`. The value has `value_bytes` bytes, and the key `key_bytes`. The block must not be
+    /// compressed. Nothing but the head of the entry is read.
+    #[inline(always)]
+    pub fn value_place(
+        file: &[u8],
+        place: Range<usize>,
+        start: usize,
+        key_bytes: usize,
+        value_bytes: usize,
+    ) -> Result<Range<usize>, Damage> {
+        let block = file.get(place.clone()).unwrap_or_default();
+        let value_start = EntryHead::value_start(block, start, key_bytes)?;
+        let end = value_start.saturating_add(value_bytes);
+        if end > block.len() {
+            return Err(Damage { what: "an entry reaches beyond its block", at: start });
+        }
+        Ok(place.start + value_start..place.start + end)
     }
 
     /// Opens a block whose `payload` was just built.
@@ -278,6 +329,14 @@ impl Block {
     #[inline]
     pub fn value(&self, slot: &Slot) -> &[u8] {
         self.payload.get(slot.value()).unwrap_or_default()
+    }
+
+    /// Returns the sixteen bytes from the value of `slot` on, the first one lowest, and the length
+    /// of the value. Returns `None` if the block ends before.
+    #[inline]
+    pub(super) fn value_near(&self, slot: &Slot) -> Option<(u128, usize)> {
+        let bytes = self.payload.get(slot.value_start as usize..)?.first_chunk()?;
+        Some((u128::from_le_bytes(*bytes), slot.value().len()))
     }
 
     /// Returns the value of `slot`. It shares the memory of the block, unless that is

@@ -118,6 +118,53 @@ impl EntryHead {
         Some((EntryHead { shared, suffix_bytes, tagged, delta }, end))
     }
 
+    /// Returns the offset of the value of the entry that starts at `start` of `entries`, and has a
+    /// key of `key_bytes` bytes. Who knows that length need not know the usual one.
+    #[inline(always)]
+    pub(super) fn value_start(
+        entries: &[u8],
+        start: usize,
+        key_bytes: usize,
+    ) -> Result<usize, Damage> {
+        let near = entries.get(start..).and_then(|rest| rest.first_chunk());
+        let near = near.map(|near| u128::from_le_bytes(*near));
+        let (shared, end) = match near.and_then(EntryHead::passed_near) {
+            Some((shared, bytes)) => (shared, start + bytes),
+            None => EntryHead::passed_slowly(entries, start)?,
+        };
+        let suffix_bytes = (key_bytes as u64).checked_sub(shared);
+        let what = "an entry shares more bytes than its key has";
+        let suffix_bytes = suffix_bytes.ok_or(Damage { what, at: start })?;
+        Ok(end + suffix_bytes as usize)
+    }
+
+    /// Returns the number of shared bytes and the length of the head that `near` begins with.
+    #[inline(always)]
+    fn passed_near(near: u128) -> Option<(u64, usize)> {
+        let first = near as u64 & 0xff;
+        let numbers = 2 * (first & UNUSUAL) + (first & NUMBERED) / NUMBERED;
+        // One bit for the last byte of each number.
+        let mut lasts = !(near >> 8) as u64 & 0x8080_8080_8080_8080;
+        for _ in 1..numbers {
+            lasts &= lasts.wrapping_sub(1);
+        }
+        let is_near = first & 0x80 == 0 && (numbers == 0 || lasts != 0);
+        let bytes = if numbers == 0 { 0 } else { (lasts.trailing_zeros() as usize + 1) / 8 };
+        is_near.then_some((first >> FLAG_BITS, 1 + bytes))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn passed_slowly(entries: &[u8], start: usize) -> Result<(u64, usize), Damage> {
+        let mut reader = Reader::new(entries, start);
+        let first = reader.varint()?;
+        let numbers = 2 * (first & UNUSUAL) + (first & NUMBERED) / NUMBERED;
+        for _ in 0..numbers {
+            reader.varint()?;
+        }
+        Ok((first >> FLAG_BITS, reader.at()))
+    }
+
     /// Reads any head.
     #[cold]
     #[inline(never)]
@@ -186,6 +233,11 @@ mod tests {
             let end = out.len();
             out.resize(end + behind, 0xff);
             prop_assert_eq!(EntryHead::read(&out, 3, usual), Ok((head, end)));
+            if let Ok(key_bytes) = usize::try_from(shared + rest) {
+                let value_start = end.checked_add(rest as usize);
+                prop_assume!(value_start.is_some());
+                prop_assert_eq!(EntryHead::value_start(&out, 3, key_bytes).ok(), value_start);
+            }
         }
     }
 

@@ -4,17 +4,26 @@ use super::parts::PIECE_BYTES;
 use super::reader::AppendTable;
 use crate::error::Result;
 use crate::format::{Block, Span, ValueRef};
-use crate::table::mapped::Mapped;
+use crate::table::mapped::{Lines, Mapped, TAIL_BYTES};
 use crate::table::reader::ReadCount;
 use std::hint::black_box;
 use std::ops::Range;
+use std::slice;
+
+/// Bytes of an entry in front of its value, at least, if the key is short.
+const HEAD_BYTES: u64 = 32;
+
+/// The most bytes of a value that are loaded ahead. A processor loads the rest by itself, once it
+/// has seen a few lines.
+const TOUCHED_BYTES_MAX: u64 = 1024;
+
+/// Returns the number of the piece in which the block at `span` starts.
+#[inline]
+fn piece(span: Span) -> usize {
+    (span.offset / PIECE_BYTES) as usize
+}
 
 impl AppendTable {
-    /// Returns true if the file is mapped.
-    pub(super) fn is_mapped(&self) -> bool {
-        self.mapped.is_some()
-    }
-
     /// Returns the block at `span` from the map or the cache, or reads it from the file into the
     /// cache.
     pub(super) fn block(&self, span: Span, reads: &mut ReadCount) -> Result<Block> {
@@ -37,9 +46,24 @@ impl AppendTable {
             if self.waits_are_recent() {
                 self.request(span.offset..span.end());
             }
-            self.touch_block(mapped, span, false, || 0);
+            let tail = span.end().saturating_sub(TAIL_BYTES) as usize;
+            let lines = [span.offset as usize, tail]
+                .map(|start| Lines { index: piece(span), bytes: start..start + 1 });
+            self.load(mapped, &lines, self.must_time(&lines[0]));
         }
         self.block(span, reads)
+    }
+
+    /// Makes ready a value that is needed at once, in a mapped file. If reads of maps have waited
+    /// recently, requests its whole block from the device first. Counts the block.
+    pub(super) fn await_value(&self, mapped: &Mapped, value: &ValueRef, reads: &mut ReadCount) {
+        if self.waits_are_recent() {
+            self.request(value.block.offset..value.block.end());
+        }
+        let lines = self.lines_of(value);
+        self.load(mapped, slice::from_ref(&lines), self.must_time(&lines));
+        reads.blocks_mapped += 1;
+        reads.bytes_read += value.block.bytes;
     }
 
     /// Returns true if reads of maps have waited recently.
@@ -54,33 +78,48 @@ impl AppendTable {
         self.file.announce(place);
     }
 
-    /// Loads the bytes that are needed first of the block with `value` and of its entry there, if
-    /// the file is mapped. Always notices whether that waits if `is_watching`, or else sometimes.
+    /// Returns what to load of the block with the value that `value` leads to.
     #[inline]
-    pub(super) fn touch_value(&self, value: &ValueRef, is_watching: bool) {
-        if let Some(mapped) = &self.mapped {
-            let entry = value.block.offset + value.start.min(value.block.bytes);
-            self.touch_block(mapped, value.block, is_watching, || mapped.byte(entry));
+    pub(super) fn lines_of(&self, value: &ValueRef) -> Lines {
+        let start = value.block.offset + value.start.min(value.block.bytes);
+        let bytes = HEAD_BYTES + value.value_bytes.min(TOUCHED_BYTES_MAX);
+        let end = (start + bytes).min(value.block.end());
+        Lines { index: piece(value.block), bytes: start as usize..end as usize }
+    }
+
+    /// Returns true if it must be noticed whether the first read of a block with these lines waits.
+    #[inline]
+    pub(super) fn must_time(&self, lines: &Lines) -> bool {
+        self.cache.waits.must_time(self.file.table, lines.index)
+    }
+
+    /// Loads lines from the map, and notices whether that waits if `is_timed`.
+    #[inline]
+    pub(super) fn load(&self, mapped: &Mapped, lines: &[Lines], is_timed: bool) {
+        if is_timed {
+            let start = self.env.now();
+            black_box(mapped.load(lines));
+            self.cache.waits.count_read(self.env.now().saturating_sub(start));
+        } else {
+            black_box(mapped.load(lines));
         }
     }
 
+    /// Returns the place in the map of the value that `value` leads to, and that belongs to a key
+    /// of `key_bytes` bytes.
     #[inline]
-    fn touch_block(
+    pub(super) fn mapped_value(
         &self,
         mapped: &Mapped,
-        span: Span,
-        is_watching: bool,
-        entry: impl FnOnce() -> u64,
-    ) {
-        let piece = (span.offset / PIECE_BYTES) as usize;
-        let place = span.offset..span.end();
-        if is_watching || self.cache.waits.must_time(self.file.table, piece) {
-            let start = self.env.now();
-            black_box(mapped.touch(piece, &place) ^ entry());
-            self.cache.waits.count_read(self.env.now().saturating_sub(start));
-        } else {
-            black_box(mapped.touch(piece, &place) ^ entry());
-        }
+        value: &ValueRef,
+        key_bytes: usize,
+    ) -> Result<Range<usize>> {
+        let ValueRef { block, start, value_bytes } = value;
+        mapped.check(&self.file, piece(*block), &(block.offset..block.end()))?;
+        let payload = block.offset as usize..block.end() as usize;
+        let (start, bytes) = (*start as usize, *value_bytes as usize);
+        let place = Block::value_place(mapped.bytes(), payload, start, key_bytes, bytes);
+        place.map_err(|damage| self.file.damaged(damage, block.offset))
     }
 
     /// Returns the block at `span` if it is in the map or the cache.
@@ -88,8 +127,7 @@ impl AppendTable {
         if let Some(mapped) = &self.mapped {
             reads.blocks_mapped += 1;
             reads.bytes_read += span.bytes;
-            let piece = (span.offset / PIECE_BYTES) as usize;
-            return mapped.block(&self.file, piece, span.offset..span.end()).map(Some);
+            return mapped.block(&self.file, piece(span), span.offset..span.end()).map(Some);
         }
         let block = self.cache.block(self.name, span.offset);
         reads.blocks_cached += u64::from(block.is_some());

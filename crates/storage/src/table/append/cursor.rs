@@ -1,6 +1,6 @@
 //! Walks the entries of a root in both directions.
 
-use super::fetch::{Fetch, HeldValue, Way};
+use super::fetch::{Fetch, ValuePlace, Way};
 use super::reader::{AppendTable, child};
 use super::refs::{NodePlace, RefWalk};
 use crate::cursor::{Cursor, EntryRef};
@@ -17,7 +17,7 @@ const KEY_USUAL: usize = 64;
 
 /// The least and the greatest number of entries that are decoded together. A reader may want few,
 /// so the number grows as the cursor goes on.
-const GROUPS: [usize; 2] = [4, 16];
+const GROUPS: [usize; 2] = [10, 16];
 
 /// A cursor over one root of an append table.
 ///
@@ -35,12 +35,14 @@ pub struct AppendCursor {
     /// Decoded entries of the leaf from somewhere on, and how many of them the cursor has reached.
     coming: Vec<Coming>,
     reached: usize,
+    /// The number of entries that are decoded together next.
+    group: usize,
     /// The key of the entry under the cursor.
     key: Vec<u8>,
     /// The entries in front of it in the leaf, or the last of these, if they are known.
     trail: Trail,
     /// The value; `None` for an empty one.
-    value: Option<HeldValue>,
+    value: Option<ValuePlace>,
     fetch: Fetch,
     tally: Option<Arc<ReadTally>>,
 }
@@ -79,6 +81,7 @@ impl AppendTable {
             live: false,
             coming: Vec::new(),
             reached: 0,
+            group: GROUPS[0],
             key: Vec::with_capacity(KEY_USUAL),
             trail: Trail::default(),
             value: None,
@@ -186,37 +189,43 @@ impl AppendCursor {
         self.coming.clear();
         self.reached = 0;
         let value = self.table.value_ref(&place.node, &place.slot, place.span)?;
-        let path = &self.path;
-        self.value =
-            self.fetch.enter(&value, way, || RefWalk::new(path, &place, place.slot.start()))?;
+        self.fetch.prepare_one(&value);
         self.leaf = Some(place);
+        if way == Way::Forward {
+            // The next step tries the same again, and returns the error.
+            drop(self.decode());
+        }
+        let place = self.leaf.as_ref().expect(ON_ENTRY);
+        let here = || RefWalk::new(&self.path, place, place.slot.start());
+        self.value = self.fetch.enter(&value, self.key.len(), way, here)?;
         self.live = true;
         Ok(())
     }
 
     /// Decodes the next entries of the leaf. There are none at its end.
     fn decode(&mut self) -> Result<()> {
-        let group = (2 * self.coming.len()).clamp(GROUPS[0], GROUPS[1]);
         self.coming.clear();
+        self.coming.reserve(self.group);
         self.reached = 0;
         let NodePlace { span, node, slot } = self.leaf.as_ref().expect(ON_ENTRY);
         let mut at = slot.end();
-        while self.coming.len() < group && at < node.entries_end() {
-            let slot = node.slot(at).map_err(|damage| self.damaged(damage, *span));
-            let decoded = slot.and_then(|slot| {
-                let value = self.table.value_ref(node, &slot, *span)?;
-                Ok(Coming { slot, value })
-            });
-            match decoded {
-                Ok(coming) => {
-                    at = coming.slot.end();
-                    self.coming.push(coming);
+        let end = node.entries_end();
+        while self.coming.len() < self.group && at < end {
+            let slot = node.slot(at);
+            let value = slot.and_then(|slot| ValueRef::of(node, &slot, span.offset));
+            match (slot, value) {
+                (Ok(slot), Ok(value)) => {
+                    at = slot.end();
+                    self.coming.push(Coming { slot, value });
                 }
-                Err(error) if self.coming.is_empty() => return Err(error),
+                (Err(damage), _) | (_, Err(damage)) if self.coming.is_empty() => {
+                    return Err(self.damaged(damage, *span));
+                }
                 // It is returned when the cursor gets there.
-                Err(_) => break,
+                _ => break,
             }
         }
+        self.group = (2 * self.group).min(GROUPS[1]);
         if let (Some(first), Some(leaf)) = (self.coming.first(), &self.leaf) {
             let path = &self.path;
             let here = || RefWalk::new(path, leaf, first.slot.start());
@@ -229,6 +238,7 @@ impl AppendCursor {
         self.path.clear();
         self.leaf = None;
         self.live = false;
+        self.group = GROUPS[0];
         self.trail.clear();
         self.fetch.end();
     }
@@ -309,7 +319,7 @@ impl Cursor for AppendCursor {
         stepped.map_err(|damage| self.table.file.damaged(damage, leaf.span.offset))?;
         let path = &self.path;
         let here = || RefWalk::new(path, leaf, leaf.slot.start());
-        self.value = self.fetch.enter(value, Way::Forward, here)?;
+        self.value = self.fetch.enter(value, self.key.len(), Way::Forward, here)?;
         self.live = true;
         Ok(())
     }
@@ -327,15 +337,12 @@ impl Cursor for AppendCursor {
     #[inline]
     fn entry(&self) -> Option<EntryRef<'_>> {
         let NodePlace { slot, .. } = self.leaf.as_ref().filter(|_| self.live)?;
-        let value = match &self.value {
-            Some((at, slot)) => self.fetch.held(*at).value(slot),
-            None => &[],
-        };
+        let value = self.value.map_or(&[][..], |place| self.fetch.value(place));
         Some(EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value })
     }
 
     fn value(&self) -> Bytes {
         assert!(self.live, "{ON_ENTRY}");
-        self.value.map_or_else(Bytes::new, |(at, slot)| self.fetch.held(at).shared_value(&slot))
+        self.value.map_or_else(Bytes::new, |place| self.fetch.shared_value(place))
     }
 }

@@ -2,17 +2,23 @@
 //! from the file.
 
 use super::ahead::Ahead;
+use super::parts::PIECE_BYTES;
 use super::reader::AppendTable;
 use super::refs::RefWalk;
 use crate::error::Result;
 use crate::format::{Block, Slot, Span, ValueRef};
 use crate::table::cursor::CacheFill;
+use crate::table::mapped::Lines;
 use crate::table::reader::ReadCount;
+use bytes::Bytes;
 use std::sync::Arc;
 
 /// The most data blocks that a cursor holds on to. In the order of keys the values of a tree come
 /// from as many places of the file as there were batches, and from each in order.
 const HELD_MAX: usize = 64;
+
+/// The number of blocks that are remembered while a cursor walks a mapped file.
+const REACHED_MAX: usize = 32;
 
 /// How a cursor came to an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +29,38 @@ pub(super) enum Way {
     Forward,
 }
 
-/// A value: the index of its block among those that are held, and its entry there.
-pub(super) type HeldValue = (usize, Slot);
+/// The place of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ValuePlace {
+    /// In the map of the file, by its bounds there.
+    Mapped(usize, usize),
+    /// In a held block, by the index of the block and the entry there.
+    Held(usize, Slot),
+}
+
+/// The blocks with values that a cursor over a mapped file has reached last.
+#[derive(Debug)]
+struct Reached {
+    /// Their offsets in the file, in units of [`PIECE_BYTES`].
+    pieces: [u32; REACHED_MAX],
+    oldest: usize,
+}
+
+impl Reached {
+    /// Adds the block at `offset`. Returns true if it was not there.
+    #[inline]
+    fn add(&mut self, offset: u64) -> bool {
+        // No block but the first one of a file of 128 GiB and more has an equal number.
+        let piece = (offset / PIECE_BYTES) as u32;
+        // Without an early end the numbers are compared many at once.
+        let is_there = self.pieces.iter().fold(false, |found, at| found | (*at == piece));
+        if !is_there {
+            self.pieces[self.oldest] = piece;
+            self.oldest = (self.oldest + 1) % REACHED_MAX;
+        }
+        !is_there
+    }
+}
 
 /// Gets and holds the blocks of one cursor.
 #[derive(Debug)]
@@ -37,12 +73,21 @@ pub(super) struct Fetch {
     /// The index of the block that is replaced next.
     oldest: usize,
     ahead: Ahead,
+    /// The map of the file, if this reads through it.
+    map: Option<Bytes>,
+    reached: Reached,
+    /// What to load of coming values.
+    lines: Vec<Lines>,
     pub(super) reads: ReadCount,
 }
 
 impl Fetch {
     pub(super) fn new(table: Arc<AppendTable>, fill: CacheFill) -> Fetch {
+        let through = table.mapped.as_ref().filter(|_| fill == CacheFill::Yes);
         Fetch {
+            map: through.map(|mapped| mapped.bytes().clone()),
+            reached: Reached { pieces: [u32::MAX; REACHED_MAX], oldest: 0 },
+            lines: Vec::new(),
             table,
             fill,
             held: Vec::new(),
@@ -73,35 +118,61 @@ impl Fetch {
     /// Makes the values of coming entries ready for [`enter`](Fetch::enter), if the file is mapped:
     /// loads from main memory overlap if they are not made entry by entry. `here` is in front of
     /// these entries.
+    #[inline]
     pub(super) fn prepare(
         &mut self,
-        coming: impl Iterator<Item = ValueRef> + Clone,
+        coming: impl ExactSizeIterator<Item = ValueRef>,
         here: impl FnOnce() -> RefWalk,
     ) {
-        if self.fill == CacheFill::No || !self.table.is_mapped() {
+        let Some(mapped) = self.table.mapped.as_ref().filter(|_| self.map.is_some()) else {
             return;
-        }
-        if self.ahead.must_announce(&self.table, coming.clone().count() as u64) {
+        };
+        if self.ahead.must_announce(&self.table, coming.len() as u64) {
             self.ahead.announce(&self.table, here);
         }
-        let is_watching = self.ahead.is_watching();
-        for value in coming {
-            if value.value_bytes > 0 && !self.starts.contains(&value.block.offset) {
-                self.table.touch_value(&value, is_watching);
+        let mut is_timed = self.ahead.is_watching();
+        self.lines.clear();
+        self.lines.reserve(coming.len());
+        for value in coming.filter(|value| value.value_bytes > 0) {
+            let lines = self.table.lines_of(&value);
+            if self.reached.add(value.block.offset) {
+                self.reads.blocks_mapped += 1;
+                self.reads.bytes_read += value.block.bytes;
+                is_timed |= self.table.must_time(&lines);
             }
+            self.lines.push(lines);
+        }
+        self.table.load(mapped, &self.lines, is_timed);
+    }
+
+    /// Makes a value ready as [`prepare`](Fetch::prepare) does, without looking further.
+    pub(super) fn prepare_one(&mut self, value: &ValueRef) {
+        let Some(mapped) = self.table.mapped.as_ref().filter(|_| self.map.is_some()) else {
+            return;
+        };
+        if value.value_bytes > 0 && self.reached.add(value.block.offset) {
+            self.table.await_value(mapped, value, &mut self.reads);
         }
     }
 
-    /// Gets the value that `value` leads to. `here` is in front of its entry.
+    /// Gets the value that `value` leads to, and that belongs to a key of `key_bytes` bytes. `here`
+    /// is in front of its entry.
     #[inline]
     pub(super) fn enter(
         &mut self,
         value: &ValueRef,
+        key_bytes: usize,
         way: Way,
         here: impl FnOnce() -> RefWalk,
-    ) -> Result<Option<HeldValue>> {
+    ) -> Result<Option<ValuePlace>> {
         if value.value_bytes == 0 {
             return Ok(None);
+        }
+        if self.map.is_some()
+            && let Some(mapped) = &self.table.mapped
+        {
+            let place = self.table.mapped_value(mapped, value, key_bytes)?;
+            return Ok(Some(ValuePlace::Mapped(place.start, place.end)));
         }
         let held = self.starts.iter().position(|start| *start == value.block.offset);
         let at = match held {
@@ -111,13 +182,26 @@ impl Fetch {
                 self.hold(value.block, block)
             }
         };
-        Ok(Some((at, self.table.value_slot(&self.held[at], value)?)))
+        Ok(Some(ValuePlace::Held(at, self.table.value_slot(&self.held[at], value)?)))
     }
 
-    /// Returns the block of a value that was [entered](Fetch::enter) last.
+    /// Returns the value at `place`, which was [entered](Fetch::enter) last.
     #[inline]
-    pub(super) fn held(&self, at: usize) -> &Block {
-        &self.held[at]
+    pub(super) fn value(&self, place: ValuePlace) -> &[u8] {
+        match place {
+            ValuePlace::Mapped(start, end) => {
+                self.map.as_deref().and_then(|map| map.get(start..end)).unwrap_or_default()
+            }
+            ValuePlace::Held(at, slot) => self.held[at].value(&slot),
+        }
+    }
+
+    /// Returns the same. It shares the memory of a block that is not mapped.
+    pub(super) fn shared_value(&self, place: ValuePlace) -> Bytes {
+        match place {
+            ValuePlace::Mapped(..) => Bytes::copy_from_slice(self.value(place)),
+            ValuePlace::Held(at, slot) => self.held[at].shared_value(&slot),
+        }
     }
 
     /// Keeps `block`, which is at `span`, and returns its index.

@@ -201,7 +201,15 @@ impl AppendTable {
         if value.value_bytes == 0 {
             return Ok((leaf, slot));
         }
-        let block = self.awaited_block(value.block, reads)?;
+        if let Some(mapped) = &self.mapped {
+            self.await_value(mapped, &value, reads);
+            let place = self.mapped_value(mapped, &value, slot.key_bytes())?;
+            let shown = Block::lent_value(mapped.bytes(), place, slot.kind, slot.seq);
+            let what = "a value is too long";
+            let damaged = || self.file.damaged(Damage::whole(what), value.block.offset);
+            return shown.ok_or_else(damaged);
+        }
+        let block = self.block(value.block, reads)?;
         let mut stored = self.value_slot(&block, &value)?;
         stored.kind = slot.kind;
         stored.seq = slot.seq;
@@ -211,7 +219,7 @@ impl AppendTable {
     /// Decodes the reference of the entry `slot` of the leaf at `span`.
     #[inline]
     pub(super) fn value_ref(&self, leaf: &Block, slot: &Slot, span: Span) -> Result<ValueRef> {
-        let value = ValueRef::parse(leaf.value(slot), span.offset);
+        let value = ValueRef::of(leaf, slot, span.offset);
         value.map_err(|damage| self.file.damaged(damage, span.offset))
     }
 

@@ -46,8 +46,7 @@ impl RefWalk {
                 break;
             }
             let Ok(slot) = self.leaf.slot(self.at) else { break };
-            let reference = self.leaf.value(&slot);
-            let Ok(value) = ValueRef::parse(reference, self.span.offset) else { break };
+            let Ok(value) = ValueRef::of(&self.leaf, &slot, self.span.offset) else { break };
             self.at = slot.end();
             passed += 1;
             left = left.saturating_sub(value.value_bytes.max(1));
