@@ -252,9 +252,10 @@ fn agreed(found: Named, name: &str, options: &KeyspaceOptions) -> Result<Named> 
             refuse(format!("with {has}, not {asked}: only a new keyspace can choose one"))
         }
         _ => match (tree.rules.expiry(number), options.expiry) {
-            (has, Some(asked)) if has != Some(asked) => refuse(format!(
-                "with {has:?} as its expiry, not {asked:?}: only a new keyspace can choose it"
-            )),
+            (has, Some(asked)) if has != Some(asked) => {
+                let has = has.map_or("without expiry".into(), |has| format!("with {has}"));
+                refuse(format!("{has}, not with {asked}: only a new keyspace can choose it"))
+            }
             _ => Ok(found),
         },
     }

@@ -132,6 +132,15 @@ pub struct Expiry {
     pub after: Option<u64>,
 }
 
+impl fmt::Display for Expiry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.after {
+            Some(after) => write!(f, "expiry after {after}"),
+            None => f.write_str("expiry at times of each entry"),
+        }
+    }
+}
+
 /// The application's clock. It returns a time, which must not go back.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);

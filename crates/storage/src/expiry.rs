@@ -7,7 +7,7 @@
 //! Time is a number of the application's. An entry is there as long as the clock shows less than
 //! its time.
 
-use lsmith_tree::EntryKind;
+use lsmith_tree::{EntryKind, Size};
 
 /// The bytes in front of the value.
 pub const EXPIRY_BYTES: usize = 8;
@@ -33,6 +33,41 @@ pub fn has_expired(kind: EntryKind, stored: &[u8], now: u64) -> bool {
     kind == EntryKind::Expiring && expires_at(stored) <= now
 }
 
+/// Finds out when the last of some entries expires, if all of them do, deletions aside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpiryTally {
+    /// The number of entries that expire.
+    entries: u64,
+    latest: u64,
+}
+
+impl ExpiryTally {
+    /// Adds an entry of this kind with the value `stored`. Does nothing if it does not expire.
+    #[inline]
+    pub fn add(&mut self, kind: EntryKind, stored: &[u8]) {
+        if kind == EntryKind::Expiring {
+            self.entries += 1;
+            self.latest = self.latest.max(expires_at(stored));
+        }
+    }
+
+    /// Returns the number of added entries that expire.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// Returns the latest time of an added entry; 0 if none expires.
+    pub fn latest(&self) -> u64 {
+        self.latest
+    }
+
+    /// Returns true if `size`, which is that of all entries, has only deletions and entries that
+    /// were added and expire.
+    pub fn is_all_of(&self, size: Size) -> bool {
+        self.entries + size.tombstones >= size.entries
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +80,17 @@ mod tests {
         assert!(has_expired(EntryKind::Expiring, &stored, 7));
         assert!(!has_expired(EntryKind::Put, &stored, 7));
         assert!(has_expired(EntryKind::Expiring, b"short", 0));
+    }
+
+    #[test]
+    fn tally_has_the_latest_time_and_knows_whether_an_entry_stays() {
+        let mut tally = ExpiryTally::default();
+        let size = |entries| Size { entries, tombstones: 1, bytes: 0 };
+        assert!(tally.is_all_of(size(1)));
+        tally.add(EntryKind::Expiring, &expiring_value(7, b"a"));
+        tally.add(EntryKind::Expiring, &expiring_value(3, b"b"));
+        tally.add(EntryKind::Put, &expiring_value(9, b"c"));
+        assert_eq!((tally.entries(), tally.latest()), (2, 7));
+        assert!(tally.is_all_of(size(3)) && !tally.is_all_of(size(4)));
     }
 }

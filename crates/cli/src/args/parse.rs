@@ -10,6 +10,12 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Parses the seconds that values live.
+pub(super) fn seconds_of_life(text: &str) -> Result<u64, String> {
+    let seconds = text.parse().ok().filter(|seconds| *seconds > 0);
+    seconds.ok_or_else(|| "expected a whole number of seconds, at least 1".to_owned())
+}
+
 /// Parses a size greater than 0.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
     match lsmith_spec::parse_bytes(text) {

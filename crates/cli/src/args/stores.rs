@@ -1,6 +1,6 @@
 //! The commands that look at a store or change it.
 
-use super::parse::seconds;
+use super::parse::{seconds, seconds_of_life};
 use super::shared::TableArgs;
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
@@ -50,6 +50,14 @@ pub(crate) struct DbArgs {
     /// 1 to 1024, so that scans of a prefix skip runs without it. One that exists must hold as many
     #[arg(long, global = true, value_name = "BYTES")]
     pub(crate) prefix_bytes: Option<u16>,
+    /// Values of a keyspace that this command creates expire so many seconds after they are
+    /// written. One that exists must have the same expiry; it expires without this option too
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds_of_life)]
+    pub(crate) expire_after: Option<u64>,
+    /// The combine operator of a keyspace that this command creates. One that exists must have the
+    /// same. `counter` adds numbers of 8 bytes, the lowest first
+    #[arg(long, global = true, value_name = "NAME", value_parser = ["counter"])]
+    pub(crate) operator: Option<String>,
     #[command(subcommand)]
     pub(crate) command: DbCommand,
 }
@@ -268,6 +276,13 @@ pub(crate) struct RangeArgs {
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Option<OsString>,
+}
+
+impl RangeArgs {
+    /// Returns true if the range has all keys.
+    pub(crate) fn is_all(&self) -> bool {
+        self.from.is_none() && self.to.is_none() && self.prefix.is_none()
+    }
 }
 
 #[derive(Debug, Args)]

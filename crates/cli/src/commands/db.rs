@@ -16,7 +16,7 @@ use crate::args::{DbArgs, DbCommand, TreeArgs};
 use crate::failure::bad_argument;
 use crate::specs;
 use exchange::Input;
-use lsmith::{BackupOptions, Builder, IngestOptions, Keyspace, KeyspaceOptions, Store};
+use lsmith::{BackupOptions, Builder, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Store};
 use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
@@ -129,6 +129,8 @@ fn asked(args: &DbArgs) -> KeyspaceOptions {
         keep_numbers,
         filter_bits: args.filter_bits,
         prefix_bytes: args.prefix_bytes,
+        expiry: args.expire_after.map(|after| Expiry { after: Some(after) }),
+        operator: args.operator.clone(),
         ..KeyspaceOptions::default()
     }
 }

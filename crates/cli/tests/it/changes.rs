@@ -45,6 +45,6 @@ fn range_of_keys_is_deleted_and_told_as_one_change() {
         { "seq": 4, "keyspace": "default", "delete_range": "apple", "end": "pear" }
     ]);
     assert_eq!(found, json!({ "changes": expected }));
-    let line = refused(1, &["db", db, "delete-range", "pear", "apple"]);
+    let line = refused(2, &["db", db, "delete-range", "pear", "apple"]);
     assert!(line.contains("does not end before it begins"), "{line}");
 }

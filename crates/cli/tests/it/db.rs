@@ -282,6 +282,74 @@ fn keyspaces_choose_their_filters_when_they_are_made() {
 }
 
 #[test]
+fn values_of_a_keyspace_expire_as_it_says_when_it_is_made() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    let hour = ["db", db, "--keyspace", "hour"];
+    fine(&[&hour[..], &["put", "a", "first", "--expire-after", "3600"]].concat());
+    fine(&[&hour[..], &["put", "b", "second"]].concat());
+    assert_eq!(fine(&[&hour[..], &["get", "a"]].concat()), "first\n");
+    assert_eq!(
+        fine(&[&hour[..], &["scan", "--expire-after", "3600"]].concat()),
+        "a\tfirst\nb\tsecond\n"
+    );
+    fine(&["db", db, "put", "k", "v"]);
+    let listed = json(&["db", db, "list"])["keyspaces"].clone();
+    let expiry = |space: &Value| (space["expires"].clone(), space["expire_after"].clone());
+    let expiry: Vec<_> = listed.as_array().unwrap().iter().map(expiry).collect();
+    assert_eq!(expiry, [(json!(false), json!(null)), (json!(true), json!(3600))]);
+    let other = refused(2, &[&hour[..], &["get", "a", "--expire-after", "60"]].concat());
+    assert!(other.contains("with expiry after 3600, not with expiry after 60"), "{other}");
+    let other = refused(2, &["db", db, "--expire-after", "60", "put", "k", "v"]);
+    assert!(other.contains("without expiry, not with expiry after 60"), "{other}");
+    refused(2, &["db", db, "--keyspace", "new", "--expire-after", "0", "put", "k", "v"]);
+    // An hour later both are gone.
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    for (now, there) in [(since + 3500, true), (since + 3601, false)] {
+        let store = lsmith::Store::builder(db).clock(move || now).open().unwrap();
+        let space = store.existing_keyspace("hour").unwrap();
+        assert_eq!([space.contains("a").unwrap(), space.contains("b").unwrap()], [there; 2]);
+    }
+}
+
+#[test]
+fn keyspaces_of_programs_whose_entries_expire_are_read_and_written() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    let store = lsmith::Store::builder(db).open().unwrap();
+    let expiry = Some(lsmith::Expiry { after: None });
+    let options = lsmith::KeyspaceOptions { expiry, ..Default::default() };
+    let space = store.keyspace_with("default", &options).unwrap();
+    space.put_until("gone", "x", 1).unwrap();
+    space.put_until("there", "y", u64::MAX).unwrap();
+    drop((space, store));
+    fine(&["db", db, "put", "stays", "z"]);
+    assert_eq!(fine(&["db", db, "scan"]), "stays\tz\nthere\ty\n");
+    refused(1, &["db", db, "get", "gone"]);
+    let listed = json(&["db", db, "list"])["keyspaces"][0].clone();
+    assert_eq!((&listed["expires"], &listed["expire_after"]), (&json!(true), &json!(null)));
+    let other = refused(2, &["db", db, "--expire-after", "60", "get", "there"]);
+    assert!(other.contains("with expiry at times of each entry, not"), "{other}");
+}
+
+#[test]
+fn keyspace_gets_a_combine_operator_when_it_is_made() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    fine(&["db", db, "--operator", "counter", "put", "visits", "12345678"]);
+    let store = lsmith::Store::builder(db).open().unwrap();
+    store.keyspace("default").unwrap().combine("visits", 1_i64.to_le_bytes()).unwrap();
+    drop(store);
+    assert_eq!(fine(&["db", db, "get", "visits"]), "22345678\n");
+    assert_eq!(json(&["db", db, "list"])["keyspaces"][0]["operator"], json!("counter"));
+    let wrong = refused(2, &["db", db, "--keyspace", "b", "--operator", "adder", "put", "k", "v"]);
+    assert!(wrong.contains("invalid value 'adder'"), "{wrong}");
+    let both = ["--operator", "counter", "--expire-after", "5", "put", "k", "v"];
+    let both = refused(2, &[&["db", db, "--keyspace", "b"][..], &both].concat());
+    assert!(both.contains("cannot expire: leave out one"), "{both}");
+}
+
+#[test]
 fn keyspaces_are_cleared_renamed_dropped_and_listed() {
     let (_dir, db) = store_dir();
     let db = db.as_str();

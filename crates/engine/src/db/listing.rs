@@ -2,6 +2,7 @@
 
 use super::Builder;
 use crate::manifest::{self, Account, KeyspaceFacts, read_current};
+use crate::rules::Expiry;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::CURRENT;
@@ -29,6 +30,10 @@ pub struct KeyspaceInfo {
     pub filter_bits: Option<u8>,
     /// The length of the prefixes that filters hold, if they hold any.
     pub prefix_bytes: Option<u16>,
+    /// The name of the combine operator, if there is one.
+    pub operator: Option<String>,
+    /// How entries expire, if they can.
+    pub expiry: Option<Expiry>,
 }
 
 impl Builder {
@@ -76,7 +81,7 @@ fn read_account(env: &dyn Env, dir: &Path) -> Result<Account> {
 }
 
 fn infos_of(id: u32, facts: &KeyspaceFacts) -> Vec<KeyspaceInfo> {
-    let info = |name: &String| KeyspaceInfo {
+    let info = |(number, name): (u8, &String)| KeyspaceInfo {
         name: name.clone(),
         id,
         group: facts.members.as_ref().map(|_| facts.name.clone()),
@@ -86,9 +91,11 @@ fn infos_of(id: u32, facts: &KeyspaceFacts) -> Vec<KeyspaceInfo> {
         keep_numbers: facts.keeps_numbers,
         filter_bits: facts.filters.bits,
         prefix_bytes: facts.filters.prefix_bytes,
+        operator: facts.operators.get(&number).cloned(),
+        expiry: facts.expiries.get(&number).copied(),
     };
     match &facts.members {
-        None => vec![info(&facts.name)],
-        Some(members) => members.iter().map(info).collect(),
+        None => vec![info((0, &facts.name))],
+        Some(members) => (0..=u8::MAX).zip(members).map(info).collect(),
     }
 }

@@ -10,6 +10,7 @@ use lsmith_storage::expiry::expiring_value;
 use lsmith_storage::table::{self, OUTSIDE, TableOptions};
 use lsmith_storage::{directory, panics};
 use lsmith_tree::{EntryKind, SeqNo};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,6 +55,19 @@ pub struct TableWriter {
     numbered: bool,
     /// True once the file is complete and stays.
     finished: bool,
+    progress: Option<Progress>,
+}
+
+/// The number of entries between two reports of progress.
+const ENTRIES_PER_REPORT: u64 = 4096;
+
+/// Receives the number of entries so far.
+struct Progress(Box<dyn Fn(u64) + Send + Sync>);
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Progress")
+    }
 }
 
 /// How a [`TableWriter`] writes its file.
@@ -133,7 +147,14 @@ impl TableWriter {
             has_operands: false,
             numbered: false,
             finished: false,
+            progress: None,
         })
+    }
+
+    /// Calls `report` with the number of entries so far, whenever 4096 more were added. So a long
+    /// [export](crate::Snapshot::export) can show how far it is.
+    pub fn on_progress(&mut self, report: impl Fn(u64) + Send + Sync + 'static) {
+        self.progress = Some(Progress(Box::new(report)));
     }
 
     /// Adds an entry without a sequence number. Each key must be greater than the key before.
@@ -298,7 +319,13 @@ impl TableWriter {
         }
         let Some(writer) = &mut self.writer else { return Err(self.broken()) };
         let added = writer.add(EntryRef { key, seq, kind, value });
+        let entries = writer.entries();
         added.inspect_err(|_| self.writer = None)?;
+        if let Some(Progress(report)) = &self.progress
+            && entries.is_multiple_of(ENTRIES_PER_REPORT)
+        {
+            report(entries);
+        }
         self.numbered = numbered;
         self.last_key.clear();
         self.last_key.extend_from_slice(key);

@@ -2,7 +2,7 @@
 //! under `fifo`.
 //!
 //! Promised: nothing that the entries hid comes back, a transaction still finds that its keys were
-//! written, and no policy but one that says so drops data.
+//! written, and no policy but one that says so drops data. Append tables are no exception.
 
 use lsmith::env::{Env, MemEnv};
 use lsmith::{ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
@@ -123,6 +123,129 @@ fn a_transaction_finds_that_its_key_was_written_and_has_expired() {
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     table(&store, ["x", "y"], 100);
     assert_eq!(tables(&store), 2, "{}", space(&store).tree());
+}
+
+/// Opens the store in `env` as [`open`] does, with a policy that appends to trees.
+fn open_trees(env: &MemEnv, time: &Arc<AtomicU64>) -> Store {
+    let time = Arc::clone(time);
+    let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(100);
+    let builder = builder.policy("jungle(c=1000, ratio=2, table=100kB)").lockstep(true);
+    builder.clock(move || time.load(Ordering::SeqCst)).open().unwrap()
+}
+
+/// Returns when each tree on storage expires. All tables there must be trees.
+fn trees(store: &Store) -> Vec<u64> {
+    let tree = space(store).tree();
+    let slices = tree.disk_runs().flat_map(|run| run.slices());
+    let expires = slices.map(|slice| {
+        assert!(slice.table().root > 0, "{tree}");
+        slice.table().expires
+    });
+    expires.collect()
+}
+
+/// Sets the clock and shows it to the store.
+fn set(store: &Store, time: &AtomicU64, now: u64) {
+    time.store(now, Ordering::SeqCst);
+    space(store).iter().for_each(|entry| drop(entry.unwrap()));
+}
+
+#[test]
+fn expired_trees_are_dropped_unread_when_their_last_entry_goes() {
+    let env = MemEnv::new();
+    let time = Arc::new(AtomicU64::new(1));
+    let store = open_trees(&env, &time);
+    table(&store, ["a", "m"], 30);
+    assert_eq!(trees(&store), [30]);
+    // Both are appended: an earlier time does not count, a later one does.
+    table(&store, ["b", "n"], 20);
+    assert_eq!(trees(&store), [30]);
+    space(&store).delete("b").unwrap();
+    table(&store, ["c", "n"], 40);
+    assert_eq!(trees(&store), [40]);
+    set(&store, &time, 39);
+    table(&store, ["c", "m"], 40);
+    assert_eq!((trees(&store), store.stats().bytes_dropped_unread), (vec![40], 0));
+    drop(store);
+    let store = open_trees(&env, &time);
+    assert_eq!((trees(&store), table_files(&env).len()), (vec![40], 1));
+    assert_eq!(space(&store).get("n").unwrap().as_deref(), Some(&b"40"[..]));
+    let bytes: u64 = space(&store).tree().disk_runs().map(|run| run.bytes()).sum();
+    set(&store, &time, 40);
+    // The store looks for work when something is written, and for expired tables first.
+    table(&store, ["a", "n"], 50);
+    assert_eq!((trees(&store), table_files(&env).len()), (vec![50], 1));
+    assert_eq!(store.stats().bytes_dropped_unread, bytes);
+    assert_eq!(store.stats().merge_bytes_read, 0);
+    let found: Vec<_> = space(&store).iter().map(|entry| entry.unwrap().0).collect();
+    assert_eq!(found, ["a", "n"]);
+    drop(store);
+    let store = open_trees(&env, &time);
+    assert_eq!((trees(&store), space(&store).iter().count()), (vec![50], 2));
+    assert_eq!(store.verify().unwrap().len(), 0);
+}
+
+#[test]
+fn tree_with_an_entry_that_stays_is_not_dropped() {
+    let env = MemEnv::new();
+    let time = Arc::new(AtomicU64::new(1));
+    let store = open_trees(&env, &time);
+    table(&store, ["a", "m"], 10);
+    assert_eq!(trees(&store), [10]);
+    space(&store).put("b", "for ever").unwrap();
+    table(&store, ["c", "d"], 10);
+    assert_eq!(trees(&store), [0]);
+    // Nor does a later batch make it a tree that expires.
+    table(&store, ["c", "e"], 20);
+    assert_eq!(trees(&store), [0]);
+    drop(store);
+    let store = open_trees(&env, &time);
+    set(&store, &time, 100);
+    table(&store, ["c", "f"], 200);
+    assert_eq!((trees(&store), store.stats().bytes_dropped_unread), (vec![0], 0));
+    let found: Vec<_> = space(&store).iter().map(|entry| entry.unwrap().0).collect();
+    assert_eq!(found, ["b", "c", "f"]);
+    assert_eq!(space(&store).get("b").unwrap().as_deref(), Some(&b"for ever"[..]));
+    assert_eq!(store.verify().unwrap().len(), 0);
+}
+
+#[test]
+fn expired_tree_waits_for_transactions() {
+    let env = MemEnv::new();
+    let time = Arc::new(AtomicU64::new(1));
+    let store = open_trees(&env, &time);
+    table(&store, ["b", "m"], 10);
+    let mut transaction = store.transaction(Isolation::Serializable);
+    assert_eq!(transaction.get(&space(&store), "a").unwrap(), None);
+    transaction.put(&space(&store), "x", "mine").unwrap();
+    table(&store, ["a", "c"], 10);
+    set(&store, &time, 10);
+    table(&store, ["y", "z"], 10);
+    assert_eq!((trees(&store), store.stats().bytes_dropped_unread), (vec![10], 0));
+    let error = transaction.commit(PersistMode::Buffer).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    table(&store, ["y", "z"], 100);
+    assert_eq!(trees(&store), [100]);
+    assert!(store.stats().bytes_dropped_unread > 0);
+    assert_eq!(space(&store).iter().count(), 2);
+}
+
+#[test]
+fn expired_tree_waits_for_an_older_snapshot() {
+    let env = MemEnv::new();
+    let time = Arc::new(AtomicU64::new(1));
+    let store = open_trees(&env, &time);
+    let snapshot = store.snapshot();
+    table(&store, ["a", "m"], 10);
+    set(&store, &time, 10);
+    table(&store, ["a", "c"], 10);
+    assert_eq!((trees(&store), store.stats().bytes_dropped_unread), (vec![10], 0));
+    assert_eq!(snapshot.get(&space(&store), "a").unwrap(), None);
+    drop(snapshot);
+    table(&store, ["a", "c"], 100);
+    assert_eq!(trees(&store), [100]);
+    assert!(store.stats().bytes_dropped_unread > 0);
+    assert_eq!(space(&store).get("a").unwrap().as_deref(), Some(&b"100"[..]));
 }
 
 /// Numbers keys from 0 on, each in a table of its own with a value of 1000 bytes.

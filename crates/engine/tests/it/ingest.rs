@@ -317,6 +317,28 @@ fn damaged_append_tables_are_refused() {
     assert!(store.verify().unwrap().is_empty());
 }
 
+#[test]
+fn export_says_how_far_it_is() {
+    let env = MemEnv::new();
+    let store = Store::builder(DIR).env(Arc::new(env.clone())).open().unwrap();
+    let space = store.keyspace("space").unwrap();
+    for number in 0..10_000_u32 {
+        space.put(number.to_be_bytes(), "value").unwrap();
+    }
+    let options =
+        TableWriterOptions { env: Arc::new(env.clone()), ..TableWriterOptions::default() };
+    for path in ["/newest", "/part"] {
+        let mut writer = TableWriter::create_with(path, &options).unwrap();
+        let (report, reports) = std::sync::mpsc::sync_channel(9);
+        writer.on_progress(move |entries| report.send(entries).unwrap());
+        let first = if path == "/part" { 5000_u32.to_be_bytes() } else { [0; 4] };
+        store.snapshot().export_newest(&space, first.., &mut writer).unwrap();
+        writer.finish().unwrap();
+        let expected = if path == "/part" { &[4096][..] } else { &[4096, 8192] };
+        assert_eq!(reports.iter().collect::<Vec<u64>>(), expected);
+    }
+}
+
 /// What a store of append tables exports is a table as any other, for stores of both kinds.
 #[test]
 fn an_export_of_append_tables_is_taken() {

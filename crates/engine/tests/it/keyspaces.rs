@@ -2,8 +2,8 @@
 
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{
-    Batch, Builder, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, SeqNo, Store,
-    TableWriter, TableWriterOptions,
+    Batch, Builder, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, PersistMode,
+    SeqNo, Store, TableWriter, TableWriterOptions,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -399,12 +399,18 @@ fn keyspaces_are_listed_without_opening_the_store() {
         ..KeyspaceOptions::default()
     };
     store.keyspace_with("c", &options).unwrap();
+    let expiry = Some(Expiry { after: Some(60) });
+    store.keyspace_with("e", &KeyspaceOptions { expiry, ..in_group("g") }).unwrap();
+    let operator = Some("counter".to_string());
+    store.keyspace_with("f", &KeyspaceOptions { operator, ..in_group("g") }).unwrap();
     store.drop_keyspace("b").unwrap();
     store.rename_keyspace("c", "d").unwrap();
     let found = list().unwrap();
     let names: Vec<_> = found.iter().map(|info| (&*info.name, info.group.as_deref())).collect();
-    assert_eq!(names, [("a", Some("g")), ("d", None)]);
+    assert_eq!(names, [("a", Some("g")), ("d", None), ("e", Some("g")), ("f", Some("g"))]);
+    let rules: Vec<_> = found.iter().map(|info| (info.expiry, info.operator.as_deref())).collect();
+    assert_eq!(rules, [(None, None), (None, None), (expiry, None), (None, Some("counter"))]);
     let d = &found[1];
     assert_eq!((&*d.policy, d.memtable_bytes, d.keep_numbers, d.id), ("none", 777, true, 2));
-    assert_eq!(store.keyspaces(), ["a", "d"], "the store is open all the while");
+    assert_eq!(store.keyspaces(), ["a", "d", "e", "f"], "the store is open all the while");
 }

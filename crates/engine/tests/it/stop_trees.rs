@@ -7,9 +7,10 @@ use crate::dice::any_seed;
 use crate::numbered::Batches;
 use crate::stops::{End, Life, Script, Told};
 use lsmith::env::{FaultEnv, MemEnv};
-use lsmith::{Builder, Event, Observer, PersistMode, Store};
-use lsmith_tree::{MergePlan, Place};
+use lsmith::{Builder, Event, Expiry, KeyspaceOptions, Observer, PersistMode, Store};
+use lsmith_tree::{MergePlan, Mode, Place};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What merges do with trees.
@@ -19,6 +20,7 @@ enum Kind {
     InPlace,
     Split,
     Fuse,
+    Drop,
 }
 
 /// The number of merges of each kind since the work of a script has begun. A script has no place
@@ -39,6 +41,12 @@ struct Kinds;
 impl Observer for Kinds {
     fn on_event(&self, _: &str, event: &Event<'_>) {
         let Event::Committed { plan, before, .. } = event else { return };
+        if let MergePlan { mode: Mode::Drop, inputs, .. } = plan {
+            let (_, run) = before.run(inputs[0].run).unwrap();
+            let slices = run.overlapping(&inputs[0].range);
+            let trees = slices.iter().filter(|slice| slice.table().root > 0).count();
+            *seen().entry(Kind::Drop).or_default() += trees as u64;
+        }
         let MergePlan { inputs, place: Place::Append(_), .. } = plan else { return };
         let trees = |at: usize| {
             let (_, run) = before.run(inputs[at].run).unwrap();
@@ -127,11 +135,45 @@ const AFTER_POWER_LOSS: Script = Script {
     ..IN_PLACE
 };
 
+/// The clock of [`DROPS`].
+static NOW: AtomicU64 = AtomicU64::new(0);
+
+/// Trees that go unread because they have expired, and are followed by others.
+const DROPS: Script = Script {
+    name: "tree_drops",
+    options: |builder| {
+        let builder = trees(builder, "jungle(c=1000, ratio=2, table=2kB)");
+        builder.clock(|| NOW.load(Ordering::SeqCst))
+    },
+    before: |store, life| {
+        let expiry = Some(Expiry { after: Some(10) });
+        store.keyspace_with("cache", &KeyspaceOptions { expiry, ..Default::default() })?;
+        life.write(store, 5, PersistMode::Buffer)
+    },
+    work: |store, life| {
+        seen().clear();
+        let cache = store.existing_keyspace("cache")?;
+        for round in 0..6_u64 {
+            NOW.store(5 * round, Ordering::SeqCst);
+            for number in 0..8 {
+                cache.put([number, round as u8], [1; 30])?;
+            }
+            store.flush()?;
+            life.synced();
+            life.write(store, 1, PersistMode::Buffer)?;
+            NOW.store(if round % 3 == 2 { 5 * round + 10 } else { 5 * round }, Ordering::SeqCst);
+        }
+        life.write(store, 1, PersistMode::SyncData)
+    },
+    proof: |_, _| has_seen(Kind::Drop),
+    ..APPENDS
+};
+
 #[test]
 fn trees_survive_every_stop_and_every_loss() {
     let seed = any_seed();
     let mut told = Told::default();
-    for script in [APPENDS, IN_PLACE, SPLITS, FUSES, AFTER_POWER_LOSS] {
+    for script in [APPENDS, IN_PLACE, SPLITS, FUSES, AFTER_POWER_LOSS, DROPS] {
         script.stop_everywhere(seed, &mut told);
     }
     told.end(seed);

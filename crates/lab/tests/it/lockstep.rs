@@ -279,6 +279,23 @@ fn entries_expire_in_the_store_as_in_the_simulation() {
     }
 }
 
+/// Trees go unread at the same moments too. Those that merges append to expire later and later.
+#[test]
+fn trees_expire_in_the_store_as_in_the_simulation() {
+    for (policy, workload, least) in [
+        ("jungle", "load(keys=20k, value=100B, order=sequential, expire=4k)", 100),
+        ("jungle(c=1000, ratio=3)", "load(keys=20k, value=100B, order=sequential, expire=4k)", 100),
+        ("jungle(c=2, ratio=2, table=40KiB)", "load(keys=20k, value=100B, expire=4k)", 20),
+        ("jungle(c=1000, ratio=2)", "churn(keys=3k, ops=20k, value=100B, expire=1k)", 10),
+    ] {
+        let workload = Workload::from_spec(&workload.parse().unwrap(), &FileInputs).unwrap();
+        let keyed = KeyedWorkload::new(workload);
+        let steps = check_policy(policy, &keyed, &Names::of(&keyed), 50 << 10);
+        let drops = steps.iter().filter(|(plan, _)| plan.contains("has expired")).count();
+        assert!(drops >= least, "{policy}, {}: {drops} drops", keyed.workload().spec());
+    }
+}
+
 /// Merges drop the same entries under range deletes, tables go unread at the same moments, and
 /// range deletes are done at the same moments. Append tables are left out: what a merge drops of a
 /// tree depends on the nodes that it changes.
@@ -338,16 +355,23 @@ fn check_workload(policies: &[&str], workload: Workload, memtable: u64) {
     let workload = keyed.workload();
     let names = Names::of(&keyed);
     for spec in policies {
-        let policy = Registry::builtin().build(spec).unwrap();
-        let expected = simulated(&policy, &keyed, &names, memtable);
-        let (steps, _) = stored(spec, workload, memtable);
-        for (index, (expected, step)) in expected.iter().zip(&steps).enumerate() {
-            assert_eq!(step, expected, "{spec}, {}, step {index}", workload.spec());
-        }
-        let more = steps.get(expected.len()).or(expected.get(steps.len()));
-        assert_eq!(more, None, "{spec}, {}", workload.spec());
+        let steps = check_policy(spec, &keyed, &names, memtable);
         assert!(steps.len() >= 20, "{spec}, {}: {} steps", workload.spec(), steps.len());
     }
+}
+
+/// Runs `keyed` under one policy on both sides. Returns the steps.
+fn check_policy(spec: &str, keyed: &KeyedWorkload, names: &Names, memtable: u64) -> Steps {
+    let workload = keyed.workload();
+    let policy = Registry::builtin().build(spec).unwrap();
+    let expected = simulated(&policy, keyed, names, memtable);
+    let (steps, _) = stored(spec, workload, memtable);
+    for (index, (expected, step)) in expected.iter().zip(&steps).enumerate() {
+        assert_eq!(step, expected, "{spec}, {}, step {index}", workload.spec());
+    }
+    let more = steps.get(expected.len()).or(expected.get(steps.len()));
+    assert_eq!(more, None, "{spec}, {}", workload.spec());
+    steps
 }
 
 /// Policies that can keep blocks are listed both with and without.

@@ -3,7 +3,7 @@
 use super::content::{KeyedContent, inputs};
 use super::entry::KeyedEntry;
 use super::merge::{Dropped, Dropping, merge};
-use super::table::rank_from;
+use super::table::{later, rank_from};
 use lsmith_tree::{Key, KeyRange, MergePlan, Outcome, RunId, Size, Slice, TableId, Tree};
 use std::ops::Range;
 
@@ -56,6 +56,10 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let mut builder = self.builder(new.len() + before.size.entries as usize);
         let mut old = self.tables.of(slice).part(&KeyRange::ALL).entries();
         let mut met = Size::default();
+        // Old entries count that the batch replaces, as in the store.
+        let all_expire = before.expires > 0 || before.size.tombstones == before.size.entries;
+        let mut expires = all_expire.then_some(before.expires);
+        let expire_after = self.layout.expire_after;
         for entry in new {
             let below = old.partition_point(|older| older.rank() < entry.rank());
             old[..below].iter().for_each(|older| builder.push(*older));
@@ -74,6 +78,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             };
             if let Some(net) = net.and_then(|net| dropping.survivor(net)) {
                 outcome.written += net.size();
+                expires = expires.and_then(|latest| later(latest, net, expire_after));
                 builder.push(net);
             }
         }
@@ -84,6 +89,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         count_dropped(dropping.dropped, outcome);
         held.map(|mut held| {
             held.set_root(before.root + 1, before.dead_bytes + met.bytes);
+            held.set_expires(expires.unwrap_or_default());
             self.add_table(held)
         })
     }

@@ -82,8 +82,11 @@ impl<E: KeyedEntry> KeyedTable<E> {
         let table = Arc::get_mut(&mut self.table).expect("a new table has one owner");
         table.root = root;
         table.dead_bytes = dead_bytes;
-        // The store does not know it of append-only tables.
-        table.expires = 0;
+    }
+
+    /// Sets the time at which all entries have expired; 0 if some stay. The table must be new.
+    pub(super) fn set_expires(&mut self, expires: u64) {
+        Arc::get_mut(&mut self.table).expect("a new table has one owner").expires = expires;
     }
 
     /// Returns the entries that are visible through `slice`. Reads only the borders of cells if the
@@ -369,14 +372,19 @@ impl Sum {
     }
 }
 
-/// Returns the time at which all of `entries` have expired, deletions aside; 0 if some stay.
-fn expires<E: KeyedEntry>(entries: &[E], expire_after: u64) -> u64 {
-    let of_entry = |newest: Option<SeqNo>, entry: &E| match entry.kind() {
-        EntryKind::Expiring => Some(newest.max(Some(entry.written()))),
-        _ => entry.is_tombstone().then_some(newest),
-    };
-    let newest = entries.iter().try_fold(None, of_entry).flatten();
-    newest.map_or(0, |newest| newest.0 + expire_after)
+/// Returns the time at which all of `entries` have expired, deletions aside: 0 if all are
+/// deletions. Returns `None` if some stay.
+fn expires<E: KeyedEntry>(entries: &[E], expire_after: u64) -> Option<u64> {
+    entries.iter().try_fold(0, |latest, entry| later(latest, *entry, expire_after))
+}
+
+/// Returns the time at which `entry` has expired too, if others expire by `latest`; `None` if it
+/// stays.
+pub(super) fn later<E: KeyedEntry>(latest: u64, entry: E, expire_after: u64) -> Option<u64> {
+    match entry.kind() {
+        EntryKind::Expiring => Some(latest.max(entry.written().0 + expire_after)),
+        _ => entry.is_tombstone().then_some(latest),
+    }
 }
 
 impl<E: KeyedEntry> Builder<E> {
@@ -511,7 +519,7 @@ impl<E: KeyedEntry> Builder<E> {
         let cells = Arc::from(&self.points[..]);
         let expires = match self.layout.expire_after {
             0 => 0,
-            after => expires(&self.entries, after),
+            after => expires(&self.entries, after).unwrap_or_default(),
         };
         let table = Table {
             id,

@@ -179,16 +179,18 @@ impl ChildRef {
 ///
 /// ```text
 /// batches | appended bytes | levels | least sequence number | greatest - least
-/// | filter room | parts | part ... | tree | prefixes
+/// | filter room | parts | part ... | tree | prefixes | expiry
 /// part = offset | bytes
 /// tree = offset | node bytes | keys | size | first key | last key
 /// prefixes = prefix bytes | prefixes in the filter
+/// expiry = 0 | latest time
 /// ```
 ///
 /// All numbers are varints, and keys have their lengths in front. There is no `tree` if there are
 /// no levels. The first part of the filter is a filter block, the others are lists of hashes. There
-/// are no `prefixes` if the filter holds none. A [feature](super::FEATURE_PREFIXES) of the footer
-/// says it too.
+/// are no `prefixes` if the filter holds none. There is no `expiry` if an entry stays. The 0 tells
+/// it from `prefixes`. Features of the footer say it too: [one](super::FEATURE_PREFIXES) for
+/// `prefixes`, and [one](super::FEATURE_EXPIRES) for `expiry`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppendRoot {
     /// Batches appended so far.
@@ -217,9 +219,18 @@ pub struct AppendRoot {
     /// The number of prefixes that were added to the filter. Those that it held by chance already
     /// are not counted.
     pub filter_prefixes: u64,
+    /// A time at which all entries of the tree have expired, deletions aside; 0 if some stay. The
+    /// tree may have had an entry with this time, or one that stays, before a batch replaced it.
+    pub expires: u64,
 }
 
 impl AppendRoot {
+    /// Returns true if all entries of the tree are deletions, or expire.
+    pub fn expires_wholly(&self) -> bool {
+        let size = self.top.sum.size;
+        self.expires > 0 || size.entries == size.tombstones
+    }
+
     /// Encodes the payload of the properties block.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -238,6 +249,10 @@ impl AppendRoot {
         put_prefix_bytes(&mut out, self.prefix_bytes);
         if self.prefix_bytes > 0 {
             put_varint(&mut out, self.filter_prefixes);
+        }
+        if self.expires > 0 {
+            put_varint(&mut out, 0);
+            put_varint(&mut out, self.expires);
         }
         out
     }
@@ -275,11 +290,7 @@ impl AppendRoot {
             root.first_key = Key::copy_from_slice(reader.bytes()?);
             root.last_key = Key::copy_from_slice(reader.bytes()?);
         }
-        // The footer says it too, but it may be lost when a damaged file is searched for roots.
-        if !reader.is_at_end() {
-            root.prefix_bytes = take_prefix_bytes(&mut reader)?;
-            root.filter_prefixes = reader.varint()?;
-        }
+        root.take_optional(&mut reader)?;
         reader.finish()?;
         let NodeSum { keys, size } = root.top.sum;
         if root.first_key > root.last_key
@@ -287,9 +298,29 @@ impl AppendRoot {
             || size.tombstones > size.entries
             || (root.levels > 0) != (keys > 0)
             || size.bytes > root.appended_bytes
+            || (root.expires > 0 && root.levels == 0)
         {
             return Err(Damage::whole("the properties of a root contradict each other"));
         }
         Ok(root)
+    }
+
+    /// Decodes the parts that not all roots have. The footer says which there are, but it may be
+    /// lost when a damaged file is searched for roots.
+    fn take_optional(&mut self, reader: &mut Reader<'_>) -> Result<(), Damage> {
+        let mut first = reader.next_byte();
+        if first.is_some_and(|byte| byte > 0) {
+            self.prefix_bytes = take_prefix_bytes(reader)?;
+            self.filter_prefixes = reader.varint()?;
+            first = reader.next_byte();
+        }
+        if first == Some(0) {
+            reader.varint()?;
+            self.expires = reader.varint()?;
+            if self.expires == 0 {
+                return Err(reader.damage("expected the time at which the tree expires"));
+            }
+        }
+        Ok(())
     }
 }

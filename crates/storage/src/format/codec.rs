@@ -180,6 +180,11 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// Returns the next byte, without taking it; `None` at the end.
+    pub fn next_byte(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
     /// Creates damage at the next byte.
     #[cold]
     pub fn damage(&self, what: &'static str) -> Damage {

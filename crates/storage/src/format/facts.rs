@@ -8,8 +8,8 @@
 //! point = key | size | last key below
 //! ```
 //!
-//! `expires` exists in tables with the [feature](FEATURE_EXPIRES), and the name of the operator in
-//! those with [its feature](FEATURE_OPERANDS).
+//! `expires` exists in tables with [its feature](super::FEATURE_EXPIRES), and the name of the
+//! operator in those with [its feature](FEATURE_OPERANDS).
 //!
 //! All numbers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
@@ -20,12 +20,12 @@
 
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
-use super::footer::{FEATURE_EXPIRES, FEATURE_EXPIRING, FEATURE_OPERANDS, FOOTER_BYTES, Footer};
+use super::footer::{FEATURE_EXPIRING, FEATURE_OPERANDS, FOOTER_BYTES, Footer};
 use crate::cursor::EntryRef;
-use crate::expiry::expires_at;
+use crate::expiry::ExpiryTally;
 use lsmith_tree::{
-    EntryKind, Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId,
-    key_after, logical_bytes,
+    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId, key_after,
+    logical_bytes,
 };
 
 /// Says where the profile of a table has its points.
@@ -160,11 +160,8 @@ impl TableFacts {
             true => take_prefix_bytes(&mut reader)?,
             false => 0,
         };
-        let expires = match footer.features & FEATURE_EXPIRES {
-            0 => 0,
-            _ => reader.varint()?,
-        };
-        if expires == 0 && footer.features & FEATURE_EXPIRES != 0 {
+        let expires = if footer.has_expires() { reader.varint()? } else { 0 };
+        if expires == 0 && footer.has_expires() {
             return Err(reader.damage("expected the time at which the table expires"));
         }
         let operator = match footer.features & FEATURE_OPERANDS {
@@ -297,8 +294,7 @@ pub(super) fn take_size(reader: &mut Reader<'_>, base: Size) -> Result<Size, Dam
 pub struct FactsBuilder {
     facts: TableFacts,
     profile_mark_bytes: u64,
-    /// The number of entries that expire.
-    expiring: u64,
+    expiring: ExpiryTally,
     /// True if the table is written outside of a store.
     is_outside: bool,
 }
@@ -336,7 +332,12 @@ impl FactsBuilder {
             operator: None,
         };
         let profile_mark_bytes = PROFILE_STEP_BYTES;
-        FactsBuilder { facts, profile_mark_bytes, expiring: 0, is_outside: false }
+        FactsBuilder {
+            facts,
+            profile_mark_bytes,
+            expiring: ExpiryTally::default(),
+            is_outside: false,
+        }
     }
 
     /// Says that the filter holds prefixes of `prefix_bytes` bytes; 0 for none.
@@ -372,10 +373,7 @@ impl FactsBuilder {
         let bytes = logical_bytes(entry.key.len(), entry.value.len());
         let tombstones = u64::from(entry.kind.is_tombstone());
         self.add_size(Size { bytes, entries: 1, tombstones });
-        if entry.kind == EntryKind::Expiring {
-            self.expiring += 1;
-            self.facts.expires = self.facts.expires.max(expires_at(entry.value));
-        }
+        self.expiring.add(entry.kind, entry.value);
         let facts = &mut self.facts;
         facts.seq_min = facts.seq_min.min(entry.seq);
         facts.seq_max = facts.seq_max.max(entry.seq);
@@ -415,10 +413,10 @@ impl FactsBuilder {
     /// Returns the facts of the table that ends with `last_key`; `file_bytes` is still 0.
     pub fn finish(mut self, last_key: &[u8]) -> TableFacts {
         self.facts.last_key = Key::copy_from_slice(last_key);
-        if self.expiring + self.facts.size.tombstones < self.facts.size.entries {
-            self.facts.expires = 0;
+        if self.expiring.is_all_of(self.facts.size) {
+            self.facts.expires = self.expiring.latest();
         }
-        self.facts.has_expiring = self.is_outside && self.expiring > 0;
+        self.facts.has_expiring = self.is_outside && self.expiring.entries() > 0;
         self.facts
     }
 }

@@ -40,8 +40,7 @@ pub const FEATURE_APPEND: u32 = 8;
 /// The filter holds prefixes of keys too. The properties end with their length.
 pub const FEATURE_PREFIXES: u32 = 16;
 
-/// The flag of a table whose entries all expire, deletions aside: the properties end with the
-/// latest of their times.
+/// All entries of the table expire, deletions aside. The properties have the latest of their times.
 pub const FEATURE_EXPIRES: u32 = 32;
 
 /// Some entries of the table, which was written outside of a store, expire.
@@ -158,6 +157,11 @@ impl Footer {
     /// Returns true if the properties end with the length of prefixes.
     pub fn has_prefixes(&self) -> bool {
         self.features & FEATURE_PREFIXES != 0
+    }
+
+    /// Returns true if the properties have the time at which the last entry expires.
+    pub fn has_expires(&self) -> bool {
+        self.features & FEATURE_EXPIRES != 0
     }
 
     /// Returns true if the table was written outside of a store.

@@ -357,6 +357,7 @@ fn fuzz_roots_and_references() {
             last_key: Key::from(keys[keys.len() - 1].clone()),
             prefix_bytes: 0,
             filter_prefixes: 0,
+            expires: choices.pick(&[0, 1, 127, 128, u64::MAX]),
         };
         let prefix_bytes = choices.pick(&[0, 1, 8, u16::MAX]);
         let root = match prefix_bytes {

@@ -330,3 +330,28 @@ fn the_extremes_of_sequence_numbers_survive() {
     }
     assert_eq!(seqs, [u64::MAX, 0, 1 << 63]);
 }
+
+/// Whether a root has prefixes, a time, both or neither is told without the footer.
+#[test]
+fn optional_parts_of_roots_are_told_apart() {
+    let size = Size { bytes: 30, entries: 2, tombstones: 1 };
+    let top = ChildRef { node: Span { offset: 7, bytes: 99 }, sum: NodeSum { keys: 2, size } };
+    let plain = AppendRoot { appended_bytes: 30, levels: 1, top, ..AppendRoot::default() };
+    for (prefix_bytes, filter_prefixes) in [(0, 0), (4, 0), (4, 9)] {
+        for expires in [0, 1, 300, u64::MAX] {
+            let root = AppendRoot { prefix_bytes, filter_prefixes, expires, ..plain.clone() };
+            let payload = root.encode();
+            assert_eq!(AppendRoot::parse(&payload, 1000), Ok(root.clone()));
+            let more = [&payload[..], &[0]].concat();
+            assert!(AppendRoot::parse(&more, 1000).is_err(), "{root:?}");
+            if expires > 0 {
+                let cut = &payload[..payload.len() - 1];
+                assert!(AppendRoot::parse(cut, 1000).is_err(), "{root:?}");
+            }
+        }
+    }
+    let zero = [&plain.encode()[..], &[0, 0]].concat();
+    assert!(AppendRoot::parse(&zero, 1000).is_err(), "no time is 0");
+    let empty = AppendRoot { expires: 5, ..AppendRoot::default() };
+    assert!(AppendRoot::parse(&empty.encode(), 1000).is_err(), "an empty tree does not expire");
+}

@@ -106,10 +106,7 @@ pub(super) fn export(
 ) -> anyhow::Result<()> {
     let compression = compression.unwrap_or("none").to_string();
     let options = TableWriterOptions { compression, ..TableWriterOptions::default() };
-    let bars = Bars::new();
-    bars.begin(&format!("exporting to {}", args.file.display()), 0);
     let (count, written) = export_entries(keyspace, args, &options)?;
-    drop(bars);
     let Some(written) = written else {
         return Err(bad_argument("there is no entry in the range to export"));
     };
@@ -126,7 +123,12 @@ fn export_entries(
     args: &ExportArgs,
     options: &TableWriterOptions,
 ) -> anyhow::Result<(u64, Option<Loaded>)> {
+    let bars = Bars::new();
+    // Older versions and deletions count, and what is in memory does not. A part is not known.
+    let entries = if args.range.is_all() { keyspace.stats().entries } else { 0 };
+    bars.begin(&format!("exporting to {}", args.file.display()), entries);
     let mut writer = TableWriter::create_with(&args.file, options)?;
+    writer.on_progress(move |count| bars.advance(count));
     let (snapshot, bounds) = (keyspace.store().snapshot(), bounds_of(&args.range));
     let exported = if args.numbers {
         snapshot.export(keyspace, bounds, &mut writer)

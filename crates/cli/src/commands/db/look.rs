@@ -161,6 +161,9 @@ pub(super) fn list(found: &[KeyspaceInfo], json: bool) -> anyhow::Result<()> {
             ("keep_numbers", json!(info.keep_numbers)),
             ("filter_bits", json!(info.filter_bits)),
             ("prefix_bytes", json!(info.prefix_bytes)),
+            ("operator", json!(info.operator)),
+            ("expires", json!(info.expiry.is_some())),
+            ("expire_after", json!(info.expiry.and_then(|expiry| expiry.after))),
         ]
     };
     if json {
@@ -178,6 +181,9 @@ pub(super) fn list(found: &[KeyspaceInfo], json: bool) -> anyhow::Result<()> {
         "keep_numbers",
         "filter_bits",
         "prefix_bytes",
+        "operator",
+        "expires",
+        "expire_after",
     ];
     let text = |value: &Value| match value {
         Value::Null => String::new(),

@@ -37,7 +37,7 @@ pub(super) fn delete_range(
 ) -> anyhow::Result<()> {
     let mut batch = Batch::new();
     batch.delete_range(keyspace, from..to);
-    keyspace.store().write(batch, PersistMode::SyncData)?;
+    keyspace.store().write(batch, PersistMode::SyncData).map_err(super::wrong_argument)?;
     let deleted = || json!({ "deleted_from": json_text(from), "deleted_to": json_text(to) });
     if json { print_json(&deleted()) } else { Ok(()) }
 }

@@ -10,10 +10,11 @@ use super::values::{BatchFile, ValueWriter};
 use crate::cursor::EntryRef;
 use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
+use crate::expiry::ExpiryTally;
 use crate::fold::{Erasing, Fold, FoldCounts, Operators, Walk};
 use crate::format::{
-    AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_PREFIXES, Footer, Span,
-    ValueRef,
+    AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_EXPIRES, FEATURE_PREFIXES,
+    Footer, Span, ValueRef,
 };
 use crate::table::writer::{TableOptions, check_entry};
 use lsmith_tree::{Key, SeqNo, Size, logical_bytes};
@@ -114,6 +115,8 @@ struct Batch<'a, C, B> {
     /// The keys that the tree did not have.
     new_keys: NewKeys,
     appended: Appended,
+    /// The written entries that expire.
+    expiring: ExpiryTally,
     seq_min: SeqNo,
     seq_max: SeqNo,
 }
@@ -139,6 +142,7 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
         leaves: LeafBuilder::default(),
         new_keys: NewKeys::new(options),
         appended: Appended::default(),
+        expiring: ExpiryTally::default(),
         seq_min: tree.map_or(SeqNo::MAX, |root| root.seq_min),
         seq_max: tree.map_or(SeqNo(0), |root| root.seq_max),
     };
@@ -296,6 +300,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
                 self.appended.kept += size;
             } else {
                 self.appended.written += size;
+                self.expiring.add(entry.kind, entry.value);
             }
             // An old version may have lost its number too.
             self.seq_min = self.seq_min.min(entry.seq);
@@ -357,21 +362,32 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
             root.last_key = Key::from(key(last, true)?);
             root.seq_min = self.seq_min;
             root.seq_max = self.seq_max;
+            root.expires = expires(before, self.expiring, appended.written);
         }
         let properties = file.part(root.encode())?;
         let prefixed = if prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
-        let inherited = base.map_or(0, |base| base.features & !FEATURE_PREFIXES);
+        let expires = if root.expires > 0 { FEATURE_EXPIRES } else { 0 };
+        let own = FEATURE_PREFIXES | FEATURE_EXPIRES;
+        let inherited = base.map_or(0, |base| base.features & !own);
         let footer = Footer {
             table: file.table(),
             filter: filter_start..nodes_start,
             index: nodes_start..properties_start,
             properties: properties_start..properties.end(),
-            features: FEATURE_APPEND | compressed | prefixed | inherited,
+            features: FEATURE_APPEND | compressed | prefixed | expires | inherited,
         };
         appended.root = file.finish(&footer.encode())?;
         appended.counts = fold.counts();
         Ok(appended)
     }
+}
+
+/// Returns when the last entry of a tree expires to which a batch has `written` entries; 0 if some
+/// stay. Old entries count that the batch replaced: it does not look for those that are left.
+fn expires(before: Option<&AppendRoot>, expiring: ExpiryTally, written: Size) -> u64 {
+    let all_expire = before.is_none_or(AppendRoot::expires_wholly) && expiring.is_all_of(written);
+    let older = before.map_or(0, |root| root.expires);
+    if all_expire { older.max(expiring.latest()) } else { 0 }
 }
 
 /// Returns the number of keys below `children`.

@@ -26,6 +26,10 @@ pub(super) fn read_root(file: &TableFile, end: u64) -> Result<RootParts> {
         let damage = Damage::whole("footer and root do not agree on prefixes");
         return Err(file.damaged(damage, section.start));
     }
+    if footer.has_expires() != (root.expires > 0) {
+        let damage = Damage::whole("footer and root do not agree on expiry");
+        return Err(file.damaged(damage, section.start));
+    }
     Ok(RootParts { footer, root })
 }
 

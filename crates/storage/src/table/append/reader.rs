@@ -285,7 +285,7 @@ fn facts(root: &AppendRoot, table: u64, end: u64) -> TableFacts {
         seq_max: root.seq_max,
         grain: ProfileGrain::Steps,
         profile: Vec::new(),
-        expires: 0,
+        expires: root.expires,
         prefix_bytes: root.prefix_bytes,
         has_expiring: false,
         operator: None,

@@ -3,11 +3,12 @@
 use super::parts::{RootFilter, RootParts, read_root};
 use super::reader::{AppendTable, child};
 use crate::error::Result;
+use crate::expiry::{EXPIRY_BYTES, expires_at};
 use crate::format::{
     Block, ChildRef, Damage, KEY_BYTES_MAX, NodeSum, Slot, Span, Trail, ValueRef,
     common_prefix_bytes, key_hash, prefix_hash_of,
 };
-use lsmith_tree::{KeyRange, SeqNo, Size, logical_bytes};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo, Size, logical_bytes};
 
 /// The number of data blocks that the walk holds on to.
 const RECENT_BLOCKS: usize = 16;
@@ -138,8 +139,10 @@ impl VerifyWalk<'_> {
             checked.map_err(|damage| self.table.file.damaged(damage, span.offset))?;
             let value = self.table.value_ref(node, slot, span)?;
             if value.value_bytes > 0 {
-                self.value(key, &value, slot.kind.is_tombstone())?;
+                self.value(key, &value, slot.kind)?;
             }
+            let checked = self.expiry(slot, &value);
+            checked.map_err(|damage| self.table.file.damaged(damage, span.offset))?;
             let bytes = logical_bytes(key.len(), value.value_bytes as usize);
             let tombstones = u64::from(slot.kind.is_tombstone());
             sum.add(NodeSum {
@@ -185,8 +188,22 @@ impl VerifyWalk<'_> {
         }
     }
 
-    /// Checks that `value` leads to a value of `key`.
-    fn value(&mut self, key: &[u8], value: &ValueRef, is_tombstone: bool) -> Result<()> {
+    /// Checks that the entry `slot`, with this value, may be in a tree that expires as the root
+    /// says. Whether its time fits is checked with its value.
+    fn expiry(&self, slot: &Slot, value: &ValueRef) -> Checked<()> {
+        let damage = |what| Err(Damage { what, at: slot.start() });
+        let expires = slot.kind == EntryKind::Expiring;
+        if expires && value.value_bytes < EXPIRY_BYTES as u64 {
+            return damage("an entry that expires has no time");
+        }
+        if self.table.root.expires > 0 && !expires && !slot.kind.is_tombstone() {
+            return damage("an entry stays in a tree that expires");
+        }
+        Ok(())
+    }
+
+    /// Checks that `value` leads to a value of `key` with an entry of this kind.
+    fn value(&mut self, key: &[u8], value: &ValueRef, kind: EntryKind) -> Result<()> {
         let offset = value.block.offset;
         let block = match self.recent.iter().find(|(at, _)| *at == offset) {
             Some((_, block)) => block.clone(),
@@ -204,8 +221,12 @@ impl VerifyWalk<'_> {
         let stored = block.slot_ending(slot.end(), &mut found, &mut Trail::default());
         let damaged = |damage| self.table.file.damaged(damage, offset);
         let stored = stored.map_err(damaged)?;
-        if stored.start() != slot.start() || found != key || is_tombstone {
+        if stored.start() != slot.start() || found != key || kind.is_tombstone() {
             return Err(damaged(Damage::whole("a reference leads to the value of another key")));
+        }
+        let latest = self.table.root.expires;
+        if latest > 0 && kind == EntryKind::Expiring && expires_at(block.value(&slot)) > latest {
+            return Err(damaged(Damage::whole("an entry expires later than the root says")));
         }
         Ok(())
     }

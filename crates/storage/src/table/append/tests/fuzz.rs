@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cursor::Cursor;
+use crate::expiry::EXPIRY_BYTES;
 use crate::format::{Footer, SEAL_BYTES, SealedPlace, Span, seal};
 use lsmith_fuzz::{Choices, change, fuzz, peak_bytes};
 
@@ -9,13 +10,18 @@ use lsmith_fuzz::{Choices, change, fuzz, peak_bytes};
 fn file(choices: &mut Choices<'_>) -> (Vec<u8>, Vec<Span>) {
     let mut bench = Bench::new(TableOptions { block_bytes: 60, ..TableOptions::default() });
     let key = |n: usize| [vec![b'k'; 1 + n % 4 * 90], n.to_be_bytes().to_vec()].concat();
+    let all_expire = choices.chance(30);
     for seq in 1..3 + choices.below(3) as u64 {
         let count = 1 + choices.below(if seq == 1 { 60 } else { 12 });
         let batch: BTreeMap<_, _> = (0..count)
             .map(|_| {
                 let key = key(choices.below(300));
                 let value = vec![b'v'; choices.pick(&[0, 1, 9, 70])];
-                (key.clone(), entry(key, seq, value))
+                let expires = all_expire && value.len() >= EXPIRY_BYTES;
+                let kind = if expires { EntryKind::Expiring } else { EntryKind::Delete };
+                let value = if all_expire && !expires { Vec::new() } else { value };
+                let entry = entry(key.clone(), seq, value);
+                (key, if all_expire { entry.with(kind) } else { entry })
             })
             .collect();
         bench.append(batch.into_values().collect());
@@ -23,6 +29,8 @@ fn file(choices: &mut Choices<'_>) -> (Vec<u8>, Vec<Span>) {
     let table = bench.open();
     let mut spans = table.root.filter.clone();
     let mut nodes = vec![(table.root.top.node, table.root.levels)];
+    // Deletions alone leave an empty tree.
+    nodes.retain(|(_, levels)| *levels > 0);
     while let Some((span, levels)) = nodes.pop() {
         spans.push(span);
         if levels > 1 {

@@ -1,5 +1,6 @@
 mod ahead;
 mod damage;
+mod expiry;
 mod figures;
 mod fuzz;
 mod model;
