@@ -82,7 +82,7 @@ impl<'a> Player<'a> {
             self.make_value(op);
         }
         if op.kind == OpKind::DeleteRange {
-            self.workload.key(op.end, &mut self.end);
+            self.workload.key(op.end(), &mut self.end);
         }
         let Player { keyspaces, key, end, value, .. } = self;
         // In a group the store puts the number of the keyspace in front of a key itself.
@@ -99,7 +99,7 @@ impl<'a> Player<'a> {
             OpKind::Combine => keyspace.combine(key, value),
             OpKind::DeleteRange => keyspace.delete_range(key..&end[..]),
             OpKind::Scan => {
-                let mut entries = keyspace.range(key..).take(op.scan_items as usize);
+                let mut entries = keyspace.range(key..).take(op.items as usize);
                 entries.try_for_each(|entry| entry.map(drop))
             }
             OpKind::ReadModifyWrite => keyspace.get(key).and_then(|_| keyspace.put(key, value)),

@@ -158,6 +158,7 @@ pub fn watch_keyed(
     if workload.deletes_ranges() {
         sim = sim.with_range_deletes();
     }
+    let is_plain = workload.expire_after().is_none() && !workload.deletes_ranges();
     let mut live = LiveBytes::of(workload);
     for op in workload.ops() {
         let op = op?;
@@ -166,7 +167,7 @@ pub fn watch_keyed(
             u32::try_from(rank).expect("workloads have 2^32 keys at most")
         };
         match op.kind {
-            OpKind::Scan => sim.scan(rank(), op.scan_items),
+            OpKind::Scan => sim.scan(rank(), op.items),
             OpKind::Read | OpKind::ReadModifyWrite if input.cache_bytes.is_some() => {
                 sim.lookup(rank());
             }
@@ -176,15 +177,11 @@ pub fn watch_keyed(
         let Some((kind, bytes)) = written_entry(workload, &op, key_bytes) else { continue };
         live.observe(&op, key_bytes);
         let flushes = sim.flushes();
-        match kind {
-            _ if op.kind == OpKind::DeleteRange => {
-                // Items of such a workload are in key order.
-                sim.delete_range(op.item..op.end, bytes);
-            }
-            EntryKind::Expiring => {
-                sim.write_expiring(rank(), bytes, logical_bytes(key_bytes, 0) as u32);
-            }
-            _ => sim.write(kind, rank(), bytes),
+        if is_plain {
+            sim.write(kind, rank(), bytes);
+        } else {
+            let tombstone_bytes = logical_bytes(key_bytes, 0) as u32;
+            write_special(&mut sim, &op, rank(), (kind, bytes), tombstone_bytes);
         }
         if sim.is_full() {
             sim.set_live_entries(live.entries());
@@ -201,13 +198,35 @@ pub fn watch_keyed(
     Ok(sim.finish())
 }
 
+/// Writes what `op` writes to the key with this rank, in a simulation with range deletes or with
+/// entries that expire.
+#[cold]
+fn write_special(
+    sim: &mut KeyedSim,
+    op: &Op,
+    rank: u32,
+    (kind, bytes): (EntryKind, u32),
+    tombstone_bytes: u32,
+) {
+    if kind == EntryKind::Expiring {
+        sim.write_expiring(rank, bytes, tombstone_bytes);
+    } else if op.kind == OpKind::DeleteRange {
+        // Items of such a workload are in key order.
+        sim.delete_range(op.item..op.end(), bytes);
+    } else {
+        sim.write(kind, rank, bytes);
+    }
+}
+
 /// Returns the kind and the logical bytes of the entry that `op` of `workload` writes, if it writes
 /// one. Its key has `key_bytes`.
 pub fn written_entry(workload: &Workload, op: &Op, key_bytes: usize) -> Option<(EntryKind, u32)> {
-    let expires = workload.expire_after().is_some() && op.writes_value();
-    let kind = if expires { EntryKind::Expiring } else { written_kind(op.kind)? };
-    let value_bytes = op.value_bytes as usize + if expires { TIME_BYTES as usize } else { 0 };
-    let bytes = logical_bytes(key_bytes, value_bytes);
+    let mut kind = written_kind(op.kind)?;
+    let mut bytes = logical_bytes(key_bytes, op.value_bytes as usize);
+    if workload.expire_after().is_some() && op.writes_value() {
+        kind = EntryKind::Expiring;
+        bytes += TIME_BYTES;
+    }
     Some((kind, u32::try_from(bytes).expect("values end far below 4 GiB")))
 }
 

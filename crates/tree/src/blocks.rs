@@ -19,7 +19,7 @@ pub use preserve::{
 };
 
 use crate::plan::{MergePlan, Place, Reuse};
-use crate::slice::Size;
+use crate::size::Size;
 use crate::tree::{LevelId, Tree};
 
 /// Returns true if `bytes` more, of an entry or of a whole block, fit into a block that holds

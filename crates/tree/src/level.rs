@@ -2,7 +2,7 @@
 
 use crate::range::KeyRange;
 use crate::run::{Run, RunId};
-use crate::slice::Size;
+use crate::size::Size;
 use std::sync::Arc;
 
 /// Counters of what merges have done to a level since the tree was created. Bytes are logical.

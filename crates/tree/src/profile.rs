@@ -1,7 +1,7 @@
 //! Profiles: how much of a table lies below which keys.
 
 use crate::key::Key;
-use crate::slice::Size;
+use crate::size::Size;
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};

@@ -2,7 +2,8 @@
 
 use crate::key::{Key, key_after};
 use crate::range::{KeyRange, cmp_ends};
-use crate::slice::{Cell, Size, Slice};
+use crate::size::Size;
+use crate::slice::{Cell, Slice};
 use crate::slices::{CellIndex, SliceList, Slices};
 use std::fmt;
 use std::ops::Range;

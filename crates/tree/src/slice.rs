@@ -13,9 +13,10 @@ use crate::entry::SeqNo;
 use crate::key::Key;
 use crate::profile::Profile;
 use crate::range::{KeyRange, cmp_ends};
+use crate::size::Size;
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::{Add, AddAssign, Range, Sub, SubAssign};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The name of a table, on disk or in memory. A tree never uses a name twice.
@@ -25,90 +26,6 @@ pub struct TableId(pub u64);
 impl fmt::Display for TableId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "t{}", self.0)
-    }
-}
-
-/// An amount of entries: their number, the tombstones among them, and their logical bytes (key +
-/// value + 8 per entry).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Size {
-    /// Logical bytes.
-    pub bytes: u64,
-    /// Entries, tombstones included.
-    pub entries: u64,
-    /// Tombstones.
-    pub tombstones: u64,
-}
-
-impl Size {
-    /// Returns a size of bytes alone, for what is counted in bytes only.
-    pub fn of_bytes(bytes: u64) -> Size {
-        Size { bytes, entries: 0, tombstones: 0 }
-    }
-
-    /// Returns the sum, with each number at its maximum on overflow.
-    #[must_use]
-    pub fn saturating_add(self, other: Size) -> Size {
-        Size {
-            bytes: self.bytes.saturating_add(other.bytes),
-            entries: self.entries.saturating_add(other.entries),
-            tombstones: self.tombstones.saturating_add(other.tombstones),
-        }
-    }
-
-    fn middle(self, other: Size) -> Size {
-        Size {
-            bytes: u64::midpoint(self.bytes, other.bytes),
-            entries: u64::midpoint(self.entries, other.entries),
-            tombstones: u64::midpoint(self.tombstones, other.tombstones),
-        }
-    }
-}
-
-impl Add for Size {
-    type Output = Size;
-    #[inline]
-    fn add(self, other: Size) -> Size {
-        Size {
-            bytes: self.bytes + other.bytes,
-            entries: self.entries + other.entries,
-            tombstones: self.tombstones + other.tombstones,
-        }
-    }
-}
-
-impl Sub for Size {
-    type Output = Size;
-    /// Saturates at 0: sizes of parts are estimates, and the sum of two parts may exceed the whole
-    /// by one.
-    #[inline]
-    fn sub(self, other: Size) -> Size {
-        Size {
-            bytes: self.bytes.saturating_sub(other.bytes),
-            entries: self.entries.saturating_sub(other.entries),
-            tombstones: self.tombstones.saturating_sub(other.tombstones),
-        }
-    }
-}
-
-impl AddAssign for Size {
-    #[inline]
-    fn add_assign(&mut self, other: Size) {
-        *self = *self + other;
-    }
-}
-
-impl SubAssign for Size {
-    #[inline]
-    fn sub_assign(&mut self, other: Size) {
-        *self = *self - other;
-    }
-}
-
-impl std::iter::Sum for Size {
-    /// Saturates, because sizes may come from a text that anybody wrote.
-    fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
-        sizes.fold(Size::default(), Size::saturating_add)
     }
 }
 

@@ -7,7 +7,8 @@ use crate::level::Level;
 use crate::memo::Memo;
 use crate::range::KeyRange;
 use crate::run::{Run, RunId};
-use crate::slice::{Size, Slice, Table, TableId};
+use crate::size::Size;
+use crate::slice::{Slice, Table, TableId};
 use std::fmt;
 use std::sync::Arc;
 

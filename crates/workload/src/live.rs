@@ -74,11 +74,7 @@ impl LiveBytes {
                 self.replace(op.item, op.value_bytes, entry_bytes);
             }
             OpKind::Delete => self.replace(op.item, ABSENT, entry_bytes),
-            // All keys of such workloads are of one length.
-            OpKind::DeleteRange => {
-                (op.item..op.end.min(self.values.len() as u64))
-                    .for_each(|item| self.replace(item, ABSENT, entry_bytes));
-            }
+            OpKind::DeleteRange => self.delete_range(op, entry_bytes),
             OpKind::Insert => {
                 self.bytes += entry_bytes + u64::from(op.value_bytes);
                 self.entries += 1;
@@ -90,6 +86,14 @@ impl LiveBytes {
         }
     }
 
+    /// Deletes the items of `op`. All keys of such workloads are of one length.
+    #[cold]
+    fn delete_range(&mut self, op: &Op, entry_bytes: u64) {
+        let end = op.end().min(self.values.len() as u64);
+        (op.item..end).for_each(|item| self.replace(item, ABSENT, entry_bytes));
+    }
+
+    #[cold]
     fn observe_expiring(&mut self, op: &Op, key_bytes: usize) {
         let Some(expiring) = &mut self.expiring else { return };
         if !op.writes_value() && !op.deletes() {
@@ -104,7 +108,7 @@ impl LiveBytes {
                 self.entries -= 1;
             }
         }
-        let end = if op.kind == OpKind::DeleteRange { op.end } else { op.item + 1 };
+        let end = if op.kind == OpKind::DeleteRange { op.end() } else { op.item + 1 };
         for item in op.item..end {
             if let Some((_, bytes)) = expiring.live.remove(&item) {
                 self.bytes -= bytes;
@@ -124,7 +128,7 @@ impl LiveBytes {
     fn replace(&mut self, item: u64, new: u32, entry_bytes: u64) {
         let index = item as usize;
         if index >= self.values.len() {
-            self.values.resize(index + 1, ABSENT);
+            self.make_room(index);
         }
         let old = std::mem::replace(&mut self.values[index], new);
         if old != ABSENT {
@@ -135,6 +139,12 @@ impl LiveBytes {
             self.bytes += entry_bytes + u64::from(new);
             self.entries += 1;
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, index: usize) {
+        self.values.resize(index + 1, ABSENT);
     }
 
     /// Returns the logical bytes of all live entries: key, value and 8 bytes each.

@@ -37,17 +37,15 @@ pub struct Op {
     /// The length of the value to write, in bytes. For a delete, the bytes that it counts for in
     /// addition to its key; a store writes none.
     pub value_bytes: u32,
-    /// For a scan, the number of entries to read.
-    pub scan_items: u32,
+    /// For a scan, the number of entries to read; for a range delete, the number of items.
+    pub items: u32,
     /// For a remove, the length of the removed value in bytes.
     pub removed_bytes: u32,
-    /// For a range delete, the first item behind the range.
-    pub end: u64,
 }
 
 impl Op {
     const fn of(kind: OpKind, item: u64) -> Self {
-        Self { kind, item, value_bytes: 0, scan_items: 0, removed_bytes: 0, end: 0 }
+        Self { kind, item, value_bytes: 0, items: 0, removed_bytes: 0 }
     }
 
     /// Returns a lookup.
@@ -81,10 +79,10 @@ impl Op {
         Self { removed_bytes, ..Self::of(OpKind::Remove, item) }
     }
 
-    /// Returns a scan of `scan_items` entries from `item` on.
+    /// Returns a scan of `items` entries from `item` on.
     #[must_use]
-    pub const fn scan(item: u64, scan_items: u32) -> Self {
-        Self { scan_items, ..Self::of(OpKind::Scan, item) }
+    pub const fn scan(item: u64, items: u32) -> Self {
+        Self { items, ..Self::of(OpKind::Scan, item) }
     }
 
     /// Returns a lookup followed by a write of `value_bytes`.
@@ -99,10 +97,18 @@ impl Op {
         Self { value_bytes, ..Self::of(OpKind::Combine, item) }
     }
 
-    /// Returns a delete of all keys of `items`.
+    /// Returns a delete of all keys of `items`, of which there are fewer than 2^32.
     #[must_use]
     pub const fn delete_range(items: Range<u64>) -> Self {
-        Self { end: items.end, ..Self::of(OpKind::DeleteRange, items.start) }
+        let count = items.end - items.start;
+        assert!(count <= u32::MAX as u64, "a workload has fewer items");
+        Self { items: count as u32, ..Self::of(OpKind::DeleteRange, items.start) }
+    }
+
+    /// Returns the first item behind the range of a range delete.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.item + self.items as u64
     }
 
     /// Returns true if the operation writes a value, or an operand.

@@ -136,7 +136,7 @@ impl Names {
         let mut key = Vec::new();
         for op in workload.workload().ops() {
             let op = op.unwrap();
-            let ends = [op.item, op.end];
+            let ends = [op.item, op.end()];
             for item in &ends[..if op.kind == OpKind::DeleteRange { 2 } else { 1 }] {
                 workload.workload().key(*item, &mut key);
                 let rank = lsmith_sim::rank_key(workload.ranks().rank(*item));
@@ -227,7 +227,7 @@ pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
             OpKind::Combine => keyspace.combine(key, &value).unwrap(),
             OpKind::DeleteRange => {
                 let mut end = Vec::new();
-                workload.key(op.end, &mut end);
+                workload.key(op.end(), &mut end);
                 keyspace.delete_range(key..&end[..]).unwrap();
             }
             OpKind::Read | OpKind::Scan => {}

@@ -46,7 +46,12 @@ impl KeyedEntry for BlockEntry {
     }
 
     #[inline]
-    fn seq(self) -> SeqNo {
+    fn age(self) -> i64 {
+        0
+    }
+
+    #[inline]
+    fn seq_of(_: i64) -> SeqNo {
         SeqNo::default()
     }
 

@@ -78,13 +78,15 @@ impl<E: KeyedEntry> KeyedContent<E> {
         self.layout.expire_after = writes;
     }
 
-    /// Notes that `now` is the number of the last write. A write or a read looks at the time only
-    /// if it must know it.
-    pub(crate) fn set_time(&mut self, now: SeqNo, looks: bool) {
+    /// Notes that `now` is the number of the last write.
+    #[inline]
+    pub(crate) fn set_time(&mut self, now: SeqNo) {
         self.now = now;
-        if looks {
-            self.seen = now;
-        }
+    }
+
+    /// Notes that the last write looked at the time. A write does so only if it must know it.
+    pub(crate) fn look_at_time(&mut self) {
+        self.seen = self.now;
     }
 
     /// Returns what the merge of `plan` drops and forgets.

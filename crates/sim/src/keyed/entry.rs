@@ -24,8 +24,19 @@ pub trait KeyedEntry: Copy + Debug + 'static {
         self.kind().is_tombstone()
     }
 
+    /// Returns a number that orders entries as their sequence numbers do; negative if the sequence
+    /// number is forgotten.
+    fn age(self) -> i64;
+
+    /// Returns the sequence number of entries of this [age](KeyedEntry::age); 0 if it is not
+    /// stored, or forgotten.
+    fn seq_of(age: i64) -> SeqNo;
+
     /// Returns the sequence number; 0 if it is not stored, or forgotten.
-    fn seq(self) -> SeqNo;
+    #[inline]
+    fn seq(self) -> SeqNo {
+        Self::seq_of(self.age())
+    }
 
     /// Returns the number of the write, even if the sequence number is forgotten; 0 if it is not
     /// stored.
@@ -59,32 +70,30 @@ pub trait KeyedEntry: Copy + Debug + 'static {
 pub struct Entry {
     rank: u32,
     bytes: u32,
-    /// From the lowest bit on: the kind, a bit that is set if the sequence number is forgotten, the
-    /// bytes of a tombstone of the key, if the entry expires, and the number of the write.
-    packed: u64,
+    /// From the lowest bit on: the kind, the bytes of a tombstone of the key, if the entry expires,
+    /// the number of the write, and the sign, which is set if the sequence number is forgotten. So
+    /// merges, which look at the number of each entry, do so in one step.
+    packed: i64,
 }
 
-/// The bit that is set if the sequence number is forgotten.
-const FORGOTTEN_BIT: u32 = 3;
-
 /// The lowest bit of the bytes of a tombstone.
-const TOMBSTONE_BIT: u32 = 4;
+const TOMBSTONE_BIT: u32 = 3;
 
 /// The lowest bit of the number of the write. A simulation has fewer than 2^42 writes, and a store
 /// no keys of 2^18 bytes.
-const SEQ_BIT: u32 = 22;
+const SEQ_BIT: u32 = 21;
 
 impl Entry {
     /// `bytes` are logical: key, value and 8.
     pub(super) fn new(rank: u32, bytes: u32, seq: SeqNo, kind: EntryKind) -> Entry {
-        Entry { rank, bytes, packed: seq.0 << SEQ_BIT | kind as u64 }
+        Entry { rank, bytes, packed: (seq.0 << SEQ_BIT) as i64 | kind as i64 }
     }
 
     /// Returns an entry that expires. `bytes` are logical: key, time, value and 8. A tombstone of
     /// the key has `tombstone_bytes`.
     pub(super) fn expiring(rank: u32, bytes: u32, seq: SeqNo, tombstone_bytes: u32) -> Entry {
         let entry = Entry::new(rank, bytes, seq, EntryKind::Expiring);
-        Entry { packed: entry.packed | u64::from(tombstone_bytes) << TOMBSTONE_BIT, ..entry }
+        Entry { packed: entry.packed | i64::from(tombstone_bytes) << TOMBSTONE_BIT, ..entry }
     }
 }
 
@@ -105,7 +114,7 @@ impl KeyedEntry for Entry {
     }
 
     fn with_kind(self, kind: EntryKind) -> Entry {
-        Entry { packed: self.packed & !7 | kind as u64, ..self }
+        Entry { packed: self.packed & !7 | kind as i64, ..self }
     }
 
     #[inline]
@@ -114,10 +123,13 @@ impl KeyedEntry for Entry {
     }
 
     #[inline]
-    fn seq(self) -> SeqNo {
-        // Without a branch: merges look at the number of each entry.
-        let keeps = (self.packed >> FORGOTTEN_BIT & 1).wrapping_sub(1);
-        SeqNo(self.packed >> SEQ_BIT & keeps)
+    fn age(self) -> i64 {
+        self.packed
+    }
+
+    #[inline]
+    fn seq_of(age: i64) -> SeqNo {
+        SeqNo(age.max(0) as u64 >> SEQ_BIT)
     }
 
     #[inline]
@@ -127,16 +139,16 @@ impl KeyedEntry for Entry {
         }
         let bytes = self.packed >> TOMBSTONE_BIT & ((1 << (SEQ_BIT - TOMBSTONE_BIT)) - 1);
         let tombstone = Entry::new(self.rank, bytes as u32, self.written(), EntryKind::Delete);
-        Entry { packed: tombstone.packed | self.packed & 1 << FORGOTTEN_BIT, ..tombstone }
+        Entry { packed: tombstone.packed | self.packed & i64::MIN, ..tombstone }
     }
 
     #[inline]
     fn written(self) -> SeqNo {
-        SeqNo(self.packed >> SEQ_BIT)
+        SeqNo((self.packed & i64::MAX) as u64 >> SEQ_BIT)
     }
 
     fn forgotten(self) -> Entry {
-        Entry { packed: self.packed | 1 << FORGOTTEN_BIT, ..self }
+        Entry { packed: self.packed | i64::MIN, ..self }
     }
 }
 

@@ -9,13 +9,28 @@ const END: u64 = u64::MAX;
 
 /// What a merge may drop, and what it has dropped.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Dropping {
+pub(super) struct Dropping<M = Option<Box<More>>> {
     /// True if nothing lies below the merge.
     pub(super) bottom: bool,
     /// What else it drops and forgets; `None` for nothing, as most simulations have it.
-    pub(super) more: Option<Box<More>>,
+    pub(super) more: M,
     pub(super) dropped: Dropped,
 }
+
+/// Changes entries before a merge folds and writes them. As a type parameter, so that merges that
+/// change nothing do not ask for each entry.
+pub(super) trait Changes {
+    /// Returns true if a range delete hides `entry`.
+    fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool;
+
+    /// Returns a tombstone in place of an entry that has expired. Other values forget their
+    /// sequence numbers, if no range delete is older than they are.
+    fn changed<E: KeyedEntry>(&mut self, entry: E) -> E;
+}
+
+/// Changes nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unchanged;
 
 /// What a merge drops and forgets if entries expire or go by ranges.
 #[derive(Clone, Debug, Default)]
@@ -67,22 +82,32 @@ impl Erasing {
     }
 }
 
-impl More {
-    /// Returns a tombstone in place of an entry that has expired. Other values forget their
-    /// sequence numbers, if no range delete is older than they are.
-    #[cold]
+impl Changes for Unchanged {
+    #[inline]
+    fn erases<E: KeyedEntry>(&mut self, _: E) -> bool {
+        false
+    }
+
+    #[inline]
     fn changed<E: KeyedEntry>(&mut self, entry: E) -> E {
-        let entry = entry.expired(self.expired);
+        entry
+    }
+}
+
+impl Changes for Option<Box<More>> {
+    fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
+        let erasing = self.as_mut().and_then(|more| more.erasing.as_mut());
+        erasing.is_some_and(|erasing| erasing.erases(entry))
+    }
+
+    fn changed<E: KeyedEntry>(&mut self, entry: E) -> E {
+        let Some(more) = self else { return entry };
+        let entry = entry.expired(more.expired);
         let is_value = entry.kind().is_value() || entry.kind() == EntryKind::Expiring;
         let needs_number = |erasing: &mut Erasing| erasing.needs_number(entry);
         let is_forgotten =
-            self.forgets && is_value && !self.erasing.as_mut().is_some_and(needs_number);
+            more.forgets && is_value && !more.erasing.as_mut().is_some_and(needs_number);
         if is_forgotten { entry.forgotten() } else { entry }
-    }
-
-    #[cold]
-    fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
-        self.erasing.as_mut().is_some_and(|erasing| erasing.erases(entry))
     }
 }
 
@@ -117,45 +142,39 @@ impl Dropping {
         Dropping { more, ..Dropping::default() }
     }
 
-    /// Returns `entry`, or a tombstone in its place if it has expired. Drops tombstones if nothing
-    /// lies below the merge.
-    #[inline]
-    pub(super) fn survivor<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        if let Some(more) = &mut self.more {
-            let entry = more.changed(entry);
-            return self.unless_dropped(entry);
-        }
-        self.unless_dropped(entry)
+    /// Returns the same without `more`, if that is nothing.
+    pub(super) fn plain(&self) -> Option<Dropping<Unchanged>> {
+        let Dropping { bottom, more, dropped } = self;
+        more.is_none().then_some(Dropping { bottom: *bottom, more: Unchanged, dropped: *dropped })
     }
+}
 
+impl<M: Changes> Dropping<M> {
     /// Returns what is left of the only version of a key.
     #[inline]
     pub(super) fn alone<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        if self.more.is_none() { self.unless_dropped(entry) } else { self.alone_of_more(entry) }
-    }
-
-    #[cold]
-    fn alone_of_more<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        let shown = self.shown(entry);
-        shown.and_then(|entry| self.survivor(entry))
-    }
-
-    #[inline]
-    fn unless_dropped<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        if self.bottom && entry.is_tombstone() {
-            self.dropped.entries += 1;
-            self.dropped.below = self.dropped.below.max(entry.seq());
-            return None;
-        }
-        Some(entry)
+        let shown = self.shown(entry)?;
+        self.survivor(shown)
     }
 
     /// Returns `entry`, unless a range delete hides it.
     #[inline]
     pub(super) fn shown<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        let Some(more) = &mut self.more else { return Some(entry) };
-        if more.erases(entry) {
+        if self.more.erases(entry) {
             self.dropped.entries += 1;
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// Returns `entry`, or a tombstone in its place if it has expired. Drops tombstones if nothing
+    /// lies below the merge.
+    #[inline]
+    pub(super) fn survivor<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
+        let entry = self.more.changed(entry);
+        if self.bottom && entry.is_tombstone() {
+            self.dropped.entries += 1;
+            self.dropped.below = self.dropped.below.max(entry.seq());
             return None;
         }
         Some(entry)
@@ -256,8 +275,19 @@ impl NextEntry {
 /// the net effect of the versions of each key, in key order, without what `dropping` drops.
 /// Versions are folded from the oldest to the newest, as they were written.
 pub(super) fn merge<E: KeyedEntry>(
+    sides: Vec<Pieces<'_, E>>,
+    dropping: Dropping,
+    emit: impl FnMut(E),
+) -> Dropped {
+    match dropping.plain() {
+        Some(plain) => merge_by(sides, plain, emit),
+        None => merge_by(sides, dropping, emit),
+    }
+}
+
+fn merge_by<E: KeyedEntry>(
     mut sides: Vec<Pieces<'_, E>>,
-    mut dropping: Dropping,
+    mut dropping: Dropping<impl Changes>,
     mut emit: impl FnMut(E),
 ) -> Dropped {
     let heads = sides.iter().enumerate();
@@ -284,10 +314,12 @@ pub(super) fn merge<E: KeyedEntry>(
         while heap[0].rank == rank {
             let side = heap[0].side;
             let entry = sides[side].take();
-            net = match (dropping.shown(entry), net) {
-                (Some(entry), Some(older)) => dropping.fold(entry, older),
-                (entry, older) => entry.or(older),
-            };
+            if let Some(entry) = dropping.shown(entry) {
+                net = match net {
+                    Some(older) => dropping.fold(entry, older),
+                    None => Some(entry),
+                };
+            }
             sift(&mut heap, NextEntry { rank: sides[side].rank(), side });
         }
         if let Some(entry) = net.and_then(|net| dropping.survivor(net)) {

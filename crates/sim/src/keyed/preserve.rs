@@ -3,7 +3,7 @@
 //! [`PreservingMerge`] says which blocks are kept and joined, as it does in the store.
 
 use super::entry::KeyedEntry;
-use super::merge::{Dropped, Dropping};
+use super::merge::{Changes, Dropped, Dropping};
 use super::table::{Builder, Part};
 use lsmith_tree::blocks::{
     Age, BlockInput, BlockSink, InputPair, KeptBlock, PairNext, PreserveRules, Preserved,
@@ -177,58 +177,67 @@ impl<E: KeyedEntry> BlockSink<Part<'_, E>> for &mut Builder<E> {
 }
 
 /// A merge on its way.
-struct Merger<'a, 'b, E: KeyedEntry> {
+struct Merger<'a, 'b, E: KeyedEntry, M> {
     blocks: PreservingMerge<Part<'a, E>, &'b mut Builder<E>>,
-    dropping: Dropping,
+    dropping: Dropping<M>,
 }
 
 /// Merges two inputs, as `plan` and `rules` say. New blocks go to the table `new`, which must be
 /// empty. Returns the output, and what was dropped.
 pub(super) fn merge<'a, 'b, E: KeyedEntry>(
-    mut pair: InputPair<MergeSide<'a, E>>,
+    pair: InputPair<MergeSide<'a, E>>,
     plan: &MergePlan,
     rules: PreserveRules<Part<'a, E>>,
     dropping: Dropping,
     new: &'b mut Builder<E>,
 ) -> (Preserved<Part<'a, E>, &'b mut Builder<E>>, Dropped) {
-    let blocks = PreservingMerge::new(plan, rules, new);
-    let mut merger = Merger { blocks, dropping };
+    let mut blocks = PreservingMerge::new(plan, rules, new);
     // Kept pieces alternate with new ones.
-    merger.blocks.reserve(pair.older.rest.len() + pair.newer.rest.len() + 2);
-    loop {
-        let age = match pair.next() {
-            PairNext::End => break,
-            PairNext::Block(age, size) => {
-                let Ok(is_kept) = merger.blocks.keep_block(&mut pair, age, size);
-                if is_kept {
-                    continue;
-                }
-                age
-            }
-            PairNext::Entry(age) => age,
-            PairNext::Both => {
-                let newer = pair.newer.take().and_then(|entry| merger.dropping.shown(entry));
-                let older = pair.older.take().and_then(|entry| merger.dropping.shown(entry));
-                let net = match (newer, older) {
-                    (Some(newer), Some(older)) => merger.dropping.fold(newer, older),
-                    (newer, older) => newer.or(older),
-                };
-                if let Some(net) = net.and_then(|net| merger.dropping.survivor(net)) {
-                    merger.put(net);
-                }
-                continue;
-            }
-        };
-        match age {
-            Age::Newer => merger.write_block(&mut pair.newer, pair.older.rank),
-            Age::Older => merger.write_block(&mut pair.older, pair.newer.rank),
-        }
+    blocks.reserve(pair.older.rest.len() + pair.newer.rest.len() + 2);
+    match dropping.plain() {
+        Some(plain) => Merger { blocks, dropping: plain }.merge(pair),
+        None => Merger { blocks, dropping }.merge(pair),
     }
-    let Ok(output) = merger.blocks.finish();
-    (output, merger.dropping.dropped)
 }
 
-impl<'a, E: KeyedEntry> Merger<'a, '_, E> {
+impl<'a, 'b, E: KeyedEntry, M: Changes> Merger<'a, 'b, E, M> {
+    fn merge(
+        mut self,
+        mut pair: InputPair<MergeSide<'a, E>>,
+    ) -> (Preserved<Part<'a, E>, &'b mut Builder<E>>, Dropped) {
+        loop {
+            let age = match pair.next() {
+                PairNext::End => break,
+                PairNext::Block(age, size) => {
+                    let Ok(is_kept) = self.blocks.keep_block(&mut pair, age, size);
+                    if is_kept {
+                        continue;
+                    }
+                    age
+                }
+                PairNext::Entry(age) => age,
+                PairNext::Both => {
+                    let newer = pair.newer.take().and_then(|entry| self.dropping.shown(entry));
+                    let older = pair.older.take().and_then(|entry| self.dropping.shown(entry));
+                    let net = match (newer, older) {
+                        (Some(newer), Some(older)) => self.dropping.fold(newer, older),
+                        (newer, older) => newer.or(older),
+                    };
+                    if let Some(net) = net.and_then(|net| self.dropping.survivor(net)) {
+                        self.put(net);
+                    }
+                    continue;
+                }
+            };
+            match age {
+                Age::Newer => self.write_block(&mut pair.newer, pair.older.rank),
+                Age::Older => self.write_block(&mut pair.older, pair.newer.rank),
+            }
+        }
+        let Ok(output) = self.blocks.finish();
+        (output, self.dropping.dropped)
+    }
+
     /// Writes the entries of the current block of `side` that lie below the next entry of the other
     /// input, whose rank is `other`.
     fn write_block(&mut self, side: &mut MergeSide<'a, E>, other: u64) {

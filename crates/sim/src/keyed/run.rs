@@ -127,18 +127,25 @@ impl KeyedSim {
     /// Writes an entry that expires, of `bytes` logical bytes (key, time, value and 8), for the key
     /// with this rank. A tombstone of the key has `tombstone_bytes` (key and 8).
     pub fn write_expiring(&mut self, rank: u32, bytes: u32, tombstone_bytes: u32) {
-        let seq = SeqNo(self.last_seq.0 + 1);
+        let seq = self.next_seq();
         self.add(Entry::expiring(rank, bytes, seq, tombstone_bytes));
+        self.drive.content_mut().look_at_time();
     }
 
     /// Writes an entry of `bytes` logical bytes (key, value and 8; at least 1) for the key with
     /// this rank.
     pub fn write(&mut self, kind: EntryKind, rank: u32, bytes: u32) {
-        self.add(Entry::new(rank, bytes, SeqNo(self.last_seq.0 + 1), kind));
+        let seq = self.next_seq();
+        self.add(Entry::new(rank, bytes, seq, kind));
     }
 
+    fn next_seq(&mut self) -> SeqNo {
+        self.last_seq.0 += 1;
+        self.last_seq
+    }
+
+    /// Adds an entry with the last number.
     fn add(&mut self, entry: Entry) {
-        self.last_seq = entry.seq();
         self.requested_bytes += entry.bytes();
         self.memtable.write(entry);
         if let Some(filled) = &mut self.filled {
@@ -147,8 +154,7 @@ impl KeyedSim {
         if let Some(scans) = &mut self.scans {
             scans.write(entry);
         }
-        let looks = entry.kind() == EntryKind::Expiring;
-        self.drive.content_mut().set_time(entry.seq(), looks);
+        self.drive.content_mut().set_time(self.last_seq);
     }
 
     /// Reads `items` live entries, in key order, from the key with this rank on. Does nothing

@@ -3,7 +3,7 @@
 use super::entry::KeyedEntry;
 use super::merge::Erasing;
 use lsmith_tree::{
-    EntryKind, Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, SeqNo, Size, Slice, Table,
+    EntryKind, Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, Size, Slice, Table,
     TableId, blocks,
 };
 use std::ops::Range;
@@ -353,13 +353,14 @@ pub(super) struct Builder<E> {
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     size: Size,
-    seq_min: SeqNo,
-    seq_max: SeqNo,
+    /// The least and the greatest [age](KeyedEntry::age).
+    age_min: i64,
+    age_max: i64,
 }
 
 impl Default for Sum {
     fn default() -> Sum {
-        Sum { size: Size::default(), seq_min: SeqNo::MAX, seq_max: SeqNo::default() }
+        Sum { size: Size::default(), age_min: i64::MAX, age_max: i64::MIN }
     }
 }
 
@@ -367,8 +368,8 @@ impl Sum {
     #[inline]
     fn add<E: KeyedEntry>(&mut self, entry: E) {
         self.size += entry.size();
-        self.seq_min = self.seq_min.min(entry.seq());
-        self.seq_max = self.seq_max.max(entry.seq());
+        self.age_min = self.age_min.min(entry.age());
+        self.age_max = self.age_max.max(entry.age());
     }
 }
 
@@ -525,8 +526,8 @@ impl<E: KeyedEntry> Builder<E> {
             id,
             range: range_of(first, last),
             size: self.sum.size,
-            seq_min: self.sum.seq_min,
-            seq_max: self.sum.seq_max,
+            seq_min: E::seq_of(self.sum.age_min),
+            seq_max: E::seq_of(self.sum.age_max),
             expires,
             profile: Profile::of_cells(Arc::clone(&cells)),
             ..Table::default()

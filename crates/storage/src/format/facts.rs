@@ -367,8 +367,8 @@ impl FactsBuilder {
     /// Adds `entry`, whose position is `place`.
     #[inline]
     pub fn add(&mut self, entry: &EntryRef<'_>, place: EntryPlace<'_>) {
-        if place.new_key {
-            self.add_key(entry.key, place);
+        if place.new_key && self.has_point(place) {
+            self.add_point(entry.key, place);
         }
         let bytes = logical_bytes(entry.key.len(), entry.value.len());
         let tombstones = u64::from(entry.kind.is_tombstone());
@@ -386,22 +386,31 @@ impl FactsBuilder {
         self.facts.size += size;
     }
 
+    /// Returns true if the key of the next entry is a point of the profile, or the first key.
     #[inline]
-    fn add_key(&mut self, key: &[u8], place: EntryPlace<'_>) {
+    fn has_point(&self, place: EntryPlace<'_>) -> bool {
+        let is_point = match self.facts.grain {
+            ProfileGrain::Steps => self.facts.size.bytes >= self.profile_mark_bytes,
+            ProfileGrain::Blocks => place.begins_block,
+        };
+        is_point || self.facts.size.entries == 0
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_point(&mut self, key: &[u8], place: EntryPlace<'_>) {
         let facts = &mut self.facts;
-        let so_far = facts.size.bytes;
+        let key = Key::copy_from_slice(key);
         if facts.size.entries == 0 {
-            facts.first_key = Key::copy_from_slice(key);
+            facts.first_key = key;
             return;
         }
         let after = match facts.grain {
-            ProfileGrain::Steps if so_far >= self.profile_mark_bytes => None,
-            ProfileGrain::Blocks if place.begins_block => Some(key_after(place.last_key)),
-            ProfileGrain::Steps | ProfileGrain::Blocks => return,
+            ProfileGrain::Steps => None,
+            ProfileGrain::Blocks => Some(key_after(place.last_key)),
         };
-        let key = Key::copy_from_slice(key);
         facts.profile.push(ProfilePoint { key, below: facts.size, after });
-        self.profile_mark_bytes = (so_far / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
+        self.profile_mark_bytes = (facts.size.bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
     }
 
     /// Adds a data block of `block_bytes`, seal included.

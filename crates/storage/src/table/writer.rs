@@ -170,10 +170,8 @@ impl TableWriter {
         if new_key && let Some(filter) = &mut self.filter {
             filter.add(key_hash(entry.key));
             // Keys with the same prefix follow each other.
-            if shared < self.prefix_bytes
-                && let Some(prefix) = entry.key.get(..self.prefix_bytes)
-            {
-                filter.add(prefix_hash(prefix));
+            if shared < self.prefix_bytes {
+                add_prefix(filter, entry.key, self.prefix_bytes);
             }
         }
         let place = EntryPlace { last_key: &self.last_key, new_key, begins_block };
@@ -302,6 +300,15 @@ impl TableWriter {
         // A huge value must not occupy memory until the table is finished.
         self.out.shrink_to(2 * WRITE_BYTES);
         Ok(())
+    }
+}
+
+/// Adds the first `bytes` bytes of `key` to `filter`, if it has so many.
+#[cold]
+#[inline(never)]
+fn add_prefix(filter: &mut FilterBuilder, key: &[u8], bytes: usize) {
+    if let Some(prefix) = key.get(..bytes) {
+        filter.add(prefix_hash(prefix));
     }
 }
 

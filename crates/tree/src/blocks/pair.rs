@@ -1,6 +1,6 @@
 //! The two inputs of a merge that keeps blocks.
 
-use crate::slice::Size;
+use crate::size::Size;
 use std::cmp::Ordering;
 
 /// An input of a merge that keeps blocks: entries in key order, some of which start a block.

@@ -20,7 +20,7 @@ use crate::edit::Outcome;
 use crate::key::Key;
 use crate::plan::{Input, MergePlan, Place};
 use crate::range::KeyRange;
-use crate::slice::Size;
+use crate::size::Size;
 use std::fmt::Debug;
 
 /// A block of a table, or several neighbouring blocks of one.

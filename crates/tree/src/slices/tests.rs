@@ -2,7 +2,8 @@ use super::*;
 use crate::key::Key;
 use crate::profile::ProfilePoint;
 use crate::range::KeyRange;
-use crate::slice::{Size, Table, TableId};
+use crate::size::Size;
+use crate::slice::{Table, TableId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -67,8 +67,8 @@ fn the_standard_files_are_the_built_in_workloads() {
 fn operations_carry_whole_records() {
     for op in run(&build("ycsb(f, value=77B)")) {
         match op.kind {
-            OpKind::Read => assert_eq!((op.value_bytes, op.scan_items), (0, 0)),
-            OpKind::ReadModifyWrite => assert_eq!((op.value_bytes, op.scan_items), (77, 0)),
+            OpKind::Read => assert_eq!((op.value_bytes, op.items), (0, 0)),
+            OpKind::ReadModifyWrite => assert_eq!((op.value_bytes, op.items), (77, 0)),
             other => panic!("{other:?} in workload f"),
         }
     }
@@ -149,7 +149,7 @@ fn scan_lengths_keep_their_bounds() {
                 scanproportion=1\nminscanlength=3\nmaxscanlength=12\n";
     let lengths = |more: &str| -> Vec<u32> {
         let run = run(&from_file(&format!("{text}{more}")).unwrap());
-        run.iter().map(|op| op.scan_items).collect()
+        run.iter().map(|op| op.items).collect()
     };
     let share = |lengths: &[u32], length| {
         lengths.iter().filter(|&&found| found == length).count() as f64 / 2e4
