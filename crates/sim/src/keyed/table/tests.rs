@@ -1,5 +1,6 @@
 use super::super::entry::Entry;
 use super::*;
+use lsmith_tree::SeqNo;
 use lsmith_tree::{EntryKind, ProfilePoint, key_after};
 
 fn entries(ranks: &[u32], bytes: u32) -> Vec<Entry> {
