@@ -14,7 +14,7 @@
 //! empty. What a node refers to lies in front of it in the file, so that no path comes back.
 
 use super::block::{Block, Slot};
-use super::codec::{Damage, Reader, put_bytes, put_varint, short_varint};
+use super::codec::{Damage, Reader, put_bytes, put_varint, short_varint, varint_of_two};
 use super::facts::{put_prefix_bytes, put_size, take_prefix_bytes, take_size};
 use lsmith_tree::{Key, SeqNo, Size};
 
@@ -90,25 +90,24 @@ impl ValueRef {
         }
     }
 
-    /// Decodes the first `bytes` bytes of `near`. Returns `None` if they are none, too many, or no
-    /// reference.
+    /// Decodes the first `bytes` bytes of `near`. Returns `None` if they are no reference, or one
+    /// with a long number behind the offset.
     #[inline(always)]
     fn read_near(near: u128, bytes: usize, node: u64) -> Option<ValueRef> {
         let (offset, offset_bytes) = short_varint(near as u64)?;
         let mut rest = (near >> (8 * offset_bytes)) as u64;
         let mut read = offset_bytes;
         let mut next = || {
-            let (number, bytes) = short_varint(rest)?;
-            rest = rest.unbounded_shr(8 * bytes as u32);
+            let (number, bytes) = varint_of_two(rest)?;
+            rest >>= 8 * bytes;
             read += bytes;
             Some(number)
         };
         let block = Span { offset, bytes: next()? };
         let found = ValueRef { block, start: next()?, value_bytes: next()? };
-        let is_near = read == bytes && bytes <= offset_bytes + 8;
         // Numbers of eight bytes or less do not overflow when they are added.
         let is_behind = block.offset + block.bytes > node;
-        (is_near && !is_behind && block.bytes > 0).then_some(found)
+        (read == bytes && !is_behind && block.bytes > 0).then_some(found)
     }
 
     /// Decodes a reference of a node at offset `node`.
@@ -322,5 +321,57 @@ impl AppendRoot {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::EntryRef;
+    use crate::format::BlockBuilder;
+    use bytes::Bytes;
+    use lsmith_tree::EntryKind;
+    use proptest::prelude::*;
+
+    /// Returns a leaf with one entry, whose value is `reference`, and the entry.
+    fn leaf_with(reference: &[u8]) -> (Block, Slot) {
+        let entry = EntryRef { key: b"key", seq: SeqNo(7), kind: EntryKind::Put, value: reference };
+        let (mut builder, mut payload) = (BlockBuilder::default(), Vec::new());
+        builder.add(&mut payload, 0, &entry);
+        builder.finish_payload(&mut payload);
+        let leaf = Block::from_payload(Bytes::from(payload)).unwrap();
+        let slot = leaf.slot(0).unwrap();
+        (leaf, slot)
+    }
+
+    /// Generates numbers of all lengths.
+    fn number() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
+    }
+
+    proptest! {
+        /// Decoding from words finds what decoding byte by byte finds.
+        #[test]
+        fn references_in_leaves_are_those_of_their_bytes(
+            (offset, bytes, start, value_bytes) in (number(), number(), number(), number()),
+            room in number(),
+            cut in 0..40usize,
+            changed in proptest::option::of((0..40usize, any::<u8>())),
+        ) {
+            let block = Span { offset, bytes };
+            let mut reference = Vec::new();
+            ValueRef { block, start, value_bytes }.put(&mut reference);
+            if let Some((at, byte)) = changed
+                && let Some(place) = reference.get_mut(at)
+            {
+                *place = byte;
+            }
+            reference.truncate(reference.len().saturating_sub(cut / 20 * (cut % 20)));
+            let (leaf, slot) = leaf_with(&reference);
+            for node in [room, block.end(), block.end().saturating_sub(1), u64::MAX] {
+                let found = ValueRef::of(&leaf, &slot, node);
+                prop_assert_eq!(found, ValueRef::parse(&reference, node));
+            }
+        }
     }
 }

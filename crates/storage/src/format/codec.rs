@@ -84,6 +84,14 @@ pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
     Some((number, bits as usize / 8))
 }
 
+/// Does the same for a varint of one or two bytes. Returns `None` for a longer one.
+#[inline(always)]
+pub(super) fn varint_of_two(word: u64) -> Option<(u64, usize)> {
+    let more = word >> 7 & 1;
+    let number = word & 0x7f | (word >> 1 & 0x3f80) * more;
+    (word & 0x8080 != 0x8080).then_some((number, 1 + more as usize))
+}
+
 /// Appends the length of `bytes`, then `bytes`.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
