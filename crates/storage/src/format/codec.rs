@@ -87,8 +87,8 @@ pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
 /// Does the same for a varint of one or two bytes. Returns `None` for a longer one.
 #[inline(always)]
 pub(super) fn varint_of_two(word: u64) -> Option<(u64, usize)> {
-    let more = word >> 7 & 1;
-    let number = word & 0x7f | (word >> 1 & 0x3f80) * more;
+    let more = (word >> 7) & 1;
+    let number = (word & 0x7f) | ((word >> 1) & 0x3f80) * more;
     (word & 0x8080 != 0x8080).then_some((number, 1 + more as usize))
 }
 
