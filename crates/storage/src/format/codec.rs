@@ -88,7 +88,8 @@ pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
 #[inline(always)]
 pub(super) fn varint_of_two(word: u64) -> Option<(u64, usize)> {
     let more = (word >> 7) & 1;
-    let number = (word & 0x7f) | ((word >> 1) & 0x3f80) * more;
+    let second = ((word >> 1) & 0x3f80) * more;
+    let number = (word & 0x7f) | second;
     (word & 0x8080 != 0x8080).then_some((number, 1 + more as usize))
 }
 
