@@ -37,6 +37,7 @@ mod damage_many;
 mod directories;
 mod expiry;
 mod faults;
+mod filters;
 mod format;
 mod full;
 mod gate;
