@@ -134,7 +134,8 @@ impl Bench {
             .operator(Newest)
             .clock(move || clock.load(Ordering::SeqCst))
             .open()?;
-        // A store that exists has had at most so many writes. Its clock must not go back.
+        // The clock goes on where an existing store has stopped: it must not go back. The last
+        // sequence number is at least the number of writes so far.
         writes.store(store.snapshot().seq().0, Ordering::SeqCst);
         let keyspaces = keyspaces(&store, workload)?;
         let fresh = keyspaces.iter().all(|keyspace| {

@@ -50,8 +50,8 @@ pub(crate) struct DbArgs {
     /// 1 to 1024, so that scans of a prefix skip runs without it. One that exists must hold as many
     #[arg(long, global = true, value_name = "BYTES")]
     pub(crate) prefix_bytes: Option<u16>,
-    /// Values of a keyspace that this command creates expire so many seconds after they are
-    /// written. One that exists must have the same expiry; it expires without this option too
+    /// The number of seconds after which a value expires, for a keyspace that this command creates.
+    /// One that exists must have the same expiry, and has it without this option too
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds_of_life)]
     pub(crate) expire_after: Option<u64>,
     /// The combine operator of a keyspace that this command creates. One that exists must have the

@@ -55,18 +55,18 @@ pub struct TableWriter {
     numbered: bool,
     /// True once the file is complete and stays.
     finished: bool,
-    progress: Option<Progress>,
+    report: Option<Report>,
 }
 
 /// The number of entries between two reports of progress.
 const ENTRIES_PER_REPORT: u64 = 4096;
 
 /// Receives the number of entries so far.
-struct Progress(Box<dyn Fn(u64) + Send + Sync>);
+struct Report(Box<dyn Fn(u64) + Send + Sync>);
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Progress")
+        f.write_str("Report")
     }
 }
 
@@ -147,14 +147,14 @@ impl TableWriter {
             has_operands: false,
             numbered: false,
             finished: false,
-            progress: None,
+            report: None,
         })
     }
 
     /// Calls `report` with the number of entries so far, whenever 4096 more were added. So a long
     /// [export](crate::Snapshot::export) can show how far it is.
     pub fn on_progress(&mut self, report: impl Fn(u64) + Send + Sync + 'static) {
-        self.progress = Some(Progress(Box::new(report)));
+        self.report = Some(Report(Box::new(report)));
     }
 
     /// Adds an entry without a sequence number. Each key must be greater than the key before.
@@ -321,14 +321,15 @@ impl TableWriter {
         let added = writer.add(EntryRef { key, seq, kind, value });
         let entries = writer.entries();
         added.inspect_err(|_| self.writer = None)?;
-        if let Some(Progress(report)) = &self.progress
+        self.numbered = numbered;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        // Last, because a report that panics must leave the writer as it is after the entry.
+        if let Some(Report(report)) = &self.report
             && entries.is_multiple_of(ENTRIES_PER_REPORT)
         {
             report(entries);
         }
-        self.numbered = numbered;
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
         Ok(())
     }
 

@@ -257,6 +257,24 @@ pub(crate) fn numbered(store: &Store) -> Keyspace {
     store.keyspace_with("numbered", &options).unwrap()
 }
 
+/// A report that panics comes after its entry, which then has its place in the order.
+#[test]
+fn a_report_that_panics_leaves_the_writer_as_it_is_after_the_entry() {
+    let env = MemEnv::new();
+    let options =
+        TableWriterOptions { env: Arc::new(env.clone()), ..TableWriterOptions::default() };
+    let mut writer = TableWriter::create_with("/table", &options).unwrap();
+    writer.on_progress(|_| panic!("a bad report"));
+    (0..4095_u32).for_each(|number| writer.put(number.to_be_bytes(), "value").unwrap());
+    let last = 4095_u32.to_be_bytes();
+    let put = |writer: &mut TableWriter| writer.put(last, "value");
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| put(&mut writer)));
+    assert!(panicked.is_err());
+    assert_eq!(put(&mut writer).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    writer.put(4096_u32.to_be_bytes(), "value").unwrap();
+    assert_eq!(writer.finish().unwrap().entries, 4097);
+}
+
 #[test]
 fn export_says_how_far_it_is() {
     let env = MemEnv::new();

@@ -46,8 +46,8 @@ pub trait KeyedEntry: Copy + Debug + 'static {
     #[must_use]
     fn forgotten(self) -> Self;
 
-    /// Returns the entry. If it expires and is no newer than write `upto`, returns a tombstone of
-    /// its key instead.
+    /// Returns a tombstone of the key if the entry expires, and write `upto` or an older one wrote
+    /// it. Returns the entry otherwise.
     #[must_use]
     fn expired(self, upto: SeqNo) -> Self;
 

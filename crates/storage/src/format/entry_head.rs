@@ -119,7 +119,7 @@ impl EntryHead {
     }
 
     /// Returns the offset of the value of the entry that starts at `start` of `entries`, and has a
-    /// key of `key_bytes` bytes. Who knows that length need not know the usual one.
+    /// key of `key_bytes` bytes. That length is given in place of the usual one.
     #[inline(always)]
     pub(super) fn value_start(
         entries: &[u8],
@@ -142,8 +142,8 @@ impl EntryHead {
     #[inline(always)]
     fn passed_near(near: u128) -> Option<(u64, usize)> {
         let first = near as u64 & 0xff;
-        let numbers = 2 * (first & UNUSUAL) + (first & NUMBERED) / NUMBERED;
-        // One bit for the last byte of each number.
+        let numbers = numbers_behind(first);
+        // A bit is set in the last byte of each number.
         let mut lasts = !(near >> 8) as u64 & 0x8080_8080_8080_8080;
         for _ in 1..numbers {
             lasts &= lasts.wrapping_sub(1);
@@ -158,8 +158,7 @@ impl EntryHead {
     fn passed_slowly(entries: &[u8], start: usize) -> Result<(u64, usize), Damage> {
         let mut reader = Reader::new(entries, start);
         let first = reader.varint()?;
-        let numbers = 2 * (first & UNUSUAL) + (first & NUMBERED) / NUMBERED;
-        for _ in 0..numbers {
+        for _ in 0..numbers_behind(first) {
             reader.varint()?;
         }
         Ok((first >> FLAG_BITS, reader.at()))
@@ -189,6 +188,13 @@ impl EntryHead {
         let delta = if first & NUMBERED == 0 { 0 } else { reader.varint()? };
         Ok((EntryHead { shared, suffix_bytes, tagged, delta }, reader.at()))
     }
+}
+
+/// Returns how many numbers of a head follow the `first`.
+#[inline(always)]
+fn numbers_behind(first: u64) -> u64 {
+    let sizes = if first & UNUSUAL == 0 { 0 } else { 2 };
+    sizes + u64::from(first & NUMBERED != 0)
 }
 
 /// Appends a varint. A varint of at most four bytes is appended as four bytes and then cut, so that

@@ -331,7 +331,8 @@ fn the_extremes_of_sequence_numbers_survive() {
     assert_eq!(seqs, [u64::MAX, 0, 1 << 63]);
 }
 
-/// Whether a root has prefixes, a time, both or neither is told without the footer.
+/// Prefixes and the time of a root are optional. Decoding finds out without the footer which of
+/// them a root has.
 #[test]
 fn optional_parts_of_roots_are_told_apart() {
     let size = Size { bytes: 30, entries: 2, tombstones: 1 };

@@ -39,6 +39,13 @@ impl ReadCount {
     pub fn blocks(&self) -> u64 {
         self.blocks_cached + self.blocks_mapped + self.blocks_read
     }
+
+    /// Counts a block of `bytes` bytes in the map of a file.
+    #[inline(always)]
+    pub(super) fn count_mapped(&mut self, bytes: u64) {
+        self.blocks_mapped += 1;
+        self.bytes_read += bytes;
+    }
 }
 
 /// The memory that an open table holds in bytes, by part.
@@ -316,8 +323,7 @@ impl Table {
     pub(super) fn near_block(&self, index: usize, reads: &mut ReadCount) -> Result<Option<Block>> {
         let place = self.fences.place(index);
         if let Some(mapped) = &self.mapped {
-            reads.blocks_mapped += 1;
-            reads.bytes_read += place.end - place.start;
+            reads.count_mapped(place.end - place.start);
             return mapped.block(&self.file, index, place).map(Some);
         }
         let block = self.cache.block(self.name, place.start);

@@ -303,7 +303,7 @@ impl TableWriter {
     }
 }
 
-/// Adds the first `bytes` bytes of `key` to `filter`, if it has so many.
+/// Adds the prefix of `key` with `bytes` bytes to `filter`. A shorter key has no such prefix.
 #[cold]
 #[inline(never)]
 fn add_prefix(filter: &mut FilterBuilder, key: &[u8], bytes: usize) {

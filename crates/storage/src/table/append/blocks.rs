@@ -62,8 +62,7 @@ impl AppendTable {
         }
         let lines = self.lines_of(value);
         self.load(mapped, slice::from_ref(&lines), self.must_time(&lines));
-        reads.blocks_mapped += 1;
-        reads.bytes_read += value.block.bytes;
+        reads.count_mapped(value.block.bytes);
     }
 
     /// Returns true if reads of maps have waited recently.
@@ -125,8 +124,7 @@ impl AppendTable {
     /// Returns the block at `span` if it is in the map or the cache.
     pub(super) fn near_block(&self, span: Span, reads: &mut ReadCount) -> Result<Option<Block>> {
         if let Some(mapped) = &self.mapped {
-            reads.blocks_mapped += 1;
-            reads.bytes_read += span.bytes;
+            reads.count_mapped(span.bytes);
             return mapped.block(&self.file, piece(span), span.offset..span.end()).map(Some);
         }
         let block = self.cache.block(self.name, span.offset);
