@@ -39,9 +39,6 @@ pub fn newest_first(left: SeqNo, right: SeqNo) -> Ordering {
     }
 }
 
-/// The number of rounds of [`Cursor::approach`] after which a seek finds all its memory loaded.
-pub const APPROACHES: usize = 4;
-
 /// Walks entries in the store's order: keys ascending, and for one key the newest entry first.
 ///
 /// A new cursor is on no entry. After a call that returned an error, the cursor is on no entry.
@@ -52,16 +49,22 @@ pub trait Cursor: Send {
     /// Goes to the last entry.
     fn seek_last(&mut self) -> Result<()>;
 
-    /// Takes one step of a [`seek`](Cursor::seek) to `key`. The next call must be that seek,
-    /// another step, or [`touch`](Cursor::touch). Errors are left to the seek.
+    /// Takes one step of a [`seek`](Cursor::seek) to `key`. Returns true if another step can follow.
+    /// The next call must be that seek, another step, or [`touch`](Cursor::touch). Errors are left
+    /// to the seek.
     ///
-    /// A caller that seeks in many cursors makes [`APPROACHES`] rounds of one step and one touch
-    /// per cursor. So the loads from main memory overlap, instead of one waiting for the other.
-    fn approach(&mut self, _key: &[u8]) {}
+    /// A caller that seeks in many cursors makes rounds of one step and one touch per cursor, until
+    /// no cursor has another step. So the loads from main memory overlap, instead of one waiting
+    /// for the other.
+    fn approach(&mut self, _key: &[u8]) -> bool {
+        false
+    }
 
     /// Does for [`seek_before`](Cursor::seek_before) to `key` what [`approach`](Cursor::approach)
-    /// does for a seek. One round is enough.
-    fn approach_before(&mut self, _key: &[u8]) {}
+    /// does for a seek.
+    fn approach_before(&mut self, _key: &[u8]) -> bool {
+        false
+    }
 
     /// Loads the memory that the next step reads, and returns an arbitrary word of it. It does
     /// nothing else, because loads overlap only if there is hardly any code between them.
@@ -132,12 +135,12 @@ impl Cursor for Box<dyn Cursor> {
         (**self).seek_last()
     }
 
-    fn approach(&mut self, key: &[u8]) {
-        (**self).approach(key);
+    fn approach(&mut self, key: &[u8]) -> bool {
+        (**self).approach(key)
     }
 
-    fn approach_before(&mut self, key: &[u8]) {
-        (**self).approach_before(key);
+    fn approach_before(&mut self, key: &[u8]) -> bool {
+        (**self).approach_before(key)
     }
 
     fn touch(&self) -> u64 {

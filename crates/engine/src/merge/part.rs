@@ -180,7 +180,8 @@ impl Cursors {
             Some(at) => self.open[..=at].rotate_right(1),
             None => {
                 self.open.truncate(CURSORS_MAX - 1);
-                let cursor = table.table().cursor(CacheFill::No).tallied(&self.tally);
+                let mut cursor = table.table().cursor(CacheFill::No);
+                cursor.count_in(&self.tally);
                 self.open.insert(0, (Arc::clone(table), cursor));
             }
         }

@@ -129,8 +129,11 @@ impl<C: RunCursor> Parts for RunParts<C> {
     }
 
     fn open(&self, index: usize) -> Result<C> {
-        let cursor = C::over(self.part(index).table().table(), self.fill);
-        Ok(self.tally.iter().fold(cursor, C::tallied))
+        let mut cursor = C::over(self.part(index).table().table(), self.fill);
+        if let Some(tally) = &self.tally {
+            cursor.count_in(tally);
+        }
+        Ok(cursor)
     }
 
     fn enter(&self, index: usize, cursor: &mut C) {
@@ -232,12 +235,12 @@ impl Cursor for Source {
         on_cursor!(self, cursor => cursor.seek_last())
     }
 
-    fn approach(&mut self, key: &[u8]) {
-        on_cursor!(self, cursor => cursor.approach(key));
+    fn approach(&mut self, key: &[u8]) -> bool {
+        on_cursor!(self, cursor => cursor.approach(key))
     }
 
-    fn approach_before(&mut self, key: &[u8]) {
-        on_cursor!(self, cursor => cursor.approach_before(key));
+    fn approach_before(&mut self, key: &[u8]) -> bool {
+        on_cursor!(self, cursor => cursor.approach_before(key))
     }
 
     #[inline]

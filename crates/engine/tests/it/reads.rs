@@ -2,7 +2,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{ErrorKind, Keyspace, KeyspaceOptions, PersistMode, Store};
+use lsmith::{Cursor, ErrorKind, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
@@ -12,7 +12,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open(env: &MemEnv, policy: &str, lockstep: bool) -> Store {
     let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(lockstep);
-    builder.memtable_bytes(1500).block_bytes(100).policy(policy).open().unwrap()
+    builder.memtable_bytes(300).block_bytes(100).policy(policy).open().unwrap()
 }
 
 fn spaces(store: &Store) -> [Keyspace; 2] {
@@ -52,8 +52,8 @@ fn fill(keyspace: &Keyspace, dice: &mut Dice) -> Map {
     map
 }
 
-fn owned(entry: lsmith::Result<Option<(&[u8], &[u8])>>) -> Option<(Vec<u8>, Vec<u8>)> {
-    entry.unwrap().map(|(key, value)| (key.to_vec(), value.to_vec()))
+fn owned(entry: lsmith::Result<Option<(&[u8], &[u8])>>) -> Found {
+    Ok(entry?.map(|(key, value)| (key.to_vec(), value.to_vec())))
 }
 
 /// Where a cursor over a map is.
@@ -79,6 +79,27 @@ fn backward(map: &Map, to: Bound<Vec<u8>>) -> Place {
     last.map_or(Place::Before, |(key, _)| Place::On(key.clone()))
 }
 
+/// What a cursor found, if it could read.
+type Found = lsmith::Result<Option<(Vec<u8>, Vec<u8>)>>;
+
+/// Moves `cursor`, which is at `place` of `map`, at random. Returns what it found, and the place at
+/// which it should be.
+fn step(cursor: &mut Cursor, map: &Map, place: &Place, dice: &mut Dice) -> (Found, Place) {
+    let key = key(dice);
+    match (dice.below(8), place.clone()) {
+        (0, _) => (owned(cursor.first()), forward(map, Bound::Unbounded)),
+        (1, _) => (owned(cursor.last()), backward(map, Bound::Unbounded)),
+        (2, _) => (owned(cursor.seek(&key)), forward(map, Bound::Included(key))),
+        (3, _) => (owned(cursor.seek_back(&key)), backward(map, Bound::Included(key))),
+        (4 | 5, Place::On(key)) => (owned(cursor.next()), forward(map, Bound::Excluded(key))),
+        (4 | 5, Place::Before) => (owned(cursor.next()), forward(map, Bound::Unbounded)),
+        (4 | 5, Place::Behind) => (owned(cursor.next()), Place::Behind),
+        (_, Place::On(key)) => (owned(cursor.prev()), backward(map, Bound::Excluded(key))),
+        (_, Place::Behind) => (owned(cursor.prev()), backward(map, Bound::Unbounded)),
+        (_, Place::Before) => (owned(cursor.prev()), Place::Before),
+    }
+}
+
 #[test]
 fn cursors_walk_as_on_a_sorted_map_in_any_direction() {
     with_seeds(60, |seed| {
@@ -95,25 +116,49 @@ fn cursors_walk_as_on_a_sorted_map_in_any_direction() {
         fill(&keyspace, &mut dice);
         let mut place = Place::Before;
         for _ in 0..100 {
-            let key = key(&mut dice);
-            let (found, now) = match (dice.below(8), place.clone()) {
-                (0, _) => (owned(cursor.first()), forward(&map, Bound::Unbounded)),
-                (1, _) => (owned(cursor.last()), backward(&map, Bound::Unbounded)),
-                (2, _) => (owned(cursor.seek(&key)), forward(&map, Bound::Included(key))),
-                (3, _) => (owned(cursor.seek_back(&key)), backward(&map, Bound::Included(key))),
-                (4 | 5, Place::On(key)) => {
-                    (owned(cursor.next()), forward(&map, Bound::Excluded(key)))
-                }
-                (4 | 5, Place::Before) => (owned(cursor.next()), forward(&map, Bound::Unbounded)),
-                (4 | 5, Place::Behind) => (owned(cursor.next()), Place::Behind),
-                (_, Place::On(key)) => (owned(cursor.prev()), backward(&map, Bound::Excluded(key))),
-                (_, Place::Behind) => (owned(cursor.prev()), backward(&map, Bound::Unbounded)),
-                (_, Place::Before) => (owned(cursor.prev()), Place::Before),
-            };
-            assert_eq!(found, at(&map, &now), "from {place:?}");
+            let (found, now) = step(&mut cursor, &map, &place, &mut dice);
+            assert_eq!(found.unwrap(), at(&map, &now), "from {place:?}");
             place = now;
         }
     });
+}
+
+#[test]
+fn cursors_find_their_way_after_reads_that_failed() {
+    let failed = std::cell::Cell::new(0);
+    with_seeds(60, |seed| {
+        let mut dice = Dice::new(seed);
+        let env = FaultEnv::over(MemEnv::new().unmapped());
+        let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+        let policy = *dice.pick(&["minlatency(k=3)", "tiered(ratio=3)", "jungle(c=2)"]);
+        let builder = builder.memtable_bytes(300).block_bytes(100).policy(policy);
+        let keyspace = builder.cache_bytes(0).open().unwrap().keyspace("k").unwrap();
+        let map = fill(&keyspace, &mut dice);
+        let mut cursor = keyspace.cursor();
+        let mut place = Place::Before;
+        for _ in 0..100 {
+            let after = dice.below(8) as u64;
+            let (class, kind) = (Some(OpClass::Read), std::io::ErrorKind::Other);
+            env.set(Fault { class, after, lasting: Lasting::Once, kind });
+            let (found, now) = step(&mut cursor, &map, &place, &mut dice);
+            env.clear();
+            match found {
+                Ok(found) => {
+                    assert_eq!(found, at(&map, &now), "under {policy}, from {place:?}");
+                    place = now;
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                    let key = key(&mut dice);
+                    place = forward(&map, Bound::Included(key.clone()));
+                    let found = owned(cursor.seek(&key)).unwrap();
+                    assert_eq!(found, at(&map, &place), "under {policy}, to {key:?} after {error}");
+                    failed.set(failed.get() + 1);
+                }
+            }
+        }
+    });
+    assert!(failed.get() > 100, "{failed:?}");
 }
 
 #[test]
@@ -244,7 +289,7 @@ fn a_merge_of_a_range_that_fails_can_be_tried_again() {
     let disk = MemEnv::new();
     let env = FaultEnv::over(disk.clone());
     let builder = Store::builder("/store").env(Arc::new(env.clone())).policy("none");
-    let store = builder.memtable_bytes(1500).threads(1).open().unwrap();
+    let store = builder.memtable_bytes(300).threads(1).open().unwrap();
     let keyspace = store.keyspace("a").unwrap();
     for number in 0..300_u32 {
         keyspace.put((number % 100).to_be_bytes(), [7; 40]).unwrap();

@@ -38,6 +38,9 @@ const SUFFIX_SHORT: usize = 16;
 /// The most restart points that are kept beside the payload.
 const RESTARTS_NEAR: usize = 4;
 
+/// The most restart points of which all are loaded ahead. A search looks at few of many.
+const RESTARTS_TOUCHED_MAX: usize = 16;
+
 /// A data block whose checksum matched. A clone is cheap, because it shares the bytes.
 #[derive(Clone, Debug)]
 pub struct Block {
@@ -458,20 +461,20 @@ impl Block {
     /// Returns the last entry whose key is `target` or less, or the first one if there is none. All
     /// keys must be different.
     pub fn floor(&self, target: &[u8]) -> Result<Slot, Damage> {
-        let mut slot = self.slot(self.restart_below(target)?)?;
+        black_box(self.touch_restarts());
+        let mut at = self.restart_below(target)?;
         let mut matched = 0;
-        let mut next = slot;
-        loop {
-            match self.compare(&next, target, &mut matched) {
-                Ordering::Less => slot = next,
-                Ordering::Equal => return Ok(next),
-                Ordering::Greater => return Ok(slot),
+        let mut next = at;
+        while next < self.entries_end() {
+            let slot = self.slot_passed(next)?;
+            match self.compare(&slot, target, &mut matched) {
+                Ordering::Less => at = next,
+                Ordering::Equal => return self.slot(next),
+                Ordering::Greater => break,
             }
-            if next.end() >= self.entries_end() {
-                return Ok(slot);
-            }
-            next = self.slot(next.end())?;
+            next = slot.end();
         }
+        self.slot(at)
     }
 
     /// Searches for the newest version of `key` that `snapshot` sees.
@@ -530,13 +533,26 @@ impl Block {
         self.restart(after.saturating_sub(1))
     }
 
-    /// Loads a byte of each near restart point, and returns an arbitrary combination of them. A
-    /// searched block is usually in main memory. These loads run in parallel; those of the search
-    /// would run one after the other.
+    /// Loads a byte of each restart point, if they are few, and returns an arbitrary combination of
+    /// them. A searched block is usually in main memory. These loads run in parallel; those of the
+    /// search would run one after the other.
     #[inline]
     pub fn touch_restarts(&self) -> u64 {
-        let byte = |at: &u16| self.payload.get(usize::from(*at)).copied().map_or(0, u64::from);
-        self.near.iter().flatten().fold(0, |all, at| all ^ byte(at))
+        let byte = |at: usize| self.payload.get(at).copied().map_or(0, u64::from);
+        match &self.near {
+            Some(near) => near.iter().fold(0, |all, at| all ^ byte(usize::from(*at))),
+            None => self.touch_far_restarts(byte),
+        }
+    }
+
+    fn touch_far_restarts(&self, byte: impl Fn(usize) -> u64) -> u64 {
+        if self.restarts() > RESTARTS_TOUCHED_MAX {
+            return 0;
+        }
+        let end = self.entries_end() + self.restarts() * RESTART_BYTES;
+        let offsets = self.payload.get(self.entries_end()..end).unwrap_or_default();
+        let offsets = offsets.as_chunks::<RESTART_BYTES>().0;
+        offsets.iter().fold(0, |all, at| all ^ byte(u32::from_le_bytes(*at) as usize))
     }
 
     /// Loads the lines that a walk from `start` will read, in parallel for the same reason.

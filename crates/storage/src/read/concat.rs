@@ -216,34 +216,29 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
         self.settle_backward()
     }
 
-    fn approach(&mut self, key: &[u8]) {
+    fn approach(&mut self, key: &[u8]) -> bool {
         if let Some(index) = self.aimed {
-            if self.index == Some(index) {
-                self.cursors[0].1.approach(self.parts.start(index).max(key));
-            }
-            return;
+            // The seek tries the same again after an error, and returns it.
+            return self.index == Some(index)
+                && self.cursors[0].1.approach(self.parts.start(index).max(key));
         }
         let index = self.parts.part_for(key);
         self.aimed = Some(index);
-        if index < self.parts.count() {
-            let entered = self.enter(index, |cursor, start, _| {
-                cursor.approach(start.max(key));
-                Ok(())
-            });
-            // The seek tries the same again, and returns the error.
-            drop(entered);
-        }
+        index < self.parts.count()
+            && self.enter(index, |_, _, _| Ok(())).is_ok()
+            && self.approach(key)
     }
 
-    fn approach_before(&mut self, key: &[u8]) {
-        let Some(index) = self.last_part_below(key) else { return };
+    fn approach_before(&mut self, key: &[u8]) -> bool {
+        if let Some(index) = self.aimed {
+            let end = self.parts.end(index);
+            // As above.
+            return self.index == Some(index)
+                && self.cursors[0].1.approach_before(end.map_or(key, |end| end.min(key)));
+        }
+        let Some(index) = self.last_part_below(key) else { return false };
         self.aimed = Some(index);
-        let entered = self.enter(index, |cursor, _, end| {
-            cursor.approach_before(end.map_or(key, |end| end.min(key)));
-            Ok(())
-        });
-        // As above.
-        drop(entered);
+        self.enter(index, |_, _, _| Ok(())).is_ok() && self.approach_before(key)
     }
 
     #[inline]

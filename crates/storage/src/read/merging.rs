@@ -11,7 +11,7 @@
 //!     s0       s1       s2       s3         source i is node i + sources
 //! ```
 
-use crate::cursor::{APPROACHES, Cursor, EntryRef, disordered, newest_first};
+use crate::cursor::{Cursor, EntryRef, disordered, newest_first};
 use crate::error::{Error, Result};
 use crate::format::key_prefix;
 use bytes::Bytes;
@@ -225,10 +225,27 @@ impl<C: Cursor> MergingCursor<C> {
         self.tree[0] = winner;
     }
 
+    /// Takes all steps of a search in every source, by `step`, if there are several sources.
+    #[inline]
+    fn approach_all(&mut self, step: impl Fn(&mut C) -> bool) {
+        let mut is_on_the_way = self.sources.len() > 1;
+        while is_on_the_way {
+            let steps = self.sources.iter_mut().map(|source| step(&mut source.cursor));
+            is_on_the_way = steps.fold(false, |any, more| any | more);
+            let touch = |all, source: &Source<C>| all ^ source.cursor.touch();
+            black_box(self.sources.iter().fold(0, touch));
+        }
+    }
+
     /// Moves every source by `go`, then finds the winner for `direction`.
     fn seek_all(&mut self, direction: Direction, go: impl Fn(&mut C) -> Result<()>) -> Result<()> {
         self.direction = direction;
-        let placed = self.sources.iter_mut().try_for_each(|source| source.go(direction, &go));
+        let mut placed = Ok(());
+        for source in &mut self.sources {
+            // After an error the others go on: what they have approached must not serve a later
+            // seek.
+            placed = placed.and(source.go(direction, &go));
+        }
         self.settle(placed)
     }
 
@@ -281,22 +298,12 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        if self.sources.len() > 1 {
-            for _ in 0..APPROACHES {
-                self.sources.iter_mut().for_each(|source| source.cursor.approach(key));
-                let touch = |all, source: &Source<C>| all ^ source.cursor.touch();
-                black_box(self.sources.iter().fold(0, touch));
-            }
-        }
+        self.approach_all(|cursor| cursor.approach(key));
         self.seek_all(Direction::Forward, |cursor| cursor.seek(key))
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        if self.sources.len() > 1 {
-            self.sources.iter_mut().for_each(|source| source.cursor.approach_before(key));
-            let touch = |all, source: &Source<C>| all ^ source.cursor.touch();
-            black_box(self.sources.iter().fold(0, touch));
-        }
+        self.approach_all(|cursor| cursor.approach_before(key));
         self.seek_all(Direction::Backward, |cursor| cursor.seek_before(key))
     }
 

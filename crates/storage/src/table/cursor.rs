@@ -79,6 +79,8 @@ impl Drop for TableCursor {
 enum Aim {
     /// The search has not begun.
     Nowhere,
+    /// The search has failed. The seek begins anew, and returns the error.
+    Astray,
     /// The group of fences to search is known.
     Fences(FenceGroup),
     /// The number of the block is known.
@@ -94,7 +96,7 @@ impl Aim {
     #[inline]
     fn touch(&self, table: &Table, fill: CacheFill) -> u64 {
         match self {
-            Aim::Nowhere => 0,
+            Aim::Nowhere | Aim::Astray => 0,
             Aim::Fences(group) => table.fences.touch(*group),
             Aim::Number(_) if fill == CacheFill::No => 0,
             Aim::Number(index) => table.touch_block(*index),
@@ -144,9 +146,8 @@ impl TableCursor {
 
     /// Makes the cursor add its reads to `tally` when it is dropped.
     #[inline]
-    pub fn tallied(mut self, tally: &Arc<ReadTally>) -> TableCursor {
+    pub fn count_in(&mut self, tally: &Arc<ReadTally>) {
         self.tally = Some(Arc::clone(tally));
-        self
     }
 
     /// Returns the reads of the cursor so far.
@@ -294,7 +295,7 @@ impl TableCursor {
                 let start = below.map_err(|damage| self.table.damaged(damage, index))?;
                 Aim::Restart(index, block, start)
             }
-            found @ Aim::Restart(..) => found,
+            found @ (Aim::Restart(..) | Aim::Astray) => found,
         })
     }
 
@@ -354,15 +355,16 @@ impl Cursor for TableCursor {
         self.enter_ending(index, block, end)
     }
 
-    fn approach(&mut self, key: &[u8]) {
+    fn approach(&mut self, key: &[u8]) -> bool {
         let aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
-        // After an error the seek starts again, and returns the error.
-        self.aim = self.next_aim(key, aim).unwrap_or(Aim::Nowhere);
+        self.aim = self.next_aim(key, aim).unwrap_or(Aim::Astray);
+        !matches!(self.aim, Aim::Restart(..) | Aim::Astray)
     }
 
-    fn approach_before(&mut self, key: &[u8]) {
+    fn approach_before(&mut self, key: &[u8]) -> bool {
         let below = self.table.fences.blocks_below(key).checked_sub(1);
         self.aim = below.map_or(Aim::Nowhere, |index| self.aim_at_block(index));
+        false
     }
 
     #[inline]
@@ -374,6 +376,9 @@ impl Cursor for TableCursor {
         self.place = None;
         self.trail.clear();
         let mut aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
+        if matches!(aim, Aim::Astray) {
+            aim = Aim::Nowhere;
+        }
         let (index, block, start) = loop {
             match aim {
                 Aim::Restart(index, block, start) => break (index, block, start),

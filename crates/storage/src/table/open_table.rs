@@ -216,8 +216,7 @@ pub trait RunCursor: Cursor + Send + Sized {
     fn over(table: &OpenTable, fill: CacheFill) -> Self;
 
     /// Makes the cursor add its reads to `tally` when it is dropped.
-    #[must_use]
-    fn tallied(self, tally: &Arc<ReadTally>) -> Self;
+    fn count_in(&mut self, tally: &Arc<ReadTally>);
 
     /// Limits the cursor to `range`. Callers must ask only for keys within it from now on. The
     /// cursor is on no entry after this.
@@ -231,8 +230,8 @@ impl RunCursor for TableCursor {
     }
 
     #[inline]
-    fn tallied(self, tally: &Arc<ReadTally>) -> TableCursor {
-        TableCursor::tallied(self, tally)
+    fn count_in(&mut self, tally: &Arc<ReadTally>) {
+        TableCursor::count_in(self, tally);
     }
 
     #[inline]
@@ -246,8 +245,8 @@ impl RunCursor for OpenCursor {
         table.cursor(fill)
     }
 
-    fn tallied(self, tally: &Arc<ReadTally>) -> OpenCursor {
-        OpenCursor::tallied(self, tally)
+    fn count_in(&mut self, tally: &Arc<ReadTally>) {
+        OpenCursor::count_in(self, tally);
     }
 
     fn keep_within(&mut self, range: KeyRange) {
@@ -277,13 +276,9 @@ macro_rules! each {
 
 impl OpenCursor {
     /// Makes the cursor add its reads to `tally` when it is dropped.
-    #[must_use]
     #[inline]
-    pub fn tallied(self, tally: &Arc<ReadTally>) -> OpenCursor {
-        match self {
-            OpenCursor::Sorted(cursor) => OpenCursor::Sorted(cursor.tallied(tally)),
-            OpenCursor::Append(cursor) => OpenCursor::Append(Box::new(cursor.tallied(tally))),
-        }
+    pub fn count_in(&mut self, tally: &Arc<ReadTally>) {
+        each!(self, cursor => cursor.count_in(tally));
     }
 
     /// Limits the cursor to `range`. Callers must ask only for keys within it from now on. The
@@ -306,13 +301,13 @@ impl Cursor for OpenCursor {
     }
 
     #[inline]
-    fn approach(&mut self, key: &[u8]) {
-        each!(self, cursor => cursor.approach(key));
+    fn approach(&mut self, key: &[u8]) -> bool {
+        each!(self, cursor => cursor.approach(key))
     }
 
     #[inline]
-    fn approach_before(&mut self, key: &[u8]) {
-        each!(self, cursor => cursor.approach_before(key));
+    fn approach_before(&mut self, key: &[u8]) -> bool {
+        each!(self, cursor => cursor.approach_before(key))
     }
 
     #[inline]

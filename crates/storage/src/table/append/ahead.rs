@@ -78,11 +78,6 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    /// Forgets everything, because the cursor goes elsewhere.
-    pub(super) fn end(&mut self) {
-        *self = Ahead::default();
-    }
-
     /// Counts a block that is to be read by itself. Returns true if a window should be read
     /// instead.
     pub(super) fn is_streak(&mut self) -> bool {

@@ -42,27 +42,43 @@ impl AppendTable {
     /// Returns the block at `span` as [`block`](AppendTable::block) does. If the file is mapped and
     /// reads of maps have waited recently, requests the whole block from the device first.
     pub(super) fn awaited_block(&self, span: Span, reads: &mut ReadCount) -> Result<Block> {
-        if let Some(mapped) = &self.mapped {
-            if self.waits_are_recent() {
-                self.request(span.offset..span.end());
-            }
-            let tail = span.end().saturating_sub(TAIL_BYTES) as usize;
-            let lines = [span.offset as usize, tail]
-                .map(|start| Lines { index: piece(span), bytes: start..start + 1 });
-            self.load(mapped, &lines, self.must_time(&lines[0]));
-        }
+        self.request_block(span);
+        black_box(self.touch_block(span));
         self.block(span, reads)
     }
 
-    /// Makes ready a value that is needed at once, in a mapped file. If reads of maps have waited
-    /// recently, requests its whole block from the device first. Counts the block.
-    pub(super) fn await_value(&self, mapped: &Mapped, value: &ValueRef, reads: &mut ReadCount) {
-        if self.waits_are_recent() {
-            self.request(value.block.offset..value.block.end());
+    /// Requests the block at `span` from the device, if the file is mapped and reads of maps have
+    /// waited recently.
+    #[inline]
+    pub(super) fn request_block(&self, span: Span) {
+        if self.mapped.is_some() && self.waits_are_recent() {
+            self.request(span.offset..span.end());
         }
-        let lines = self.lines_of(value);
-        self.load(mapped, slice::from_ref(&lines), self.must_time(&lines));
+    }
+
+    /// Loads the bytes of the block at `span` that a read needs first, if the file is mapped.
+    #[inline]
+    pub(super) fn touch_block(&self, span: Span) -> u64 {
+        let Some(mapped) = &self.mapped else { return 0 };
+        let tail = span.end().saturating_sub(TAIL_BYTES) as usize;
+        let lines = [span.offset as usize, tail]
+            .map(|start| Lines { index: piece(span), bytes: start..start + 1 });
+        self.load(mapped, &lines, self.must_time(&lines[0]))
+    }
+
+    /// Makes ready a value that is needed at once, in a mapped file, as
+    /// [`awaited_block`](AppendTable::awaited_block) does.
+    pub(super) fn await_value(&self, mapped: &Mapped, value: &ValueRef, reads: &mut ReadCount) {
+        self.request_block(value.block);
+        black_box(self.touch_value(mapped, value));
         reads.count_mapped(value.block.bytes);
+    }
+
+    /// Loads the value that `value` leads to from the map.
+    #[inline]
+    pub(super) fn touch_value(&self, mapped: &Mapped, value: &ValueRef) -> u64 {
+        let lines = self.lines_of(value);
+        self.load(mapped, slice::from_ref(&lines), self.must_time(&lines))
     }
 
     /// Returns true if reads of maps have waited recently.
@@ -92,16 +108,17 @@ impl AppendTable {
         self.cache.waits.must_time(self.file.table, lines.index)
     }
 
-    /// Loads lines from the map, and notices whether that waits if `is_timed`.
+    /// Loads lines from the map, and notices whether that waits if `is_timed`. Returns an arbitrary
+    /// combination of them.
     #[inline]
-    pub(super) fn load(&self, mapped: &Mapped, lines: &[Lines], is_timed: bool) {
-        if is_timed {
-            let start = self.env.now();
-            black_box(mapped.load(lines));
-            self.cache.waits.count_read(self.env.now().saturating_sub(start));
-        } else {
-            black_box(mapped.load(lines));
+    pub(super) fn load(&self, mapped: &Mapped, lines: &[Lines], is_timed: bool) -> u64 {
+        if !is_timed {
+            return mapped.load(lines);
         }
+        let start = self.env.now();
+        let loaded = black_box(mapped.load(lines));
+        self.cache.waits.count_read(self.env.now().saturating_sub(start));
+        loaded
     }
 
     /// Returns the place in the map of the value that `value` leads to, and that belongs to a key

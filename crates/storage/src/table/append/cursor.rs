@@ -10,14 +10,19 @@ use crate::table::cursor::CacheFill;
 use crate::table::reader::ReadTally;
 use bytes::Bytes;
 use lsmith_tree::KeyRange;
+use std::hint::black_box;
 use std::sync::Arc;
 
 /// Bytes that a new cursor reserves for the key under it.
 const KEY_USUAL: usize = 64;
 
-/// The least and the greatest number of entries that are decoded together. A reader may want few,
-/// so the number grows as the cursor goes on.
+/// The most entries that are decoded together, first and later. A reader may want few, so the number
+/// grows as the cursor goes on.
 const GROUPS: [usize; 2] = [10, 16];
+
+/// The value bytes of a small group. Their lines are as many as a processor can wait for at once,
+/// several times over, so that a larger group gains little.
+const GROUP_BYTES_MIN: u64 = 3000;
 
 /// A cursor over one root of an append table.
 ///
@@ -30,13 +35,18 @@ pub struct AppendCursor {
     /// The inner nodes above the leaf, from the top, each with the child on the path.
     path: Vec<NodePlace>,
     leaf: Option<NodePlace>,
+    /// The progress of a search, and the leaf that it has come to.
+    aim: Aim,
+    near: Option<(Span, Block)>,
     /// True if the cursor is on the entry of `leaf`.
     live: bool,
     /// Decoded entries of the leaf from somewhere on, and how many of them the cursor has reached.
     coming: Vec<Coming>,
     reached: usize,
-    /// The number of entries that are decoded together next.
+    /// The number of entries that are decoded together next, at most.
     group: usize,
+    /// The bytes of the values that were decoded since the last search.
+    decoded_bytes: u64,
     /// The key of the entry under the cursor.
     key: Vec<u8>,
     /// The entries in front of it in the leaf, or the last of these, if they are known.
@@ -66,6 +76,25 @@ impl Coming {
     }
 }
 
+/// The progress of a search.
+#[derive(Clone, Copy, Debug)]
+enum Aim {
+    /// The search has not begun.
+    Nowhere,
+    /// The search has failed. The seek begins anew, and returns the error.
+    Astray,
+    /// The place of the next node is known. The path leads to it.
+    Node(Span),
+    /// The leaf is near.
+    Leaf,
+    /// The restart point of the leaf from which to search is known.
+    Restart(usize),
+    /// The entry is that of `leaf`. The value may have to be touched.
+    Found { value: ValueRef, must_touch: bool },
+    /// The key is greater than all keys of the leaf below the path.
+    Behind,
+}
+
 /// An end of a part of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -90,10 +119,13 @@ impl AppendTable {
             range: KeyRange::ALL,
             path: Vec::new(),
             leaf: None,
+            aim: Aim::Nowhere,
+            near: None,
             live: false,
             coming: Vec::new(),
             reached: 0,
             group: GROUPS[0],
+            decoded_bytes: 0,
             key: Vec::with_capacity(KEY_USUAL),
             trail: Trail::default(),
             value: None,
@@ -105,10 +137,8 @@ impl AppendTable {
 
 impl AppendCursor {
     /// Makes the cursor add its reads to `tally` when it is dropped.
-    #[must_use]
-    pub fn tallied(mut self, tally: &Arc<ReadTally>) -> AppendCursor {
+    pub fn count_in(&mut self, tally: &Arc<ReadTally>) {
         self.tally = Some(Arc::clone(tally));
-        self
     }
 
     /// Limits the cursor to `range`. The cursor is on no entry after this.
@@ -124,14 +154,30 @@ impl AppendCursor {
         mut span: Span,
         mut choose: impl FnMut(&Block) -> std::result::Result<Slot, Damage>,
     ) -> Result<(Span, Block)> {
-        while (self.path.len() as u64) + 1 < self.table.root.levels {
+        while self.is_above_leaves() {
             let node = self.fetch.node(span)?;
-            let slot = choose(&node).map_err(|damage| self.damaged(damage, span))?;
-            let below = child(&node, &slot, span).map_err(|damage| self.damaged(damage, span))?;
-            self.path.push(NodePlace { span, node, slot });
-            span = below.node;
+            span = self.go_below(span, node, &mut choose)?;
         }
         Ok((span, self.fetch.node(span)?))
+    }
+
+    /// Returns true if the path leads to an inner node.
+    fn is_above_leaves(&self) -> bool {
+        (self.path.len() as u64) + 1 < self.table.root.levels
+    }
+
+    /// Adds the inner node at `span` to the path. Returns the place of the child that `choose`
+    /// finds.
+    fn go_below(
+        &mut self,
+        span: Span,
+        node: Block,
+        choose: impl FnOnce(&Block) -> std::result::Result<Slot, Damage>,
+    ) -> Result<Span> {
+        let slot = choose(&node).map_err(|damage| self.damaged(damage, span))?;
+        let below = child(&node, &slot, span).map_err(|damage| self.damaged(damage, span))?;
+        self.path.push(NodePlace { span, node, slot });
+        Ok(below.node)
     }
 
     #[cold]
@@ -139,14 +185,66 @@ impl AppendCursor {
         self.table.file.damaged(damage, span.offset)
     }
 
-    /// Goes to the leaf that holds `key`, if any does. Returns `None` for an empty tree.
-    fn leaf_for(&mut self, key: &[u8]) -> Result<Option<(Span, Block)>> {
-        self.reset();
-        if self.table.root.levels == 0 {
-            return Ok(None);
+    /// Takes the next step of a search for `key` to a restart point of a leaf.
+    fn step_to_restart(&mut self, key: &[u8]) -> Result<()> {
+        // An error leaves the search astray.
+        self.aim = match std::mem::replace(&mut self.aim, Aim::Astray) {
+            Aim::Nowhere => {
+                self.reset();
+                match self.table.root.levels {
+                    0 => Aim::Behind,
+                    _ => self.aim_at(self.table.root.top.node),
+                }
+            }
+            Aim::Node(span) => {
+                let node = self.fetch.ready_node(span)?;
+                if self.is_above_leaves() {
+                    let below = self.go_below(span, node, |node| node.floor(key))?;
+                    self.aim_at(below)
+                } else {
+                    self.near = Some((span, node));
+                    Aim::Leaf
+                }
+            }
+            Aim::Leaf => {
+                let (span, leaf) = self.near.as_ref().expect(AT_LEAF);
+                let start = leaf.restart_below(key);
+                Aim::Restart(start.map_err(|damage| self.damaged(damage, *span))?)
+            }
+            last => last,
+        };
+        Ok(())
+    }
+
+    /// Takes the next step of a search for `key` to an entry.
+    fn step_to_entry(&mut self, key: &[u8]) -> Result<()> {
+        let Aim::Restart(start) = self.aim else { return self.step_to_restart(key) };
+        self.aim = Aim::Astray;
+        let (span, node) = self.near.take().expect(AT_LEAF);
+        let found = node.lower_bound_from(start, key);
+        let Some((slot, _)) = found.map_err(|damage| self.damaged(damage, span))? else {
+            self.aim = Aim::Behind;
+            return Ok(());
+        };
+        let value = self.table.value_ref(&node, &slot, span)?;
+        self.leaf = Some(NodePlace { span, node, slot });
+        self.aim = Aim::Found { value, must_touch: self.fetch.request_value(&value) };
+        Ok(())
+    }
+
+    /// Begins a seek, which goes on from the approach. After an error it begins anew.
+    fn begin_seek(&mut self) {
+        self.live = false;
+        if matches!(self.aim, Aim::Astray) {
+            self.aim = Aim::Nowhere;
         }
-        let top = self.table.root.top.node;
-        self.descend(top, |node| node.floor(key)).map(Some)
+    }
+
+    /// Returns the aim of a search that goes to the node at `span`, and requests it. So cursors
+    /// that approach together have all requested their nodes before one of them reads.
+    fn aim_at(&self, span: Span) -> Aim {
+        self.fetch.request_node(span);
+        Aim::Node(span)
     }
 
     /// Goes to the first or last entry of the leaf below the path and `top`.
@@ -197,12 +295,17 @@ impl AppendCursor {
 
     /// Goes to an entry whose key is known.
     fn enter(&mut self, place: NodePlace, way: Way) -> Result<()> {
-        self.live = false;
-        self.coming.clear();
-        self.reached = 0;
         let value = self.table.value_ref(&place.node, &place.slot, place.span)?;
         self.fetch.prepare_one(&value);
         self.leaf = Some(place);
+        self.enter_ready(value, way)
+    }
+
+    /// Goes to the entry of `leaf`, whose key is known and whose `value` is ready.
+    fn enter_ready(&mut self, value: ValueRef, way: Way) -> Result<()> {
+        self.live = false;
+        self.coming.clear();
+        self.reached = 0;
         if way == Way::Forward {
             // The next step tries the same again, and returns the error.
             drop(self.decode());
@@ -214,7 +317,8 @@ impl AppendCursor {
         Ok(())
     }
 
-    /// Decodes the next entries of the leaf. There are none at its end.
+    /// Decodes the next entries of the leaf. There are none at its end. What the reader does not
+    /// want of them was loaded in vain, so their values are at most half as long as those before.
     fn decode(&mut self) -> Result<()> {
         self.coming.clear();
         self.coming.reserve(self.group);
@@ -222,10 +326,12 @@ impl AppendCursor {
         let NodePlace { span, node, slot } = self.leaf.as_ref().expect(ON_ENTRY);
         let mut at = slot.end();
         let end = node.entries_end();
-        while self.coming.len() < self.group && at < end {
+        let bytes_max = self.decoded_bytes + (self.decoded_bytes / 2).max(GROUP_BYTES_MIN);
+        while self.coming.len() < self.group && at < end && self.decoded_bytes < bytes_max {
             match Coming::decode(node, at, span.offset) {
                 Ok(coming) => {
                     at = coming.slot.end();
+                    self.decoded_bytes += coming.value.value_bytes;
                     self.coming.push(coming);
                 }
                 Err(damage) if self.coming.is_empty() => return Err(self.damaged(damage, *span)),
@@ -245,8 +351,11 @@ impl AppendCursor {
     fn reset(&mut self) {
         self.path.clear();
         self.leaf = None;
+        self.aim = Aim::Nowhere;
+        self.near = None;
         self.live = false;
         self.group = GROUPS[0];
+        self.decoded_bytes = 0;
         self.trail.clear();
         self.fetch.end();
     }
@@ -259,6 +368,9 @@ fn slot_at(node: &Block, side: Side) -> std::result::Result<Slot, Damage> {
         Side::Last => node.slot_ending(node.entries_end(), &mut Vec::new(), &mut Trail::default()),
     }
 }
+
+/// The panic message for a search that has lost its leaf.
+const AT_LEAF: &str = "the search has come to a leaf";
 
 /// The panic message for a caller that moves a cursor without an entry.
 const ON_ENTRY: &str = "the cursor is on an entry";
@@ -287,23 +399,66 @@ impl Cursor for AppendCursor {
         }
     }
 
+    fn approach(&mut self, key: &[u8]) -> bool {
+        self.step_to_entry(key).is_ok() && !matches!(self.aim, Aim::Found { .. } | Aim::Behind)
+    }
+
+    fn approach_before(&mut self, key: &[u8]) -> bool {
+        self.step_to_restart(key).is_ok() && !matches!(self.aim, Aim::Restart(_) | Aim::Behind)
+    }
+
+    #[inline]
+    fn touch(&self) -> u64 {
+        match (self.aim, &self.near) {
+            (Aim::Node(span), _) => self.fetch.touch_node(span),
+            (Aim::Leaf, Some((_, leaf))) => leaf.touch_restarts(),
+            (Aim::Restart(start), Some((_, leaf))) => leaf.touch_behind(start),
+            (Aim::Found { value, must_touch: true }, _) => self.fetch.touch_value(&value),
+            _ => 0,
+        }
+    }
+
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let Some((span, leaf)) = self.leaf_for(key)? else { return Ok(()) };
-        let found = leaf.lower_bound(key).map_err(|damage| self.damaged(damage, span))?;
-        let Some((slot, _)) = found else {
-            return self.enter_next_leaf(Side::First);
+        self.begin_seek();
+        let value = loop {
+            match self.aim {
+                Aim::Found { value, .. } => break value,
+                Aim::Behind => {
+                    self.aim = Aim::Nowhere;
+                    return self.enter_next_leaf(Side::First);
+                }
+                _ => self.step_to_entry(key)?,
+            }
+            black_box(self.touch());
         };
+        self.aim = Aim::Nowhere;
         // The bytes that the found entry shares with the previous one are bytes of the searched
         // key.
+        let NodePlace { span, node, slot } = self.leaf.as_ref().expect(ON_ENTRY);
         self.key.clear();
         self.key.extend_from_slice(key.get(..slot.shared()).unwrap_or_default());
-        leaf.step(&slot, &mut self.key).map_err(|damage| self.damaged(damage, span))?;
-        self.enter(NodePlace { span, node: leaf, slot }, Way::Alone)
+        let stepped = node.step(slot, &mut self.key);
+        stepped.map_err(|damage| self.damaged(damage, *span))?;
+        self.enter_ready(value, Way::Alone)
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        let Some((span, leaf)) = self.leaf_for(key)? else { return Ok(()) };
-        let found = leaf.lower_bound(key).map_err(|damage| self.damaged(damage, span))?;
+        self.begin_seek();
+        let start = loop {
+            match self.aim {
+                Aim::Restart(start) => break start,
+                Aim::Behind => {
+                    self.aim = Aim::Nowhere;
+                    return Ok(());
+                }
+                _ => self.step_to_restart(key)?,
+            }
+            black_box(self.touch());
+        };
+        self.aim = Aim::Nowhere;
+        let (span, leaf) = self.near.take().expect(AT_LEAF);
+        let found = leaf.lower_bound_from(start, key);
+        let found = found.map_err(|damage| self.damaged(damage, span))?;
         let end = found.map_or(leaf.entries_end(), |(slot, _)| slot.start());
         self.enter_ending(span, leaf, end)
     }

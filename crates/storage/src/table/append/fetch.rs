@@ -11,6 +11,7 @@ use crate::table::cursor::CacheFill;
 use crate::table::mapped::{Lines, Mapped};
 use crate::table::reader::ReadCount;
 use bytes::Bytes;
+use std::hint::black_box;
 use std::sync::Arc;
 
 /// The most data blocks that a cursor holds on to. In the order of keys the values of a tree come
@@ -72,7 +73,8 @@ pub(super) struct Fetch {
     starts: Vec<u64>,
     /// The index of the block that is replaced next.
     oldest: usize,
-    ahead: Ahead,
+    /// What was read ahead, and how to go on with that.
+    ahead: Option<Box<Ahead>>,
     /// The bytes of the map of the file, if this reads through it. A walk that asks the table for
     /// them at each entry takes 5 % longer.
     map: Option<Bytes>,
@@ -93,24 +95,45 @@ impl Fetch {
             held: Vec::new(),
             starts: Vec::new(),
             oldest: 0,
-            ahead: Ahead::default(),
+            ahead: None,
             reads: ReadCount::default(),
         }
     }
 
     /// Forgets what was read ahead, because the cursor goes elsewhere.
     pub(super) fn end(&mut self) {
-        self.ahead.end();
+        self.ahead = None;
     }
 
     /// Returns the node at `span`.
     pub(super) fn node(&mut self, span: Span) -> Result<Block> {
-        if let Some(leaf) = self.ahead.leaf(&self.table, span) {
+        self.request_node(span);
+        black_box(self.touch_node(span));
+        self.ready_node(span)
+    }
+
+    /// Requests the node at `span` from the device, if reads of the mapped file wait for it.
+    pub(super) fn request_node(&self, span: Span) {
+        if self.fill == CacheFill::Yes {
+            self.table.request_block(span);
+        }
+    }
+
+    /// Loads the bytes of the node at `span` that a search needs first, if the file is mapped.
+    #[inline]
+    pub(super) fn touch_node(&self, span: Span) -> u64 {
+        if self.fill == CacheFill::Yes { self.table.touch_block(span) } else { 0 }
+    }
+
+    /// Returns the node at `span`, which was requested and touched.
+    pub(super) fn ready_node(&mut self, span: Span) -> Result<Block> {
+        let ahead = self.ahead.as_ref();
+        if let Some(leaf) = ahead.and_then(|ahead| ahead.leaf(&self.table, span)) {
             self.reads.blocks_read += 1;
             return leaf;
         }
         match self.fill {
-            CacheFill::Yes => self.table.awaited_block(span, &mut self.reads),
+            CacheFill::Yes => self.table.block(span, &mut self.reads),
             CacheFill::No => self.fresh(span),
         }
     }
@@ -125,10 +148,14 @@ impl Fetch {
         here: impl FnOnce() -> RefWalk,
     ) {
         let Some(mapped) = map_for(&self.table, self.fill) else { return };
-        if self.ahead.must_announce(&self.table, coming.len() as u64) {
-            self.ahead.announce(&self.table, here);
+        let mut is_timed = false;
+        if self.ahead.is_some() || self.table.waits_are_recent() {
+            let ahead = self.ahead.get_or_insert_default();
+            if ahead.must_announce(&self.table, coming.len() as u64) {
+                ahead.announce(&self.table, here);
+            }
+            is_timed = ahead.is_watching();
         }
-        let mut is_timed = self.ahead.is_watching();
         self.lines.clear();
         self.lines.reserve(coming.len());
         for value in coming.filter(|value| value.value_bytes > 0) {
@@ -139,15 +166,32 @@ impl Fetch {
             }
             self.lines.push(lines);
         }
-        self.table.load(mapped, &self.lines, is_timed);
+        black_box(self.table.load(mapped, &self.lines, is_timed));
     }
 
     /// Makes a value ready as [`prepare`](Fetch::prepare) does, without looking further.
     pub(super) fn prepare_one(&mut self, value: &ValueRef) {
-        let Some(mapped) = map_for(&self.table, self.fill) else { return };
-        if value.value_bytes > 0 && self.reached.add(value.block.offset) {
-            self.table.await_value(mapped, value, &mut self.reads);
+        if self.request_value(value) {
+            black_box(self.touch_value(value));
         }
+    }
+
+    /// Requests a value from the device, if reads of the mapped file wait for it. Returns true if
+    /// the value should be [touched](Fetch::touch_value) next.
+    pub(super) fn request_value(&mut self, value: &ValueRef) -> bool {
+        let is_mapped = map_for(&self.table, self.fill).is_some();
+        let is_new = is_mapped && value.value_bytes > 0 && self.reached.add(value.block.offset);
+        if is_new {
+            self.table.request_block(value.block);
+            self.reads.count_mapped(value.block.bytes);
+        }
+        is_new
+    }
+
+    /// Loads a value from the map.
+    #[inline]
+    pub(super) fn touch_value(&self, value: &ValueRef) -> u64 {
+        map_for(&self.table, self.fill).map_or(0, |mapped| self.table.touch_value(mapped, value))
     }
 
     /// Gets the value that `value` leads to, and that belongs to a key of `key_bytes` bytes. `here`
@@ -220,7 +264,8 @@ impl Fetch {
                 CacheFill::No => self.fresh(span),
             };
         }
-        if let Some(block) = self.ahead.value(&self.table, span) {
+        let ahead = self.ahead.get_or_insert_default();
+        if let Some(block) = ahead.value(&self.table, span) {
             self.reads.blocks_read += 1;
             return block;
         }
@@ -228,7 +273,7 @@ impl Fetch {
             if let Some(block) = self.table.near_block(span, &mut self.reads)? {
                 return Ok(block);
             }
-            if !self.ahead.is_streak() {
+            if !ahead.is_streak() {
                 return self.table.block(span, &mut self.reads);
             }
         }
@@ -238,8 +283,8 @@ impl Fetch {
         self.oldest = 0;
         let table = &self.table;
         let is_known = |span: Span| through && table.is_cached(span);
-        self.reads.bytes_read += self.ahead.read(table, here(), is_known);
-        match self.ahead.value(table, span) {
+        self.reads.bytes_read += ahead.read(table, here(), is_known);
+        match ahead.value(table, span) {
             Some(block) => {
                 self.reads.blocks_read += 1;
                 block

@@ -53,13 +53,19 @@ impl Pair {
         let shared: Arc<dyn Env> = Arc::new(env.clone());
         let table = Table::open(&shared, path(), TABLE, cache()).unwrap();
         let (calls, bytes) = (env.count(OpClass::Read), Arc::default());
-        read_ranges(&mut table.cursor(fill).tallied(&bytes), entries, &self.tree.model);
+        let mut cursor = table.cursor(fill);
+        cursor.count_in(&bytes);
+        read_ranges(&mut cursor, entries, &self.tree.model);
+        drop(cursor);
         let sorted = (env.count(OpClass::Read) - calls, bytes.bytes());
         let env = FaultEnv::over(self.tree.disk.clone().unmapped());
         let shared: Arc<dyn Env> = Arc::new(env.clone());
         let table = AppendTable::open(&shared, path(), TABLE, self.tree.root, cache()).unwrap();
         let (calls, bytes) = (env.count(OpClass::Read), Arc::default());
-        read_ranges(&mut table.cursor(fill).tallied(&bytes), entries, &self.tree.model);
+        let mut cursor = table.cursor(fill);
+        cursor.count_in(&bytes);
+        read_ranges(&mut cursor, entries, &self.tree.model);
+        drop(cursor);
         [sorted, (env.count(OpClass::Read) - calls, bytes.bytes())]
     }
 }
