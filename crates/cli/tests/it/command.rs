@@ -66,3 +66,10 @@ pub(crate) fn refused(code: i32, args: &[&str]) -> String {
     assert_eq!(done.err.matches('\n').count(), 1, "{args:?}: {done:?}");
     done.err
 }
+
+/// Makes a directory for a store, and returns it with the store's path as text.
+pub(crate) fn store_dir() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store").to_str().unwrap().to_owned();
+    (dir, path)
+}

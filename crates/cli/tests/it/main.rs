@@ -13,6 +13,7 @@ mod command;
 mod copies;
 mod db;
 mod explain;
+mod keyspaces;
 mod lab;
 mod lists;
 mod model;

@@ -1,8 +1,8 @@
 //! Phases that read entries in order.
 
+use super::read::Seen;
 use super::work::{Laps, Part};
 use anyhow::{Result, ensure};
-use std::hint::black_box;
 
 /// Entries of a scan whose time is taken together: each gets an equal part.
 const STRETCH: u64 = 1000;
@@ -13,20 +13,20 @@ const SCANNED_MIN: u64 = 2_000_000;
 /// Sets an iterator to a random key and steps on `nexts` times.
 pub(super) fn seek(part: &mut Part<'_>, nexts: u64) -> Result<u64> {
     let data = part.data;
-    let mut bytes = 0;
+    let mut seen = Seen::default();
     let mut laps = Laps::start();
     for _ in 0..part.ops {
         let key = data.order.key(part.rng.below(data.keys()));
-        let mut seen = 0;
-        data.store.scan(Some(&key), &mut |key, value| {
-            bytes += key.len() + value.len();
-            seen += 1;
-            seen <= nexts
+        let mut entries = 0;
+        data.store.scan(Some(&key), &mut |_, value| {
+            seen.look(value);
+            entries += 1;
+            entries <= nexts
         })?;
-        ensure!(seen > 0, "a seek to a key that is there found nothing");
+        ensure!(entries > 0, "a seek to a key that is there found nothing");
         part.tally.note(laps.lap(), 1);
     }
-    black_box(bytes);
+    seen.bytes();
     Ok(part.ops)
 }
 
@@ -36,12 +36,12 @@ pub(super) fn scan(part: &mut Part<'_>, reverse: bool) -> Result<u64> {
     let mut scanned = 0;
     while scanned < SCANNED_MIN {
         let mut entries = 0;
-        let mut bytes = 0;
+        let mut seen = Seen::default();
         let mut laps = Laps::start();
         let tally = &mut part.tally;
-        let mut visit = |key: &[u8], value: &[u8]| {
+        let mut visit = |_: &[u8], value: &[u8]| {
             entries += 1;
-            bytes += key.len() + value.len();
+            seen.look(value);
             if entries % STRETCH == 0 {
                 tally.note(laps.lap() / STRETCH as u32, STRETCH);
             }
@@ -51,7 +51,7 @@ pub(super) fn scan(part: &mut Part<'_>, reverse: bool) -> Result<u64> {
             false => data.store.scan(None, &mut visit)?,
             true => data.store.scan_reverse(&mut visit)?,
         }
-        black_box(bytes);
+        seen.bytes();
         let keys = data.keys();
         ensure!(entries == keys, "a scan met {entries} entries, expected {keys}");
         scanned += entries;

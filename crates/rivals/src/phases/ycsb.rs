@@ -1,12 +1,12 @@
 //! The core workloads of YCSB: Cooper et al., "Benchmarking cloud serving systems with YCSB"
 //! (2010).
 
+use super::read::Seen;
 use super::work::{Laps, Part};
 use super::write::shuffle;
 use crate::data::KEY_BYTES;
 use anyhow::{Result, ensure};
 use lsmith_workload::Zipf;
-use std::hint::black_box;
 use std::sync::atomic::Ordering;
 
 /// How unevenly keys are asked for.
@@ -74,6 +74,7 @@ pub(super) fn run(part: &mut Part<'_>, letter: Letter) -> Result<u64> {
     let keys = data.keys();
     let zipf = Zipf::new(keys, SKEW);
     let mut laps = Laps::start();
+    let mut seen = Seen::default();
     for _ in 0..part.ops {
         let rank = zipf.draw(&mut part.rng);
         let number = match letter {
@@ -82,11 +83,9 @@ pub(super) fn run(part: &mut Part<'_>, letter: Letter) -> Result<u64> {
         };
         let write = part.rng.below(100) < letter.writes();
         if letter == Letter::E && !write {
-            scan(part, number)?;
+            scan(part, number, &mut seen)?;
         } else if !write || letter == Letter::F {
-            let found = data.store.get(&data.order.key(number), &mut |value| {
-                black_box(value.len());
-            })?;
+            let found = data.store.get(&data.order.key(number), &mut |value| seen.look(value))?;
             // The latest key may have been given out to another thread that has not put it yet.
             ensure!(found || letter == Letter::D, "a key that is there was not found");
         }
@@ -100,19 +99,20 @@ pub(super) fn run(part: &mut Part<'_>, letter: Letter) -> Result<u64> {
         }
         part.tally.note(laps.lap(), 1);
     }
+    seen.bytes();
     Ok(part.ops)
 }
 
 /// Reads up to 100 entries from a key on.
-fn scan(part: &mut Part<'_>, number: u64) -> Result<()> {
+fn scan(part: &mut Part<'_>, number: u64, seen: &mut Seen) -> Result<()> {
     let data = part.data;
     let limit = 1 + part.rng.below(SCAN_MAX);
-    let mut seen = 0;
+    let mut entries = 0;
     data.store.scan(Some(&data.order.key(number)), &mut |_, value| {
-        black_box(value.len());
-        seen += 1;
-        seen < limit
+        seen.look(value);
+        entries += 1;
+        entries < limit
     })?;
-    ensure!(seen > 0, "a scan from a key that is there found nothing");
+    ensure!(entries > 0, "a scan from a key that is there found nothing");
     Ok(())
 }
