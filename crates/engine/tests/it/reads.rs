@@ -140,9 +140,10 @@ fn cursors_find_their_way_after_reads_that_failed() {
         let mut dice = Dice::new(seed);
         let env = FaultEnv::over(MemEnv::new().unmapped());
         let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
-        let (letters, writes_max) = *dice.pick(&[(FEW, 200), (MANY, 2000)]);
-        let policy = *dice.pick(&["minlatency(k=3)", "tiered(ratio=3)", "jungle(c=2)"]);
-        let builder = builder.memtable_bytes(300).block_bytes(100).policy(policy);
+        let (letters, writes_max, memtable) = *dice.pick(&[(FEW, 200, 300), (MANY, 4000, 4000)]);
+        let policy =
+            *dice.pick(&["minlatency(k=3)", "tiered(ratio=3)", "jungle(c=2, ratio=2, table=20kB)"]);
+        let builder = builder.memtable_bytes(memtable).block_bytes(100).policy(policy);
         let keyspace = builder.cache_bytes(0).open().unwrap().keyspace("k").unwrap();
         let map = fill(&keyspace, &mut dice, writes_max, letters);
         let mut cursor = keyspace.cursor();
@@ -150,7 +151,8 @@ fn cursors_find_their_way_after_reads_that_failed() {
         for _ in 0..100 {
             let after = dice.below(8) as u64;
             let (class, kind) = (Some(OpClass::Read), std::io::ErrorKind::Other);
-            env.set(Fault { class, after, lasting: Lasting::Once, kind });
+            let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
+            env.set(Fault { class, after, lasting, kind });
             let (found, now) = step(&mut cursor, &map, &place, &mut dice, letters);
             env.clear();
             match found {
