@@ -49,9 +49,9 @@ pub trait Cursor: Send {
     /// Goes to the last entry.
     fn seek_last(&mut self) -> Result<()>;
 
-    /// Takes one step of a [`seek`](Cursor::seek) to `key`. Returns true if another step can follow.
-    /// The next call must be that seek, another step, or [`touch`](Cursor::touch). Errors are left
-    /// to the seek.
+    /// Takes one step of a [`seek`](Cursor::seek) to `key`. Returns true if another step can
+    /// follow. The next call must be that seek, another step, or [`touch`](Cursor::touch). Errors
+    /// are left to the seek.
     ///
     /// A caller that seeks in many cursors makes rounds of one step and one touch per cursor, until
     /// no cursor has another step. So the loads from main memory overlap, instead of one waiting
