@@ -21,8 +21,15 @@ use std::time::Duration;
 /// The bytes between two blocks up to which they are read together.
 const GAP_BYTES: u64 = 4096;
 
-/// Value bytes of the first window; each window is twice as long as the one before.
+/// Value bytes of the first window.
 const WINDOW_BYTES_MIN: u64 = 16 * 1024;
+
+/// How many times as long as a window that was read the next one is.
+const READ_GROWTH: u64 = 2;
+
+/// How many times as long as a window that was announced the next one is. A reader waits once for
+/// each, and what it does not reach costs it no call.
+const ANNOUNCED_GROWTH: u64 = 4;
 
 /// Value bytes of the longest window.
 const WINDOW_BYTES_MAX: u64 = 512 * 1024;
@@ -118,7 +125,7 @@ impl Ahead {
         });
         spans.retain(|span| !is_known(*span));
         read += self.values.read(table, spans);
-        self.window_bytes = (bytes * 2).min(WINDOW_BYTES_MAX);
+        self.window_bytes = (bytes * READ_GROWTH).min(WINDOW_BYTES_MAX);
         read
     }
 
@@ -157,7 +164,7 @@ impl Ahead {
         self.announced += passed;
         self.announced_low = passed / 2;
         self.walk = Some(walk);
-        self.window_bytes = (self.window_bytes * 2).min(WINDOW_BYTES_MAX);
+        self.window_bytes = (self.window_bytes * ANNOUNCED_GROWTH).min(WINDOW_BYTES_MAX);
     }
 }
 
