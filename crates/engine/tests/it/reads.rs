@@ -29,16 +29,20 @@ fn spaces(store: &Store) -> [Keyspace; 2] {
     [in_group("alone", None), member]
 }
 
-fn key(dice: &mut Dice) -> Vec<u8> {
+/// Letters of keys for small stores, and for those in which a tree has several leaves.
+const FEW: &[u8] = &[0, b'a', b'b', 255];
+const MANY: &[u8] = b"\0abcdefghijklmn\xff";
+
+fn key(dice: &mut Dice, letters: &[u8]) -> Vec<u8> {
     let length = 1 + dice.below(3);
-    (0..length).map(|_| *dice.pick(&[0, b'a', b'b', 255])).collect()
+    (0..length).map(|_| *dice.pick(letters)).collect()
 }
 
-/// Writes at random, and returns what is there.
-fn fill(keyspace: &Keyspace, dice: &mut Dice) -> Map {
+/// Writes up to `writes_max` times at random, and returns what is there.
+fn fill(keyspace: &Keyspace, dice: &mut Dice, writes_max: usize, letters: &[u8]) -> Map {
     let mut map = Map::new();
-    for _ in 0..dice.below(200) {
-        let key = key(dice);
+    for _ in 0..dice.below(writes_max) {
+        let key = key(dice, letters);
         if dice.chance(25) {
             keyspace.delete(&key).unwrap();
             map.remove(&key);
@@ -84,8 +88,14 @@ type Found = lsmith::Result<Option<(Vec<u8>, Vec<u8>)>>;
 
 /// Moves `cursor`, which is at `place` of `map`, at random. Returns what it found, and the place at
 /// which it should be.
-fn step(cursor: &mut Cursor, map: &Map, place: &Place, dice: &mut Dice) -> (Found, Place) {
-    let key = key(dice);
+fn step(
+    cursor: &mut Cursor,
+    map: &Map,
+    place: &Place,
+    dice: &mut Dice,
+    letters: &[u8],
+) -> (Found, Place) {
+    let key = key(dice, letters);
     match (dice.below(8), place.clone()) {
         (0, _) => (owned(cursor.first()), forward(map, Bound::Unbounded)),
         (1, _) => (owned(cursor.last()), backward(map, Bound::Unbounded)),
@@ -108,15 +118,15 @@ fn cursors_walk_as_on_a_sorted_map_in_any_direction() {
         let store =
             open(&env, dice.pick::<&str>(&["minlatency(k=3)", "tiered(ratio=2)"]), seed % 2 == 0);
         let keyspace = spaces(&store)[dice.below(2)].clone();
-        let map = fill(&keyspace, &mut dice);
+        let map = fill(&keyspace, &mut dice, 200, FEW);
         let snapshot = store.snapshot();
         let mut cursor =
             if dice.chance(50) { keyspace.cursor() } else { snapshot.cursor(&keyspace) };
         // Not seen by the cursor.
-        fill(&keyspace, &mut dice);
+        fill(&keyspace, &mut dice, 200, FEW);
         let mut place = Place::Before;
         for _ in 0..100 {
-            let (found, now) = step(&mut cursor, &map, &place, &mut dice);
+            let (found, now) = step(&mut cursor, &map, &place, &mut dice, FEW);
             assert_eq!(found.unwrap(), at(&map, &now), "from {place:?}");
             place = now;
         }
@@ -130,17 +140,18 @@ fn cursors_find_their_way_after_reads_that_failed() {
         let mut dice = Dice::new(seed);
         let env = FaultEnv::over(MemEnv::new().unmapped());
         let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+        let (letters, writes_max) = *dice.pick(&[(FEW, 200), (MANY, 2000)]);
         let policy = *dice.pick(&["minlatency(k=3)", "tiered(ratio=3)", "jungle(c=2)"]);
         let builder = builder.memtable_bytes(300).block_bytes(100).policy(policy);
         let keyspace = builder.cache_bytes(0).open().unwrap().keyspace("k").unwrap();
-        let map = fill(&keyspace, &mut dice);
+        let map = fill(&keyspace, &mut dice, writes_max, letters);
         let mut cursor = keyspace.cursor();
         let mut place = Place::Before;
         for _ in 0..100 {
             let after = dice.below(8) as u64;
             let (class, kind) = (Some(OpClass::Read), std::io::ErrorKind::Other);
             env.set(Fault { class, after, lasting: Lasting::Once, kind });
-            let (found, now) = step(&mut cursor, &map, &place, &mut dice);
+            let (found, now) = step(&mut cursor, &map, &place, &mut dice, letters);
             env.clear();
             match found {
                 Ok(found) => {
@@ -149,7 +160,7 @@ fn cursors_find_their_way_after_reads_that_failed() {
                 }
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
-                    let key = key(&mut dice);
+                    let key = key(&mut dice, letters);
                     place = forward(&map, Bound::Included(key.clone()));
                     let found = owned(cursor.seek(&key)).unwrap();
                     assert_eq!(found, at(&map, &place), "under {policy}, to {key:?} after {error}");

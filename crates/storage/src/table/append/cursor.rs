@@ -400,11 +400,13 @@ impl Cursor for AppendCursor {
     }
 
     fn approach(&mut self, key: &[u8]) -> bool {
-        self.step_to_entry(key).is_ok() && !matches!(self.aim, Aim::Found { .. } | Aim::Behind)
+        let stepped = self.step_to_entry(key);
+        stepped.is_ok() && !matches!(self.aim, Aim::Found { .. } | Aim::Behind | Aim::Astray)
     }
 
     fn approach_before(&mut self, key: &[u8]) -> bool {
-        self.step_to_restart(key).is_ok() && !matches!(self.aim, Aim::Restart(_) | Aim::Behind)
+        let stepped = self.step_to_restart(key);
+        stepped.is_ok() && !matches!(self.aim, Aim::Restart(_) | Aim::Behind | Aim::Astray)
     }
 
     #[inline]
