@@ -147,7 +147,8 @@ impl Store {
         Ok(changes)
     }
 
-    /// Returns the number from which on the logs hold all writes. A feed can begin there.
+    /// Returns the number from which on the logs hold all writes. A feed can begin there. The logs
+    /// are not read: only a feed finds that one is damaged.
     ///
     /// # Errors
     /// `ReadOnly` if the store was opened for reading only.

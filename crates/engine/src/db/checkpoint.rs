@@ -57,7 +57,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `dir` holds anything else; `Locked` if it is the directory of an open
+    /// `InvalidArgument` if `dir` holds anything else, or is empty; `Locked` if it is the directory of an open
     /// store; `Io` or `Full` if a file cannot be linked, copied or synced; `ReadOnly` if the store
     /// was opened for reading only; `Poisoned` if an earlier write of the log or the manifest
     /// failed.
