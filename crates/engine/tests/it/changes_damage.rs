@@ -18,7 +18,6 @@ struct Log {
     path: PathBuf,
     before: u64,
     ends: Vec<u64>,
-    bytes: u64,
 }
 
 impl Log {
@@ -40,10 +39,9 @@ fn logs(env: &MemEnv) -> Vec<Log> {
     let names = env.list(Path::new(DIR)).unwrap().into_iter();
     let of = |name: String| {
         let path = Path::new(DIR).join(name);
-        let bytes = env.file_bytes(&path).unwrap();
         let file = LogFile::open(env, &path).unwrap();
         let ends: Vec<u64> = file.records().map(|record| record.offset + record.bytes).collect();
-        let log = Log { path, before, bytes, ends };
+        let log = Log { path, before, ends };
         before += log.ends.len() as u64 - 1;
         log
     };

@@ -1,8 +1,8 @@
 //! Checkpoints beside what else happens, and ingests that are refused.
 //!
 //! Promised: a checkpoint flushes nothing, and writes no table. It is whole although the store
-//! replaces its manifest and merges meanwhile. A directory without a name is refused, and a keyspace
-//! that was dropped takes no table; neither leaves a file.
+//! replaces its manifest and merges meanwhile. An empty path is refused, and a keyspace that was
+//! dropped takes no table; neither leaves a file.
 //!
 //! What broke: a checkpoint to an empty path left a lock in the current directory.
 

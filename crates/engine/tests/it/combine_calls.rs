@@ -151,7 +151,7 @@ fn what_an_operator_looks_at_stays() {
         |space| space.get("key").unwrap().unwrap().to_vec(),
         |space| space.iter().next().unwrap().unwrap().1.to_vec(),
         |space| space.iter().next_back().unwrap().unwrap().1.to_vec(),
-        |space| space.multi_get(&["key"]).unwrap()[0].clone().unwrap().to_vec(),
+        |space| space.multi_get(["key"]).unwrap()[0].clone().unwrap().to_vec(),
     ];
     ends(move || {
         for (ask, in_table, maps) in

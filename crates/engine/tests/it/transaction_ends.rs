@@ -10,8 +10,11 @@
 
 use crate::transactions::builder;
 use lsmith::env::MemEnv;
-use lsmith::{ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store, Transaction};
+use lsmith::{
+    Batch, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store, Transaction,
+};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
 const BOTH: [Isolation; 2] = [Isolation::Snapshot, Isolation::Serializable];
@@ -34,8 +37,8 @@ impl Use {
             Use::Get => transaction.get(space, "key").map(drop),
             Use::GetForUpdate => transaction.get_for_update(space, "key").map(drop),
             Use::Range => {
-                let entries = transaction.range::<&str>(space, ..)?;
-                entries.map(|entry| entry.map(drop)).collect()
+                let mut entries = transaction.range::<&str>(space, ..)?;
+                entries.try_for_each(|entry| entry.map(drop))
             }
             Use::Put => transaction.put(space, "key", "mine"),
             Use::Delete => transaction.delete(space, "key"),
@@ -186,19 +189,30 @@ fn commits_of_many_threads_follow_one_another() {
         let env = MemEnv::new();
         let store = builder(&env).lockstep(false).threads(2).open().unwrap();
         let spaces = ["a", "b"].map(|name| store.keyspace(name).unwrap());
-        let mut history = BTreeMap::new();
+        let large =
+            KeyspaceOptions { memtable_bytes: Some(64 << 20), ..KeyspaceOptions::default() };
+        let other = store.keyspace_with("other", &large).unwrap();
+        let (mut history, over) = (BTreeMap::new(), AtomicBool::new(false));
         thread::scope(|scope| {
+            // Whoever commits waits for this, and finds others waiting with the same value.
+            scope.spawn(|| {
+                while !over.load(SeqCst) {
+                    let mut batch = Batch::new();
+                    (0..1000_u32).for_each(|key| batch.put(&other, key.to_be_bytes(), ""));
+                    store.write(batch, PersistMode::Buffer).unwrap();
+                }
+            });
             let threads: Vec<_> =
                 (0..4).map(|_| scope.spawn(|| count(&store, isolation, 150))).collect();
-            for thread in threads {
-                for (seq, next) in thread.join().unwrap() {
-                    assert_eq!(history.insert(seq, next), None, "two commits have one number");
-                }
+            let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+            over.store(true, SeqCst);
+            for (seq, next) in ended.into_iter().flat_map(Result::unwrap) {
+                assert_eq!(history.insert(seq, next), None, "two commits have one number");
             }
         });
         assert!(history.values().copied().eq(1..=600), "{isolation:?}: {history:?}");
         assert_eq!(spaces[0].iter().count(), 601);
-        drop((store, spaces));
+        drop((store, spaces, other));
         let store = builder(&env).open().unwrap();
         for name in ["a", "b"] {
             let space = store.existing_keyspace(name).unwrap();
