@@ -2,7 +2,7 @@
 //! files are removed.
 
 use crate::env::Env;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -13,8 +13,12 @@ const COPIED_BYTES: u64 = 256 * 1024;
 /// directory is lost is lost too, whatever it has synced.
 ///
 /// # Errors
-/// `Io`.
+/// `InvalidArgument` if the path is empty; `Io`.
 pub fn make(env: &dyn Env, dir: &Path) -> Result<()> {
+    if dir.as_os_str().is_empty() {
+        let message = "expected the path of a directory, found an empty one: `.` is this directory";
+        return Err(Error::new(error::ErrorKind::InvalidArgument, message));
+    }
     let is_missing =
         |dir: &&Path| env.list(dir).is_err_and(|error| error.kind() == ErrorKind::NotFound);
     let missing = dir.ancestors().take_while(is_missing).count();

@@ -131,7 +131,8 @@ impl Store {
     ///
     /// # Errors
     /// `Gone` if the logs do not hold write `from` any more; `InvalidArgument` if it is beyond the
-    /// [next write](Store::next_seq); `ReadOnly` if the store was opened for reading only; `Io`.
+    /// [next write](Store::next_seq); `ReadOnly` if the store was opened for reading only;
+    /// `Corruption` if the header of a log is damaged; `Io`.
     pub fn changes(&self, from: SeqNo) -> Result<Changes> {
         let logs = self.look_at_logs()?.0;
         let next = from.0.max(1);
@@ -146,7 +147,8 @@ impl Store {
         Ok(changes)
     }
 
-    /// Returns the number from which on the logs hold all writes. A feed can begin there.
+    /// Returns the number from which on the logs hold all writes. A feed can begin there. The logs
+    /// are not read: only a feed finds that one is damaged.
     ///
     /// # Errors
     /// `ReadOnly` if the store was opened for reading only.
@@ -182,7 +184,7 @@ impl Changes {
     ///
     /// # Errors
     /// `Gone` if the logs do not hold the batch any more, or not undamaged: also every later call
-    /// fails then. `Corruption` if a record is damaged that was written since the store was opened.
+    /// fails then. `Corruption` if the header of a log is damaged, or a record of the newest log.
     /// `Io`.
     pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
         loop {

@@ -57,10 +57,10 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `dir` holds anything else; `Locked` if it is the directory of an open
-    /// store; `Io` or `Full` if a file cannot be linked, copied or synced; `ReadOnly` if the store
-    /// was opened for reading only; `Poisoned` if an earlier write of the log or the manifest
-    /// failed.
+    /// `InvalidArgument` if `dir` holds anything else, or is an empty path; `Locked` if it is the
+    /// directory of an open store; `Io` or `Full` if a file cannot be linked, copied or synced;
+    /// `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
+    /// log or the manifest failed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<Checkpoint> {
         let context = self.context();
         context.check_writable()?;

@@ -61,10 +61,14 @@ pub(crate) fn refresh(engine: &Engine) -> Result<()> {
     let context = &engine.context;
     if let Some(view) = &mut *view
         && view.position == position(&context.options)?
-        // After an error all is read anew below. If the error is still there, that reports it.
-        && follow(engine, view).unwrap_or(false)
     {
-        return Ok(());
+        // After an error all is read anew below. If the error is still there, that reports it.
+        if follow(engine, view).unwrap_or(false) {
+            return Ok(());
+        }
+        // The log was read beyond what is visible. If this refresh fails too, the next one must not
+        // go on from there.
+        view.newest_log = None;
     }
     let open = engine.keyspaces.all();
     let base_of = |id: u32| {

@@ -7,6 +7,7 @@ use crate::group::NUMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
 use crate::snapshots::SnapshotGuard;
+use crate::version::dropped;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{Key, KeyRange, SeqNo};
@@ -44,12 +45,15 @@ impl WritePath {
 }
 
 /// Fails with `Conflict` if something in `used` has changed since `since`, which is `began` or
-/// later.
+/// later, and with `NotFound` if its keyspace was dropped.
 fn check(context: &Context, used: &[Footprint], began: SeqNo, since: SeqNo) -> Result<()> {
     for Footprint { keyspace, keys, ranges } in used {
         // The version first: whoever finds no pinned one has loaded one without an arrival, or is
         // no older than the arrival.
         let version = keyspace.version.load_full();
+        if version.is_dropped && !(keys.is_empty() && ranges.is_empty()) {
+            return Err(dropped());
+        }
         if context.snapshots.pinned(keyspace.id, began).is_some() {
             let name = &keyspace.name;
             let message = format!(

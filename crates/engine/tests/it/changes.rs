@@ -14,22 +14,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-const DIR: &str = "/store";
+pub(crate) const DIR: &str = "/store";
 
 /// The keyspace of a range delete, its start and its end.
-type Range = (usize, Vec<u8>, Vec<u8>);
+pub(crate) type Range = (usize, Vec<u8>, Vec<u8>);
 
 /// The keyspace of a write, its key, and its value unless it deletes.
-type Write = (usize, Vec<u8>, Option<Vec<u8>>);
+pub(crate) type Write = (usize, Vec<u8>, Option<Vec<u8>>);
 
-fn builder(env: &MemEnv) -> Builder {
+pub(crate) fn builder(env: &MemEnv) -> Builder {
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
     builder.memtable_bytes(8000).log_bytes(64 << 10)
 }
 
 /// Returns the range delete of a batch of the feed, as [`Batches::range`] has it, and the other
 /// writes, as [`Batches::ops`] has them.
-fn ops(batch: &ChangeBatch) -> (Option<Range>, Vec<Write>) {
+pub(crate) fn ops(batch: &ChangeBatch) -> (Option<Range>, Vec<Write>) {
     let space = |name: &str| ["left", "right"].iter().position(|space| *space == name).unwrap();
     let change = |change: &Change| match change {
         Change::Put { keyspace, key, value } => {
@@ -50,7 +50,7 @@ fn ops(batch: &ChangeBatch) -> (Option<Range>, Vec<Write>) {
 
 /// Reads what is there. Asserts that these are the batches behind number `last`, without a gap.
 /// Returns the number of the last.
-fn read(feed: &mut Changes, batches: &Batches, mut last: u64) -> u64 {
+pub(crate) fn read(feed: &mut Changes, batches: &Batches, mut last: u64) -> u64 {
     while let Some(batch) = feed.next_batch().unwrap() {
         last += 1;
         assert_eq!(ops(&batch), (batches.range(last), batches.ops(last)), "batch {last}");
@@ -60,7 +60,7 @@ fn read(feed: &mut Changes, batches: &Batches, mut last: u64) -> u64 {
     last
 }
 
-fn write(store: &Store, batches: &Batches, progress: &mut Progress, count: u64) {
+pub(crate) fn write(store: &Store, batches: &Batches, progress: &mut Progress, count: u64) {
     for _ in 0..count {
         batches.go_on(store, progress, PersistMode::Buffer).unwrap();
     }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The entries of a table: `None` deletes a key.
-type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 const DIR: &str = "/store";
 
@@ -50,7 +50,7 @@ fn apply(map: &mut Map, changes: &Changes) {
 }
 
 /// Writes `changes` to a table at `path`, in small blocks.
-fn write_table(env: &MemEnv, path: &str, changes: &Changes) -> PathBuf {
+pub(crate) fn write_table(env: &MemEnv, path: &str, changes: &Changes) -> PathBuf {
     let path = PathBuf::from(path);
     let mut options = TableWriterOptions { block_bytes: 200, ..TableWriterOptions::default() };
     options.env = Arc::new(env.clone());

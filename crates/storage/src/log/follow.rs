@@ -5,6 +5,7 @@ use super::frame::{
 };
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,8 +35,11 @@ impl LogFollower {
         let failed = |error| Error::io("read the log", path, error);
         let file = env.open(path).map_err(failed)?;
         let mut header = [0; FILE_HEADER_BYTES];
-        file.read_exact_at(&mut header, 0).map_err(failed)?;
-        if !check_file_header(path, &header, id)? {
+        let is_there = match file.read_exact_at(&mut header, 0) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+            read => read.map_err(failed).and_then(|()| check_file_header(path, &header, id))?,
+        };
+        if !is_there {
             return Err(Error::corruption(path, 0, "the header is missing"));
         }
         Ok(LogFollower {

@@ -340,7 +340,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `Conflict` if others have written a key that the transaction used since it began: the
-    /// message names the key. Nothing is written then. Otherwise as [`Store::write`].
+    /// message names the key. `NotFound` if a keyspace was dropped that it has written or must find
+    /// unchanged. Nothing is written then. Otherwise as [`Store::write`].
     pub fn commit(self, mode: PersistMode) -> Result<SeqNo> {
         if self.is_empty() {
             return Ok(self.seq());
