@@ -3,15 +3,17 @@
 //! Promised: a feed returns the batches in front of the damage and then fails, again and again. It
 //! leaves no batch out and makes none up. Its number stays that of the first batch that it could
 //! not read, so it goes on if the damage is undone. Kept logs are not needed: the store still
-//! opens and goes on.
+//! opens and goes on. After a read that failed a feed goes on where it was.
 
 use crate::changes::{DIR, builder, ops, read, write};
 use crate::dice::{Dice, quick, with_seeds};
 use crate::numbered::{Batches, Progress};
-use lsmith::env::{Env, MemEnv};
+use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::inspect::LogFile;
 use lsmith::{Changes, Error, ErrorKind, PersistMode, SeqNo, Store};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A log, the number of batches in the logs before it, and the ends of its records.
 struct Log {
@@ -184,5 +186,43 @@ fn a_feed_stops_where_a_log_is_cut() {
             store.flush().unwrap();
             assert!(store.verify().unwrap().is_empty());
         }
+    });
+}
+
+/// After a call that could not read, the feed goes on where it was.
+#[test]
+fn a_feed_goes_on_after_a_read_that_failed() {
+    with_seeds(20, |seed| {
+        let mut dice = Dice::new(seed);
+        let env = FaultEnv::over(MemEnv::new());
+        let batches = Batches { value_bytes: 1500, ..Batches::new(seed) };
+        let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+        let builder = builder.memtable_bytes(8000).log_bytes(64 << 10).changes_bytes(64 << 20);
+        let store = builder.open().unwrap();
+        let mut progress = Progress::default();
+        write(&store, &batches, &mut progress, 10);
+        let mut feed = store.changes(SeqNo(1)).unwrap();
+        let (mut last, mut failed) = (0, 0);
+        for _ in 0..60 {
+            let more = dice.below(6) as u64;
+            write(&store, &batches, &mut progress, more);
+            let class = Some(*dice.pick(&[OpClass::Read, OpClass::Open]));
+            let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
+            let (after, kind) = (dice.below(2) as u64, io::ErrorKind::Other);
+            let effect = *dice.pick(&[Effect::Nothing, Effect::Partly]);
+            env.set_with(Fault { class, after, lasting, kind }, effect);
+            let (found, error) = read_on(&mut feed, &batches, last);
+            env.clear();
+            match error {
+                None => assert_eq!(found, progress.acknowledged),
+                Some(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                    failed += 1;
+                }
+            }
+            last = found;
+        }
+        assert!(failed > 5, "{failed}");
+        assert_eq!(read(&mut feed, &batches, last), progress.acknowledged);
     });
 }
