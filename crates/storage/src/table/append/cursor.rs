@@ -95,6 +95,18 @@ enum Aim {
     Behind,
 }
 
+impl Aim {
+    /// Returns true if a search for an entry has no further step.
+    fn ends_at_entry(self) -> bool {
+        matches!(self, Aim::Found { .. } | Aim::Behind | Aim::Astray)
+    }
+
+    /// Returns true if a search for a restart point has no further step.
+    fn ends_at_restart(self) -> bool {
+        matches!(self, Aim::Restart(_) | Aim::Behind | Aim::Astray)
+    }
+}
+
 /// An end of a part of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
@@ -400,13 +412,11 @@ impl Cursor for AppendCursor {
     }
 
     fn approach(&mut self, key: &[u8]) -> bool {
-        let stepped = self.step_to_entry(key);
-        stepped.is_ok() && !matches!(self.aim, Aim::Found { .. } | Aim::Behind | Aim::Astray)
+        self.step_to_entry(key).is_ok() && !self.aim.ends_at_entry()
     }
 
     fn approach_before(&mut self, key: &[u8]) -> bool {
-        let stepped = self.step_to_restart(key);
-        stepped.is_ok() && !matches!(self.aim, Aim::Restart(_) | Aim::Behind | Aim::Astray)
+        self.step_to_restart(key).is_ok() && !self.aim.ends_at_restart()
     }
 
     #[inline]
@@ -422,18 +432,13 @@ impl Cursor for AppendCursor {
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.begin_seek();
-        let value = loop {
-            match self.aim {
-                Aim::Found { value, .. } => break value,
-                Aim::Behind => {
-                    self.aim = Aim::Nowhere;
-                    return self.enter_next_leaf(Side::First);
-                }
-                _ => self.step_to_entry(key)?,
-            }
+        while !self.aim.ends_at_entry() {
+            self.step_to_entry(key)?;
             black_box(self.touch());
+        }
+        let Aim::Found { value, .. } = std::mem::replace(&mut self.aim, Aim::Nowhere) else {
+            return self.enter_next_leaf(Side::First);
         };
-        self.aim = Aim::Nowhere;
         // The bytes that the found entry shares with the previous one are bytes of the searched
         // key.
         let NodePlace { span, node, slot } = self.leaf.as_ref().expect(ON_ENTRY);
@@ -446,18 +451,13 @@ impl Cursor for AppendCursor {
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         self.begin_seek();
-        let start = loop {
-            match self.aim {
-                Aim::Restart(start) => break start,
-                Aim::Behind => {
-                    self.aim = Aim::Nowhere;
-                    return Ok(());
-                }
-                _ => self.step_to_restart(key)?,
-            }
+        while !self.aim.ends_at_restart() {
+            self.step_to_restart(key)?;
             black_box(self.touch());
+        }
+        let Aim::Restart(start) = std::mem::replace(&mut self.aim, Aim::Nowhere) else {
+            return Ok(());
         };
-        self.aim = Aim::Nowhere;
         let (span, leaf) = self.near.take().expect(AT_LEAF);
         let found = leaf.lower_bound_from(start, key);
         let found = found.map_err(|damage| self.damaged(damage, span))?;
