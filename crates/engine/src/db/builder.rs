@@ -366,8 +366,8 @@ impl Builder {
     ///
     /// # Errors
     /// * `NotFound` if there is no store and none may be created.
-    /// * `InvalidArgument` if the directory holds other files but no store, or if an option is out
-    ///   of range.
+    /// * `InvalidArgument` if the directory holds other files but no store, if its path is empty,
+    ///   or if an option is out of range.
     /// * `Locked` if the store is open for writing already, in this process or another. Opening for
     ///   reading does not fail with it.
     /// * `Corruption` if a file is damaged; the error names path and offset.

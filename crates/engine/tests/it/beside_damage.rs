@@ -79,8 +79,8 @@ fn a_refresh_that_fails_changes_nothing_and_the_next_one_shows_all() {
             let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
             env.set(Fault { class: Some(class), after, lasting, kind });
             for _ in 0..1 + dice.below(2) {
-                let told = follower.refresh();
-                match told {
+                let refreshed = follower.refresh();
+                match refreshed {
                     // An error that the refresh got over, or none.
                     Ok(_) => seen = writer.progress.acknowledged,
                     Err(error) => {
@@ -150,15 +150,15 @@ fn a_reader_survives_damage_that_is_undone() {
         for _ in 0..40 {
             writer.work(&mut dice);
             let Some((name, undo)) = damage(&disk, &mut dice) else { continue };
-            let told = follower.refresh();
-            if let Err(error) = &told {
+            let refreshed = follower.refresh();
+            if let Err(error) = &refreshed {
                 failed += 1;
                 let is_told = error.path() == Some(&path(&name)) || name == "CURRENT";
                 assert!(is_told, "{name} is damaged: {error}");
             }
             undo();
             let found = writer.batches.check(&follower);
-            match told {
+            match refreshed {
                 Ok(_) => assert!((seen..=writer.progress.acknowledged).contains(&found), "{name}"),
                 Err(error) => assert_eq!(found, seen, "{error}"),
             }

@@ -101,7 +101,7 @@ fn check_new_feed(store: &Store, batches: &Batches, log: &Log, whole: u64) {
     for _ in 0..2 {
         let (found, error) = read_on(&mut feed, batches, last);
         assert_eq!(found, whole, "{}", log.path.display());
-        check_told(&error.expect("damage is told"), log);
+        check_told(&error.expect("damage is reported"), log);
         last = found;
     }
 }
@@ -171,7 +171,11 @@ fn a_feed_stops_where_a_log_is_cut() {
             let oldest = store.oldest_change().unwrap();
             let mut feed = store.changes(oldest).unwrap();
             let Ok(first) = feed.next_batch() else {
-                assert_eq!((oldest, whole), (SeqNo(1), 0), "the damage is told when it is read");
+                assert_eq!(
+                    (oldest, whole),
+                    (SeqNo(1), 0),
+                    "the damage is reported when it is read"
+                );
                 continue;
             };
             let first = first.unwrap();

@@ -146,8 +146,8 @@ fn a_checkpoint_without_a_directory_is_refused() {
     store.keyspace("k").unwrap().put("key", "value").unwrap();
     let before = listing(&env);
     let opened = builder(env.clone(), "").open();
-    for told in [store.checkpoint("").map(drop), opened.map(drop)] {
-        let error = told.unwrap_err();
+    for refused in [store.checkpoint("").map(drop), opened.map(drop)] {
+        let error = refused.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(error.to_string().contains("an empty one"), "{error}");
         assert_eq!(listing(&env), before);
@@ -175,8 +175,8 @@ fn a_keyspace_that_was_dropped_takes_no_table() {
             store.keyspace_with("gone", &options).unwrap()
         });
         let before = listing(&env);
-        let told = store.ingest(&gone, &files, &IngestOptions::default().link(link));
-        assert_eq!(told.unwrap_err().kind(), ErrorKind::NotFound);
+        let ingested = store.ingest(&gone, &files, &IngestOptions::default().link(link));
+        assert_eq!(ingested.unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(listing(&env), before, "link {link}");
         assert!(env.file_bytes(&table).is_ok());
         if let Some(again) = &again {

@@ -28,7 +28,8 @@ const WINDOW_BYTES_MIN: u64 = 16 * 1024;
 const READ_GROWTH: u64 = 2;
 
 /// How many times as long as a window that was announced the next one is. A reader waits once for
-/// each, and what it does not reach costs it no call.
+/// each window. It does not wait for those parts of a window that it does not reach, as it would if
+/// it read the window.
 const ANNOUNCED_GROWTH: u64 = 4;
 
 /// Value bytes of the longest window.

@@ -20,8 +20,8 @@ const KEY_USUAL: usize = 64;
 /// number grows as the cursor goes on.
 const GROUPS: [usize; 2] = [10, 16];
 
-/// The value bytes of a small group. Their lines are as many as a processor can wait for at once,
-/// several times over, so that a larger group gains little.
+/// The value bytes of a small group. A processor waits for about twelve lines of memory at once.
+/// These bytes are four times as many lines, so a larger group gains little.
 const GROUP_BYTES_MIN: u64 = 3000;
 
 /// A cursor over one root of an append table.
@@ -91,7 +91,7 @@ enum Aim {
     Restart(usize),
     /// The entry is that of `leaf`. The value may have to be touched.
     Found { value: ValueRef, must_touch: bool },
-    /// The key is greater than all keys of the leaf below the path.
+    /// The key is greater than all keys of the leaf below the path, or the tree is empty.
     Behind,
 }
 
@@ -330,7 +330,8 @@ impl AppendCursor {
     }
 
     /// Decodes the next entries of the leaf. There are none at its end. What the reader does not
-    /// want of them was loaded in vain, so their values are at most half as long as those before.
+    /// want of them is loaded in vain. So they end once their values have [`GROUP_BYTES_MIN`]
+    /// bytes, or half of the bytes that were decoded before if that is more.
     fn decode(&mut self) -> Result<()> {
         self.coming.clear();
         self.coming.reserve(self.group);
