@@ -1,6 +1,6 @@
 //! Chores that run other commands.
 
-use crate::{pages, tidy};
+use crate::{commands, pages, tidy};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 use std::fs;
@@ -24,7 +24,8 @@ pub(crate) fn cargo(root: &Path) -> Command {
     command
 }
 
-fn run(command: &mut Command) -> Result<()> {
+/// Runs `command` of cargo, after its line. Fails if it does.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
     let line = arguments.join(" ");
     eprintln!("cargo {line}");
@@ -131,6 +132,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run(cargo(root).args(lints))?;
     tidy::report(root)?;
+    commands::check(root, false)?;
     let pages = ["doc", "--workspace", "--no-deps"];
     run(cargo(root).args(pages).env("RUSTDOCFLAGS", "-D warnings"))?;
     run(cargo(root).args(["test", "--release", "--workspace"]))?;

@@ -8,11 +8,14 @@
 )]
 
 mod chores;
+mod commands;
 mod instructions;
 mod pages;
 mod planted;
 mod tidy;
 
+use anyhow::Result;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
@@ -20,6 +23,9 @@ cargo xtask tidy     sizes, layers, modules, doors, dead files, wide lines of do
 cargo xtask modules  which module of the store uses which, from the top down
 cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
+cargo xtask commands [all]
+                     documented commands name what there is, and every feature of every workspace
+                     compiles; `all`: also features that take long, such as RocksDB
 cargo xtask plain    a store without codecs builds without C, and its unit tests pass
 cargo xtask package  every crate compiles from what would be published of it
 cargo xtask instructions [--bless]
@@ -31,29 +37,47 @@ cargo xtask planted [WORD]
 cargo xtask schedules
                      runs a store in many orders of events (LSMITH_FULL=1: in very many)";
 
+/// What a chore does at the root of the repository.
+type Chore = Box<dyn FnOnce(&Path) -> Result<()>>;
+
+/// Returns the chore that `words` name; `None` if there is none.
+fn chore(words: &[&str]) -> Option<Chore> {
+    let chore: Chore = match words {
+        ["tidy"] => Box::new(tidy::report),
+        ["modules"] => Box::new(tidy::print_modules),
+        ["bless"] => Box::new(chores::bless),
+        ["commands"] => Box::new(|root| commands::check(root, false)),
+        ["commands", "all"] => Box::new(|root| commands::check(root, true)),
+        ["plain"] => Box::new(chores::plain),
+        ["package"] => Box::new(chores::package),
+        ["ci"] => Box::new(chores::ci),
+        ["instructions"] => Box::new(|root| instructions::instructions(root, false)),
+        ["instructions", "--bless"] => Box::new(|root| instructions::instructions(root, true)),
+        ["schedules"] => Box::new(chores::schedules),
+        ["pages"] => Box::new(|root| pages::run(root, None)),
+        ["pages", lsmith] => {
+            let lsmith = PathBuf::from(lsmith);
+            Box::new(move |root| pages::run(root, Some(&lsmith)))
+        }
+        ["planted"] => Box::new(|root| planted::run(root, "")),
+        ["planted", word] => {
+            let word = (*word).to_owned();
+            Box::new(move |root| planted::run(root, &word))
+        }
+        _ => return None,
+    };
+    Some(chore)
+}
+
 fn main() -> ExitCode {
     let root = chores::root();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => tidy::report(&root),
-        ["modules"] => tidy::print_modules(&root),
-        ["bless"] => chores::bless(&root),
-        ["plain"] => chores::plain(&root),
-        ["package"] => chores::package(&root),
-        ["ci"] => chores::ci(&root),
-        ["instructions"] => instructions::instructions(&root, false),
-        ["schedules"] => chores::schedules(&root),
-        ["pages"] => pages::run(&root, None),
-        ["pages", lsmith] => pages::run(&root, Some(lsmith.as_ref())),
-        ["planted"] => planted::run(&root, ""),
-        ["planted", word] => planted::run(&root, word),
-        ["instructions", "--bless"] => instructions::instructions(&root, true),
-        _ => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let Some(chore) = chore(&words) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
     };
-    match result {
+    match chore(&root) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");

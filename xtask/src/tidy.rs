@@ -93,7 +93,7 @@ fn excuse(findings: Vec<Finding>, allowed: &str) -> Vec<Finding> {
 
 /// Adds the files below `folder` whose names end with `.extension`, sorted by name. Skips hidden
 /// folders and `target`.
-fn files_with(extension: &str, folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+pub(crate) fn files_with(extension: &str, folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for entry in entries {
         let entry = entry?;

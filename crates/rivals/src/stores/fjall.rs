@@ -70,8 +70,8 @@ impl Store for Fjall {
         let mut batch = self.database.batch().durability(Some(PersistMode::Buffer));
         for (key, value) in writes {
             match value {
-                Some(value) => batch.insert_new(&self.keyspace, key, *value),
-                None => batch.remove_single(&self.keyspace, key),
+                Some(value) => batch.insert(&self.keyspace, key, *value),
+                None => batch.remove(&self.keyspace, key),
             }
         }
         Ok(batch.commit()?)
