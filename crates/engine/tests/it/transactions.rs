@@ -336,6 +336,17 @@ struct Own {
     deleted: Vec<Vec<u8>>,
     /// Keys whose value does not depend on what lies beneath.
     whole: BTreeSet<Vec<u8>>,
+    /// Keys that it has inserted, and not deleted since. A remove of one leaves nothing.
+    inserted: BTreeSet<Vec<u8>>,
+}
+
+/// What the values of inserted keys begin with, in front of operands. Other values do not.
+const INSERTED: u8 = b'i';
+
+/// Returns a value that begins with `first`.
+fn value(first: u8, dice: &mut Dice) -> Vec<u8> {
+    let length = dice.below(30);
+    [vec![first], dice.bytes(length)].concat()
 }
 
 /// A transaction of the test: what it sees, and what a plain map says about its commit.
@@ -350,6 +361,8 @@ struct Modelled {
     /// The keys that others have written since it began, and whether they have changed for sure.
     keys: Vec<(Vec<u8>, bool)>,
     read: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The keys that were promised to be absent or present.
+    promised: BTreeSet<Vec<u8>>,
 }
 
 impl Modelled {
@@ -357,7 +370,8 @@ impl Modelled {
     fn minds(&self, key: &Vec<u8>) -> bool {
         let is_written = self.own.written.contains_key(key) || self.own.deleted.contains(key);
         let is_read = self.read.iter().any(|(start, end)| start <= key && key < end);
-        is_written || is_read && self.isolation == Isolation::Serializable
+        let is_promised = self.promised.contains(key);
+        is_written || is_promised || is_read && self.isolation == Isolation::Serializable
     }
 
     /// Commits, and checks whether it may. Returns the keys that it has written to `map`, or `None`
@@ -392,6 +406,34 @@ impl Modelled {
             savepoints: Vec::new(),
             keys: Vec::new(),
             read: Vec::new(),
+            promised: BTreeSet::new(),
+        }
+    }
+
+    /// Inserts `key` if it is absent, and removes it if it was inserted.
+    fn insert_or_remove(&mut self, space: &Keyspace, key: Vec<u8>, dice: &mut Dice) {
+        let Some(old) = self.map.get(&key) else {
+            let value = value(INSERTED, dice);
+            self.transaction.insert_new(space, &key, &value).unwrap();
+            if !self.own.deleted.contains(&key) {
+                self.own.inserted.insert(key.clone());
+            }
+            self.own.whole.insert(key.clone());
+            self.promised.insert(key.clone());
+            return self.set(key, value);
+        };
+        if old[0] != INSERTED {
+            return;
+        }
+        self.transaction.remove_single(space, &key).unwrap();
+        self.map.remove(&key);
+        self.own.written.remove(&key);
+        self.promised.insert(key.clone());
+        if self.own.inserted.remove(&key) {
+            self.own.whole.remove(&key);
+        } else {
+            self.own.whole.insert(key.clone());
+            self.own.deleted.push(key);
         }
     }
 
@@ -424,9 +466,9 @@ impl Modelled {
 
     fn step(&mut self, space: &Keyspace, dice: &mut Dice) {
         let key = format!("{:02}", dice.below(30)).into_bytes();
-        match dice.below(8) {
+        match dice.below(10) {
             0 => {
-                let value = dice.bytes(20);
+                let value = value(b'p', dice);
                 self.transaction.put(space, &key, &value).unwrap();
                 self.own.whole.insert(key.clone());
                 self.set(key, value);
@@ -435,11 +477,13 @@ impl Modelled {
                 self.transaction.delete(space, &key).unwrap();
                 self.map.remove(&key);
                 self.own.written.remove(&key);
+                self.own.inserted.remove(&key);
                 self.own.whole.insert(key.clone());
                 self.own.deleted.push(key);
             }
+            8 | 9 => self.insert_or_remove(space, key, dice),
             2 | 3 if space.operator().is_some() => {
-                let operand = dice.bytes(3);
+                let operand = value(b'+', dice);
                 self.transaction.combine(space, &key, &operand).unwrap();
                 let value = [self.map.get(&key).cloned().unwrap_or_default(), operand].concat();
                 self.set(key, value);
@@ -500,7 +544,7 @@ fn write(
     let one = vec![(key(number), true)];
     match dice.below(8) {
         0 | 1 if space.operator().is_some() => {
-            let operand = dice.bytes(3);
+            let operand = value(b'+', dice);
             batch.combine(space, key(number), &operand);
             map.entry(key(number)).or_default().extend(operand);
             one
@@ -512,7 +556,7 @@ fn write(
             numbers.map(delete).collect()
         }
         _ => {
-            let value = dice.bytes(30);
+            let value = value(b'p', dice);
             batch.put(space, key(number), &value);
             map.insert(key(number), value);
             one
@@ -582,6 +626,12 @@ fn random_transactions_agree_with_plain_maps() {
             .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
             .collect();
         assert!(left == map);
+        space.merge().unwrap();
+        drop((open, store, space));
+        let store = Store::builder(DIR).env(Arc::new(env.clone())).operator(Append).open().unwrap();
+        let space = store.existing_keyspace("a").unwrap();
+        let pairs = space.iter().map(Result::unwrap);
+        assert!(map == pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect());
         assert!(committed > 2 && refused > 0, "{committed} committed, {refused} refused");
     });
 }

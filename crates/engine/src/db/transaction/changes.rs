@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What a transaction has written to a key: a value, a delete or nothing, and operands on top.
+/// What a transaction has written to a key: a value, a tombstone or nothing, and operands on top.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Own {
-    /// A put or a delete. `None` if there are only operands: they are for what the transaction sees
-    /// beneath.
+    /// A value or a tombstone. `None` if there are only operands: they are for what the transaction
+    /// sees beneath.
     base: Option<(EntryKind, Bytes)>,
     /// Oldest first.
     operands: Vec<Bytes>,
@@ -24,6 +24,11 @@ impl Own {
     pub(super) fn entries(&self) -> impl DoubleEndedIterator<Item = (EntryKind, &Bytes)> {
         let operands = self.operands.iter().rev().map(|operand| (EntryKind::Combine, operand));
         operands.chain(self.base.iter().map(|(kind, value)| (*kind, value)))
+    }
+
+    /// Returns the kind of the oldest entry.
+    fn base_kind(&self) -> EntryKind {
+        self.base.as_ref().map_or(EntryKind::Combine, |(kind, _)| *kind)
     }
 
     /// Returns true if the value depends on what lies beneath.
@@ -86,10 +91,16 @@ impl Changes {
         self.0.get(key)
     }
 
-    /// Adds a write to `key`: a put, a delete or a combine.
+    /// Adds a write to `key`. A value or a tombstone takes the place of what was written to the key
+    /// before, as in a merge: an insert over a delete becomes a put, because the delete hid
+    /// something, and a remove over an insert leaves nothing.
     pub(super) fn write(&mut self, key: Key, kind: EntryKind, value: Bytes) -> Before {
         let map = Arc::make_mut(&mut self.0);
         if kind != EntryKind::Combine {
+            let older = map.get(&key).map(Own::base_kind);
+            let Some(kind) = older.map_or(Some(kind), |older| kind.over(older)) else {
+                return Before::Wrote(map.remove(&key));
+            };
             let own = Own { base: Some((kind, value)), operands: Vec::new() };
             return Before::Wrote(map.insert(key, own));
         }

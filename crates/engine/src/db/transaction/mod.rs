@@ -156,6 +156,56 @@ impl Transaction {
         self.write(keyspace, key.as_ref(), EntryKind::Delete, Bytes::new())
     }
 
+    /// Sets the value of `key` in `keyspace`, which the caller promises to be absent for this
+    /// transaction: beneath, or after its own writes. See
+    /// [`Batch::insert_new`](crate::Batch::insert_new).
+    ///
+    /// The promise must still hold when the transaction commits. So the commit fails if others have
+    /// written `key` meanwhile, under each [`Isolation`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use lsmith::{ErrorKind, Isolation, PersistMode, Store};
+    ///
+    /// let store = Store::builder(dir.path()).open()?;
+    /// let jobs = store.keyspace("jobs")?;
+    /// let mut one = store.transaction(Isolation::Snapshot);
+    /// one.insert_new(&jobs, "7", "wash up")?;
+    /// one.commit(PersistMode::SyncData)?;
+    ///
+    /// let mut two = store.transaction(Isolation::Snapshot);
+    /// assert_eq!(two.get(&jobs, "7")?.as_deref(), Some(&b"wash up"[..]));
+    /// two.remove_single(&jobs, "7")?;
+    /// two.commit(PersistMode::SyncData)?;
+    /// assert_eq!(jobs.get("7")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put).
+    pub fn insert_new(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let value = Bytes::copy_from_slice(value.as_ref());
+        self.write(keyspace, key.as_ref(), EntryKind::Insert, value)
+    }
+
+    /// Deletes `key` in `keyspace`, which the caller promises to be present for this transaction
+    /// and to have been inserted once. See [`Batch::insert_new`](crate::Batch::insert_new). If this
+    /// transaction has inserted it, nothing is left to write.
+    ///
+    /// The commit fails if others have written `key` meanwhile, as after
+    /// [`insert_new`](Transaction::insert_new).
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put).
+    pub fn remove_single(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.write(keyspace, key.as_ref(), EntryKind::Remove, Bytes::new())
+    }
+
     /// Gives `key` what the operator of `keyspace` makes of its value and `operand`. The operator
     /// is called later, by reads and by merges, those of this transaction among them. The commit
     /// fails if others have written `key` meanwhile, also if they have only combined. Outside of
@@ -194,7 +244,7 @@ impl Transaction {
         self.write(keyspace, key.as_ref(), EntryKind::Combine, operand)
     }
 
-    /// Writes an entry of `kind`, which is a put, a delete or a combine.
+    /// Writes an entry of `kind`.
     fn write(
         &mut self,
         keyspace: &Keyspace,
@@ -206,6 +256,10 @@ impl Transaction {
         Ops::One(Op::entry(keyspace.shared(), kind, &key, &value)).check()?;
         let space = self.space(keyspace)?;
         let key = Key::copy_from_slice(&key);
+        if matches!(kind, EntryKind::Insert | EntryKind::Remove) {
+            // What the caller promises must hold at the commit.
+            self.spaces[space].locked.insert(key.clone());
+        }
         let before = self.spaces[space].changes.write(key.clone(), kind, value);
         if !self.savepoints.is_empty() {
             self.undo.push(Undo { space, key, before });
