@@ -117,7 +117,7 @@ impl Batch {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
+    fn add(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
         let key = keyspace.stored_key(key);
         if kind.is_value() && keyspace.lives().is_some() {
             return self.add_expiring(keyspace, kind, &key, value);
@@ -170,6 +170,12 @@ impl Batch {
     /// Returns the number of writes that were added.
     pub fn len(&self) -> usize {
         self.ops.len
+    }
+
+    /// Returns the bytes of all keys, values, operands, and ends of ranges. Each key in a group has
+    /// one more; each value that expires has 8 more. A batch that has dropped its writes has none.
+    pub fn bytes(&self) -> usize {
+        self.ops().bytes()
     }
 
     /// Returns true if no write was added.

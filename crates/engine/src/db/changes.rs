@@ -1,14 +1,12 @@
 //! The change feed: the batches of a store in their order, from a sequence number on.
 
-use super::Store;
+use super::{Change, Store};
 use crate::context::read_only;
-use crate::group::NUMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use crate::leases::Hold;
 use crate::wal::LogsNow;
 use bytes::Bytes;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
 use lsmith_storage::format::{Damage, LoggedBatch, LoggedOp, OpKind, decode_batch};
 use lsmith_storage::log::{LogFollower, LogId, LogKind, LogStart};
 use lsmith_storage::names::{FileKind, numbered};
@@ -65,57 +63,6 @@ pub struct ChangeBatch {
     /// True if a bulk load, an ingest or the clearing of a keyspace took the numbers. Loaded
     /// entries are in tables, and not in the feed. The call may also have failed then.
     pub is_load: bool,
-}
-
-/// A write of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Change {
-    /// A key got a value: by a put or an insert.
-    Put {
-        /// The keyspace.
-        keyspace: Arc<str>,
-        /// The key.
-        key: Bytes,
-        /// The value.
-        value: Bytes,
-    },
-    /// A key got a value that expires.
-    PutUntil {
-        /// The keyspace.
-        keyspace: Arc<str>,
-        /// The key.
-        key: Bytes,
-        /// The value.
-        value: Bytes,
-        /// The time from which on the key is absent.
-        time: u64,
-    },
-    /// The value of a key was combined with an operand.
-    Combine {
-        /// The keyspace.
-        keyspace: Arc<str>,
-        /// The key.
-        key: Bytes,
-        /// The operand.
-        operand: Bytes,
-    },
-    /// A key was deleted or removed.
-    Delete {
-        /// The keyspace.
-        keyspace: Arc<str>,
-        /// The key.
-        key: Bytes,
-    },
-    /// All keys from `start` up to, not including, `end` were deleted.
-    DeleteRange {
-        /// The keyspace.
-        keyspace: Arc<str>,
-        /// The first key; empty for no bound.
-        start: Bytes,
-        /// The first key behind the range; `None` for no bound.
-        end: Option<Bytes>,
-    },
 }
 
 impl Store {
@@ -323,28 +270,13 @@ fn changes_of(
     changes
 }
 
+/// Returns the write `op`, which was decoded from `payload`. Promises were for its writer, so an
+/// insert is a put, and a remove is a delete.
 fn change(tree: &KeyspaceShared, payload: &Bytes, op: &LoggedOp<'_>) -> Change {
-    let keyspace = Arc::from(tree.name_of(op.key));
-    let number_bytes = if tree.members.is_some() { NUMBER_BYTES } else { 0 };
-    let key = payload.slice_ref(op.key.get(number_bytes..).unwrap_or_default());
-    let OpKind::Entry(kind) = op.kind else {
-        // Without an end of its own, the range ends at the next keyspace of the group.
-        let is_own = number_bytes == 0 || op.value.first() == op.key.first();
-        let end = op.value.get(number_bytes..).filter(|_| is_own && !op.value.is_empty());
-        return Change::DeleteRange {
-            keyspace,
-            start: key,
-            end: end.map(|end| payload.slice_ref(end)),
-        };
+    let kind = match op.kind {
+        OpKind::Entry(EntryKind::Insert) => OpKind::Entry(EntryKind::Put),
+        OpKind::Entry(EntryKind::Remove) => OpKind::Entry(EntryKind::Delete),
+        kind => kind,
     };
-    let value = || payload.slice_ref(op.value);
-    match kind {
-        EntryKind::Delete | EntryKind::Remove => Change::Delete { keyspace, key },
-        EntryKind::Put | EntryKind::Insert => Change::Put { keyspace, key, value: value() },
-        EntryKind::Combine => Change::Combine { keyspace, key, operand: value() },
-        EntryKind::Expiring => {
-            let value = value().slice(EXPIRY_BYTES.min(op.value.len())..);
-            Change::PutUntil { keyspace, key, value, time: expires_at(op.value) }
-        }
-    }
+    Change::of_op(tree, kind, (op.key, op.value), |part| payload.slice_ref(part))
 }

@@ -1,52 +1,78 @@
 //! Batches that are built without a store, and their bytes.
 
-use super::{Batch, Store};
-use crate::group::NUMBER_BYTES;
+use super::change::{Change, range_ends};
+use super::{Batch, Keyspace, Store};
+use crate::write::Op;
+use bytes::Bytes;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::{Damage, OpKind, Reader, put_bytes, put_varint, take_pair};
+use lsmith_storage::expiry::EXPIRY_BYTES;
+use lsmith_storage::format::{
+    Damage, OpKind, Reader, put_bytes, put_varint, take_pair, take_range,
+};
 use lsmith_tree::EntryKind;
+use rustc_hash::FxHashMap;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The first byte of the bytes of a batch: the version of their format.
 const VERSION: u8 = 1;
 
+/// The same of a batch that deletes ranges.
+const VERSION_WITH_RANGES: u8 = 2;
+
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 8;
 
 /// An ordered list of writes that names keyspaces instead of holding their handles. So it needs no
-/// store. It can be sent elsewhere as bytes, and [bound](Store::bind) to any store that has the
-/// keyspaces.
+/// store. It can be sent elsewhere as bytes, read, and [bound](Store::bind) to any store that has
+/// the keyspaces.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
-/// use lsmith::{DetachedBatch, PersistMode, Store};
+/// use lsmith::{Change, DetachedBatch, PersistMode, Store};
 ///
 /// let mut batch = DetachedBatch::new();
 /// batch.put("users", "7", "ada");
 /// batch.delete("names", "bob");
 /// let bytes = batch.to_bytes();
 ///
+/// let received = DetachedBatch::from_bytes(&bytes)?;
+/// for change in &received {
+///     match change {
+///         Change::Put { keyspace, key, value } => println!("{keyspace}: {key:?} = {value:?}"),
+///         other => println!("{}: {other:?}", other.keyspace()),
+///     }
+/// }
+///
 /// let store = Store::builder(dir.path()).open()?;
 /// store.keyspace("users")?;
 /// store.keyspace("names")?;
-/// let batch = store.bind(&DetachedBatch::from_bytes(&bytes)?)?;
-/// store.write(batch, PersistMode::Buffer)?;
+/// store.write(store.bind(&received)?, PersistMode::Buffer)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A [change feed](crate::Changes) returns writes of the same type. So a batch of a feed can be
+/// sent to a copy of the store:
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let store = lsmith::Store::builder(dir.path()).open()?;
+/// # let fruit = store.keyspace("fruit")?;
+/// # let mut feed = store.changes(store.next_seq())?;
+/// # fruit.put("apple", "red")?;
+/// use lsmith::DetachedBatch;
+///
+/// let batch = feed.next_batch()?.expect("there was a write");
+/// let sent = DetachedBatch::from_iter(batch.changes).to_bytes();
+/// # assert_eq!(DetachedBatch::from_bytes(&sent)?.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DetachedBatch {
-    /// The names of the keyspaces written to, each once.
-    names: Vec<String>,
-    writes: Vec<DetachedWrite>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct DetachedWrite {
-    /// The index of the keyspace among the names.
-    keyspace: usize,
-    kind: EntryKind,
-    key: Vec<u8>,
-    value: Vec<u8>,
+    /// The names of the keyspaces written to.
+    names: Vec<Arc<str>>,
+    writes: Vec<Change>,
 }
 
 impl DetachedBatch {
@@ -58,6 +84,19 @@ impl DetachedBatch {
     /// Adds a put, as [`Batch::put`] does, to the keyspace called `keyspace`.
     pub fn put(&mut self, keyspace: &str, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Put, key.as_ref(), value.as_ref());
+    }
+
+    /// Adds a put of a value that expires, as [`Batch::put_until`] does.
+    pub fn put_until(
+        &mut self,
+        keyspace: &str,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: u64,
+    ) {
+        let keyspace = self.name(keyspace);
+        let [key, value] = [key.as_ref(), value.as_ref()].map(Bytes::copy_from_slice);
+        self.writes.push(Change::PutUntil { keyspace, key, value, time });
     }
 
     /// Adds a delete, as [`Batch::delete`] does.
@@ -75,18 +114,43 @@ impl DetachedBatch {
         self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
     }
 
+    /// Adds a combine, as [`Batch::combine`] does.
+    pub fn combine(&mut self, keyspace: &str, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) {
+        self.add(keyspace, EntryKind::Combine, key.as_ref(), operand.as_ref());
+    }
+
+    /// Adds a range delete, as [`Batch::delete_range`] does.
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, keyspace: &str, range: impl RangeBounds<K>) {
+        let Some((start, end)) = range_ends(range) else { return };
+        let (keyspace, start, end) = (self.name(keyspace), start.into(), end.map(Bytes::from));
+        self.writes.push(Change::DeleteRange { keyspace, start, end });
+    }
+
     fn add(&mut self, keyspace: &str, kind: EntryKind, key: &[u8], value: &[u8]) {
-        let known = self.names.iter().rposition(|name| name == keyspace);
-        let keyspace = known.unwrap_or_else(|| {
-            self.names.push(keyspace.to_string());
+        let keyspace = self.name(keyspace);
+        let [key, value] = [key, value].map(Bytes::copy_from_slice);
+        self.writes.push(Change::new(OpKind::Entry(kind), keyspace, key, value));
+    }
+
+    /// Adds `change`.
+    pub fn push(&mut self, change: Change) {
+        self.name(change.keyspace());
+        self.writes.push(change);
+    }
+
+    /// Returns the indexes of the names.
+    fn indexes(&self) -> FxHashMap<&str, usize> {
+        self.names.iter().enumerate().map(|(index, name)| (&**name, index)).collect()
+    }
+
+    /// Returns the name `keyspace`, and adds it if it is new.
+    fn name(&mut self, keyspace: &str) -> Arc<str> {
+        let known = self.names.iter().rposition(|name| **name == *keyspace);
+        let known = known.unwrap_or_else(|| {
+            self.names.push(Arc::from(keyspace));
             self.names.len() - 1
         });
-        self.writes.push(DetachedWrite {
-            keyspace,
-            kind,
-            key: key.to_vec(),
-            value: value.to_vec(),
-        });
+        Arc::clone(&self.names[known])
     }
 
     /// Removes all writes.
@@ -94,9 +158,20 @@ impl DetachedBatch {
         *self = DetachedBatch::new();
     }
 
+    /// Returns the writes, in their order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Change> {
+        self.writes.iter()
+    }
+
     /// Returns the number of writes.
     pub fn len(&self) -> usize {
         self.writes.len()
+    }
+
+    /// Returns the bytes of all keys, values, operands, and ends of ranges.
+    pub fn bytes(&self) -> usize {
+        let bytes = |(key, value): (&[u8], &[u8])| key.len() + value.len();
+        self.writes.iter().map(|change| bytes(change.parts())).sum()
     }
 
     /// Returns true if there is no write.
@@ -112,17 +187,27 @@ impl DetachedBatch {
     /// ```
     ///
     /// where numbers are varints, and names, keys and values have their lengths in front. The kinds
-    /// are those of the log: 0 put, 1 delete, 2 insert, 3 remove.
+    /// are those of the log: 0 put, 1 delete, 2 insert, 3 remove, 4 range delete, 5 combine, 6 a
+    /// put that expires. In the place of its key and its value, a range delete has the two ends of
+    /// the range, the second empty for none. A value that expires has its time in front of it, in 8
+    /// bytes, little-endian. The version is 2 if there is a range delete, otherwise 1.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let has_ranges = self.iter().any(|change| change.kind() == OpKind::DeleteRange);
+        let mut out = vec![if has_ranges { VERSION_WITH_RANGES } else { VERSION }];
         put_varint(&mut out, self.names.len() as u64);
         self.names.iter().for_each(|name| put_bytes(&mut out, name.as_bytes()));
         put_varint(&mut out, self.writes.len() as u64);
-        for DetachedWrite { keyspace, kind, key, value } in &self.writes {
-            out.push(*kind as u8);
-            put_varint(&mut out, *keyspace as u64);
+        let indexes = self.indexes();
+        for change in self {
+            let (kind, (key, value)) = (change.kind(), change.parts());
+            out.push(kind.to_byte());
+            put_varint(&mut out, indexes[change.keyspace()] as u64);
             put_bytes(&mut out, key);
-            if !kind.is_tombstone() {
+            if let Change::PutUntil { time, .. } = change {
+                put_varint(&mut out, (EXPIRY_BYTES + value.len()) as u64);
+                out.extend_from_slice(&time.to_le_bytes());
+                out.extend_from_slice(value);
+            } else if !kind.is_tombstone() {
                 put_bytes(&mut out, value);
             }
         }
@@ -147,40 +232,70 @@ impl DetachedBatch {
             return Err(damaged(Damage::whole("they do not match their checksum")));
         }
         match body.first() {
-            Some(&VERSION) => take_batch(body).map_err(damaged),
+            Some(&(VERSION | VERSION_WITH_RANGES)) => {
+                take_batch(&Bytes::copy_from_slice(body)).map_err(damaged)
+            }
             version => {
                 let found = version.map_or("none".into(), u8::to_string);
-                let message = format!("a batch of version {VERSION} is expected, found {found}");
+                let message = format!(
+                    "a batch of version {VERSION} or {VERSION_WITH_RANGES} is expected, found \
+                     {found}"
+                );
                 Err(Error::new(ErrorKind::Unsupported, message))
             }
         }
     }
 }
 
-fn take_batch(body: &[u8]) -> std::result::Result<DetachedBatch, Damage> {
+fn take_batch(body: &Bytes) -> std::result::Result<DetachedBatch, Damage> {
     let mut reader = Reader::new(body, 1);
     let mut batch = DetachedBatch::new();
     for _ in 0..reader.varint()? {
         let name = std::str::from_utf8(reader.bytes()?);
-        batch.names.push(name.map_err(|_| reader.damage("a name is no text"))?.to_string());
+        batch.names.push(Arc::from(name.map_err(|_| reader.damage("a name is no text"))?));
     }
     for _ in 0..reader.varint()? {
         let [kind] = reader.array()?;
-        let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
-        let keyspace = reader.size()?;
-        if keyspace >= batch.names.len() {
+        let kind = OpKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
+        let Some(keyspace) = batch.names.get(reader.size()?) else {
             return Err(reader.damage("a write names no keyspace"));
+        };
+        let (key, value) = match kind {
+            OpKind::Entry(kind) => take_pair(&mut reader, kind)?,
+            OpKind::DeleteRange => take_range(&mut reader)?,
+        };
+        if kind == OpKind::Entry(EntryKind::Expiring) && value.len() < EXPIRY_BYTES {
+            return Err(reader.damage("a value that expires has no time"));
         }
-        let (key, value) = take_pair(&mut reader, kind)?;
-        let (key, value) = (key.to_vec(), value.to_vec());
-        batch.writes.push(DetachedWrite { keyspace, kind, key, value });
+        let [key, value] = [key, value].map(|part| body.slice_ref(part));
+        batch.writes.push(Change::new(kind, Arc::clone(keyspace), key, value));
     }
     reader.finish()?;
     Ok(batch)
 }
 
+impl<'a> IntoIterator for &'a DetachedBatch {
+    type Item = &'a Change;
+    type IntoIter = std::slice::Iter<'a, Change>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl FromIterator<Change> for DetachedBatch {
+    fn from_iter<I: IntoIterator<Item = Change>>(changes: I) -> DetachedBatch {
+        let mut batch = DetachedBatch::new();
+        changes.into_iter().for_each(|change| batch.push(change));
+        batch
+    }
+}
+
 impl Store {
     /// Returns `batch` with the keyspaces of this store that it names.
+    ///
+    /// As with each [`Batch`], writing it fails if one of its writes breaks a rule, such as a
+    /// combine in a keyspace without an operator.
     ///
     /// # Errors
     /// `NotFound` if there is no keyspace of a name; `InvalidArgument` if it is a group.
@@ -188,32 +303,44 @@ impl Store {
         let named = batch.names.iter().map(|name| self.existing_keyspace(name));
         let keyspaces = named.collect::<Result<Vec<_>>>()?;
         let mut bound = Batch::new();
-        for DetachedWrite { keyspace, kind, key, value } in &batch.writes {
-            bound.add(&keyspaces[*keyspace], *kind, key, value);
+        let indexes = batch.indexes();
+        for change in batch {
+            bound.push(&keyspaces[indexes[change.keyspace()]], change);
         }
         Ok(bound)
     }
 }
 
 impl Batch {
-    /// Returns the writes of the batch with the names of their keyspaces, as these are now.
+    /// Adds `change` as a write to `keyspace`.
+    fn push(&mut self, keyspace: &Keyspace, change: &Change) {
+        match change {
+            Change::Put { key, value, .. } => self.put(keyspace, key, value),
+            Change::PutUntil { key, value, time, .. } => {
+                self.put_until(keyspace, key, value, *time);
+            }
+            Change::Insert { key, value, .. } => self.insert_new(keyspace, key, value),
+            Change::Combine { key, operand, .. } => self.combine(keyspace, key, operand),
+            Change::Delete { key, .. } => self.delete(keyspace, key),
+            Change::Remove { key, .. } => self.remove_single(keyspace, key),
+            Change::DeleteRange { start, end, .. } => {
+                let end = end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+                self.delete_range::<Bytes>(keyspace, (Bound::Included(start), end));
+            }
+        }
+    }
+
+    /// Returns the writes of the batch with the names of their keyspaces, as these are now. They
+    /// can be read there.
     ///
     /// # Errors
-    /// `InvalidArgument` if a write of the batch breaks a rule: the batch then has no writes. Also
-    /// if a write deletes a range, which batches without a store do not have.
+    /// `InvalidArgument` if a write of the batch breaks a rule: the batch then has no writes.
     pub fn detach(&self) -> Result<DetachedBatch> {
         let ops = self.ops();
         ops.check()?;
-        let mut batch = DetachedBatch::new();
-        for op in ops.iter() {
-            let OpKind::Entry(kind) = op.kind else {
-                let message = "a batch that deletes ranges cannot be detached from its store";
-                return Err(Error::new(ErrorKind::InvalidArgument, message));
-            };
-            let number_bytes = if op.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
-            let name = op.keyspace.name_of(op.key);
-            batch.add(&name, kind, &op.key[number_bytes..], op.value);
-        }
-        Ok(batch)
+        let change = |op: Op<'_>| {
+            Change::of_op(op.keyspace, op.kind, (op.key, op.value), Bytes::copy_from_slice)
+        };
+        Ok(ops.iter().map(change).collect())
     }
 }

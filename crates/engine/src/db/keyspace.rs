@@ -1,5 +1,6 @@
 //! The handle of a keyspace.
 
+use super::change::range_ends;
 use super::iter::prefix_bounds;
 use super::{Iter, Store};
 use crate::catalog::is_group;
@@ -262,21 +263,7 @@ impl Keyspace {
         &self,
         range: impl RangeBounds<K>,
     ) -> Option<(Vec<u8>, Vec<u8>)> {
-        let above = |key: &K| [key.as_ref(), &[0]].concat();
-        let start = match range.start_bound() {
-            Bound::Unbounded => Vec::new(),
-            Bound::Included(key) => key.as_ref().to_vec(),
-            Bound::Excluded(key) => above(key),
-        };
-        let end = match range.end_bound() {
-            Bound::Unbounded => None,
-            Bound::Excluded(key) => Some(key.as_ref().to_vec()),
-            Bound::Included(key) => Some(above(key)),
-        };
-        // No key is empty, and none lies below one zero byte.
-        if end.as_ref().is_some_and(|end| *end == start || end.is_empty() || **end == [0]) {
-            return None;
-        }
+        let (start, end) = range_ends(range)?;
         let Some(member) = &self.member else { return Some((start, end.unwrap_or_default())) };
         let upper = end.map_or(Bound::Unbounded, |end| Bound::Excluded(Bytes::from(end)));
         match member.stored_bounds((Bound::Included(Bytes::from(start)), upper)) {

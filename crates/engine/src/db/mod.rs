@@ -4,6 +4,7 @@
 mod backup;
 mod batch;
 mod builder;
+mod change;
 mod changes;
 mod checkpoint;
 mod cursor;
@@ -29,7 +30,8 @@ mod writes;
 pub use backup::{Backup, BackupOptions, Backups};
 pub use batch::Batch;
 pub use builder::Builder;
-pub use changes::{Change, ChangeBatch, Changes};
+pub use change::Change;
+pub use changes::{ChangeBatch, Changes};
 pub use checkpoint::Checkpoint;
 pub use cursor::Cursor;
 pub use detached::DetachedBatch;

@@ -104,6 +104,7 @@ impl OpBuffer {
         let name = op.keyspace.name_of(op.key);
         self.record = Vec::new();
         self.ops = Vec::new();
+        self.bytes = 0;
         self.refusal =
             Some(format!("write {number} of the batch, {what} in keyspace `{name}`: {message}"));
     }

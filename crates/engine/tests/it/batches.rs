@@ -2,7 +2,9 @@
 
 use crate::dice::{Dice, with_seeds};
 use lsmith::env::MemEnv;
-use lsmith::{Batch, DetachedBatch, ErrorKind, KeyspaceOptions, PersistMode, Store};
+use lsmith::{
+    Batch, Change, DetachedBatch, ErrorKind, Expiry, Keyspace, KeyspaceOptions, PersistMode, Store,
+};
 use std::sync::Arc;
 
 fn store() -> Store {
@@ -108,7 +110,7 @@ fn bytes_that_are_changed_or_cut_are_refused() {
         assert_eq!(error.kind(), ErrorKind::Corruption);
     }
     let mut newer = bytes[..bytes.len() - 8].to_vec();
-    newer[0] = 2;
+    newer[0] = 3;
     let checksum = xxhash_rust::xxh3::xxh3_64(&newer);
     newer.extend_from_slice(&checksum.to_le_bytes());
     let error = DetachedBatch::from_bytes(&newer).unwrap_err();
@@ -129,6 +131,11 @@ fn bytes_with_right_checksums_may_hold_anything() {
         let mut batch = DetachedBatch::new();
         batch.put("users", "7", "ada");
         batch.delete("names", "bob");
+        batch.combine("users", "8", "+1");
+        batch.put_until("names", "eve", "x", 7);
+        if dice.chance(50) {
+            batch.delete_range("users", "a".."b");
+        }
         let mut bytes = batch.to_bytes();
         bytes.truncate(bytes.len() - 8);
         for _ in 0..1 + dice.below(4) {
@@ -146,4 +153,142 @@ fn bytes_with_right_checksums_may_hold_anything() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::Corruption, "{error}"),
         }
     });
+}
+
+/// A store whose keyspaces, alone and in a group, take every kind of write together: the first has
+/// an operator, and entries of the second expire.
+fn store_of_all_kinds() -> (MemEnv, Store, [Keyspace; 2]) {
+    let env = MemEnv::new();
+    let store = Store::builder("/store").env(Arc::new(env.clone())).clock(|| 10).open().unwrap();
+    let operator = Some("counter".into());
+    let alone = KeyspaceOptions { operator, ..Default::default() };
+    let (group, expiry) = (Some("g".to_string()), Some(Expiry::default()));
+    let first = KeyspaceOptions { group, expiry, ..Default::default() };
+    let spaces = [("alone", alone), ("first", first)];
+    let spaces = spaces.map(|(name, options)| store.keyspace_with(name, &options).unwrap());
+    (env, store, spaces)
+}
+
+const ONE: [u8; 8] = 1_i64.to_le_bytes();
+
+/// Adds a write of every kind to `batch`.
+fn add_all_kinds(batch: &mut Batch, space: &Keyspace) {
+    batch.put(space, "a", "1");
+    match space.name() {
+        "alone" => batch.combine(space, "b", ONE),
+        _ => batch.put_until(space, "b", "2", 12),
+    }
+    batch.insert_new(space, "c", "3");
+    batch.delete(space, "e");
+    batch.remove_single(space, "f");
+    batch.delete_range(space, "g"..="h");
+    batch.delete_range(space, "x"..);
+    batch.delete_range(space, ..&b"\x01"[..]);
+}
+
+fn all_kinds(name: &str) -> Vec<Change> {
+    let mut detached = DetachedBatch::new();
+    detached.put(name, "a", "1");
+    match name {
+        "alone" => detached.combine(name, "b", ONE),
+        _ => detached.put_until(name, "b", "2", 12),
+    }
+    detached.insert_new(name, "c", "3");
+    detached.delete(name, "e");
+    detached.remove_single(name, "f");
+    detached.delete_range(name, "g"..="h");
+    detached.delete_range(name, "x"..);
+    detached.delete_range(name, ..&b"\x01"[..]);
+    detached.iter().cloned().collect()
+}
+
+#[test]
+fn a_batch_can_be_read() {
+    let (_env, store, spaces) = store_of_all_kinds();
+    let mut batch = Batch::new();
+    spaces.iter().for_each(|space| add_all_kinds(&mut batch, space));
+    let detached = batch.detach().unwrap();
+    let read: Vec<Change> = detached.iter().cloned().collect();
+    assert_eq!(read, [all_kinds("alone"), all_kinds("first")].concat());
+    let (keyspace, key, value) = (Arc::from("first"), "b".into(), "2".into());
+    assert_eq!(read[9], Change::PutUntil { keyspace, key, value, time: 12 });
+    let ranges: [(&str, Option<&[u8]>); 3] =
+        [("g", Some(b"h\0")), ("x", None), ("", Some(b"\x01"))];
+    for (change, (from, to)) in read[13..].iter().zip(ranges) {
+        let Change::DeleteRange { keyspace, start, end } = change else { panic!("{change:?}") };
+        assert_eq!((&**keyspace, &start[..], end.as_deref()), ("first", from.as_bytes(), to));
+    }
+    // Keys, values, ends of ranges; the operand or the value that expires.
+    let bytes = 5 + 2 + (3 + 1 + 1);
+    assert_eq!((detached.len(), detached.bytes()), (16, 2 * bytes + 8 + 1));
+    let more_in_group = 5 + 6 + 8;
+    assert_eq!((batch.len(), batch.bytes()), (16, detached.bytes() + more_in_group));
+    batch.put(&spaces[0], vec![b'k'; lsmith::KEY_BYTES_MAX + 1], "too long");
+    assert_eq!((batch.len(), batch.bytes()), (17, 0), "it has dropped its writes");
+    let again = DetachedBatch::from_bytes(&detached.to_bytes()).unwrap();
+    assert_eq!(again, detached);
+    store.write(store.bind(&again).unwrap(), PersistMode::Buffer).unwrap();
+}
+
+/// What the feed of a store returns is written to another one, as bytes, and the other has the same
+/// content then, also in its next life.
+#[test]
+fn batches_of_a_feed_make_a_copy() {
+    let (_env, left, spaces) = store_of_all_kinds();
+    let (env, right, _) = store_of_all_kinds();
+    let mut feed = left.changes(left.next_seq()).unwrap();
+    for space in &spaces {
+        for key in ["a", "b", "f", "g", "h", "hh", "x", "y"] {
+            space.put(key, ONE).unwrap();
+        }
+        let mut batch = Batch::new();
+        add_all_kinds(&mut batch, space);
+        left.write(batch, PersistMode::Buffer).unwrap();
+    }
+    while let Some(batch) = feed.next_batch().unwrap() {
+        let sent = DetachedBatch::from_iter(batch.changes).to_bytes();
+        let received = DetachedBatch::from_bytes(&sent).unwrap();
+        right.write(right.bind(&received).unwrap(), PersistMode::SyncData).unwrap();
+    }
+    let expected = content(&left);
+    assert!(expected.iter().all(|(_, entries)| entries.len() == 4), "{expected:?}");
+    assert_eq!(content(&right), expected);
+    drop(right);
+    let env = env.crash_clone(1, 0.0);
+    let right = Store::builder("/store").env(Arc::new(env)).clock(|| 10).open().unwrap();
+    assert_eq!(content(&right), expected);
+}
+
+/// A batch that was bound took operands for keyspaces without an operator. No merge could combine
+/// them then.
+#[test]
+fn bound_batches_keep_the_rules_of_the_keyspace() {
+    let (_env, _store, [operands, expiring]) = store_of_all_kinds();
+    let other = store();
+    let mut batches = [Batch::new(), Batch::new()];
+    batches[0].combine(&operands, "d", ONE);
+    batches[1].put_until(&expiring, "d", "1", 12);
+    for batch in batches {
+        let bound = other.bind(&batch.detach().unwrap()).unwrap();
+        let error = other.write(bound, PersistMode::Buffer).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+    let mut turned = DetachedBatch::new();
+    turned.delete_range("alone", "b".."a");
+    let error = other.write(other.bind(&turned).unwrap(), PersistMode::Buffer).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+}
+
+/// The bytes of a batch without range deletes are those of version 1, which older programs read.
+#[test]
+fn bytes_of_batches_stay_as_they_are() {
+    let mut batch = DetachedBatch::new();
+    batch.put("users", "7", "ada");
+    batch.delete("names", "bob");
+    let mut bytes = b"\x01\x02\x05users\x05names\x02\x00\x00\x017\x03ada\x01\x01\x03bob".to_vec();
+    let checksum = xxhash_rust::xxh3::xxh3_64(&bytes);
+    bytes.extend_from_slice(&checksum.to_le_bytes());
+    assert_eq!(batch.to_bytes(), bytes);
+    batch.delete_range("users", "a".."b");
+    assert_eq!(batch.to_bytes()[0], 2);
 }

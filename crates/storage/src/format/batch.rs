@@ -42,7 +42,8 @@ impl OpKind {
         }
     }
 
-    fn from_byte(byte: u8) -> Option<OpKind> {
+    /// Returns the kind that `byte` stands for, or `None` for an unknown byte.
+    pub fn from_byte(byte: u8) -> Option<OpKind> {
         match byte {
             DELETE_RANGE => Some(OpKind::DeleteRange),
             kind => EntryKind::from_byte(kind).map(OpKind::Entry),
@@ -64,8 +65,13 @@ pub fn deleted_range(start: &[u8], end: &[u8]) -> KeyRange {
     }
 }
 
-/// Takes the start and the end of a range delete.
-fn take_range<'a>(reader: &mut Reader<'a>) -> std::result::Result<(&'a [u8], &'a [u8]), Damage> {
+/// Takes the start and the end of a range delete, in the encoding of logs.
+///
+/// # Errors
+/// `Damage` if they are none.
+pub fn take_range<'a>(
+    reader: &mut Reader<'a>,
+) -> std::result::Result<(&'a [u8], &'a [u8]), Damage> {
     let start = reader.bytes()?;
     let end = reader.bytes()?;
     // The end may lie right above the longest key.

@@ -24,7 +24,7 @@ mod tests;
 pub use append::{AppendRoot, ChildRef, FILTER_PARTS_MAX, NODE_BYTES, NodeSum, Span, ValueRef};
 pub use batch::{
     KEY_BYTES_MAX, LoggedBatch, LoggedOp, OpKind, VALUE_BYTES_MAX, decode_batch, deleted_range,
-    encode_empty_batch, take_pair,
+    encode_empty_batch, take_pair, take_range,
 };
 pub use block::{Block, BlockAnswer, Slot, Trail};
 pub use block_builder::BlockBuilder;

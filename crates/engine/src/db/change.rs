@@ -1,0 +1,185 @@
+//! A write as a value of its own: in change feeds, and in batches that are built without a store.
+
+use crate::group::NUMBER_BYTES;
+use crate::keyspace::KeyspaceShared;
+use bytes::Bytes;
+use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
+use lsmith_storage::format::OpKind;
+use lsmith_tree::EntryKind;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// A write, with the name of its keyspace.
+///
+/// [Change feeds](crate::Changes) return writes that were made. A
+/// [`DetachedBatch`](crate::DetachedBatch) holds writes that may be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// A key gets a value: by a put, and in feeds also by an insert.
+    Put {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The key.
+        key: Bytes,
+        /// The value.
+        value: Bytes,
+    },
+    /// A key gets a value that expires.
+    PutUntil {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The key.
+        key: Bytes,
+        /// The value.
+        value: Bytes,
+        /// The time from which on the key is absent.
+        time: u64,
+    },
+    /// A key that the writer promises to be absent gets a value
+    /// ([`Batch::insert_new`](crate::Batch::insert_new)). Feeds say [`Put`](Change::Put).
+    Insert {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The key.
+        key: Bytes,
+        /// The value.
+        value: Bytes,
+    },
+    /// The value of a key is combined with an operand.
+    Combine {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The key.
+        key: Bytes,
+        /// The operand.
+        operand: Bytes,
+    },
+    /// A key is deleted, and in feeds also removed.
+    Delete {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The key.
+        key: Bytes,
+    },
+    /// A key that the writer promises to be present, and to have been inserted once, is deleted
+    /// ([`Batch::remove_single`](crate::Batch::remove_single)). Feeds say
+    /// [`Delete`](Change::Delete).
+    Remove {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The key.
+        key: Bytes,
+    },
+    /// All keys from `start` up to, not including, `end` are deleted.
+    DeleteRange {
+        /// The keyspace.
+        keyspace: Arc<str>,
+        /// The first key; empty for no bound.
+        start: Bytes,
+        /// The first key behind the range; `None` for no bound.
+        end: Option<Bytes>,
+    },
+}
+
+impl Change {
+    /// Returns the name of the keyspace.
+    pub fn keyspace(&self) -> &str {
+        match self {
+            Change::Put { keyspace, .. }
+            | Change::PutUntil { keyspace, .. }
+            | Change::Insert { keyspace, .. }
+            | Change::Combine { keyspace, .. }
+            | Change::Delete { keyspace, .. }
+            | Change::Remove { keyspace, .. }
+            | Change::DeleteRange { keyspace, .. } => keyspace,
+        }
+    }
+
+    /// Returns the key and the value or operand, or the two ends of a range. What is missing is
+    /// empty.
+    pub(super) fn parts(&self) -> (&[u8], &[u8]) {
+        match self {
+            Change::Put { key, value, .. }
+            | Change::PutUntil { key, value, .. }
+            | Change::Insert { key, value, .. }
+            | Change::Combine { key, operand: value, .. } => (key, value),
+            Change::Delete { key, .. } | Change::Remove { key, .. } => (key, &[]),
+            Change::DeleteRange { start, end, .. } => (start, end.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// Returns the kind of the write in the log.
+    pub(super) fn kind(&self) -> OpKind {
+        OpKind::Entry(match self {
+            Change::Put { .. } => EntryKind::Put,
+            Change::PutUntil { .. } => EntryKind::Expiring,
+            Change::Insert { .. } => EntryKind::Insert,
+            Change::Combine { .. } => EntryKind::Combine,
+            Change::Delete { .. } => EntryKind::Delete,
+            Change::Remove { .. } => EntryKind::Remove,
+            Change::DeleteRange { .. } => return OpKind::DeleteRange,
+        })
+    }
+
+    /// Returns the write of `kind` with these parts. The value of one that expires begins with its
+    /// time.
+    pub(super) fn new(kind: OpKind, keyspace: Arc<str>, key: Bytes, value: Bytes) -> Change {
+        let OpKind::Entry(kind) = kind else {
+            let end = (!value.is_empty()).then_some(value);
+            return Change::DeleteRange { keyspace, start: key, end };
+        };
+        match kind {
+            EntryKind::Put => Change::Put { keyspace, key, value },
+            EntryKind::Insert => Change::Insert { keyspace, key, value },
+            EntryKind::Delete => Change::Delete { keyspace, key },
+            EntryKind::Remove => Change::Remove { keyspace, key },
+            EntryKind::Combine => Change::Combine { keyspace, key, operand: value },
+            EntryKind::Expiring => {
+                let time = expires_at(&value);
+                let value = value.slice(EXPIRY_BYTES.min(value.len())..);
+                Change::PutUntil { keyspace, key, value, time }
+            }
+        }
+    }
+
+    /// Returns the write of `kind` to `tree`, whose keys are as the tree has them. `share` turns a
+    /// part of `key` or `value` into bytes of their own.
+    pub(super) fn of_op<'a>(
+        tree: &KeyspaceShared,
+        kind: OpKind,
+        (key, value): (&'a [u8], &'a [u8]),
+        share: impl Fn(&'a [u8]) -> Bytes,
+    ) -> Change {
+        let keyspace = Arc::from(tree.name_of(key));
+        let number_bytes = if tree.members.is_some() { NUMBER_BYTES } else { 0 };
+        let value = match kind {
+            OpKind::Entry(_) => value,
+            // Without an end of its own, the range ends at the next keyspace of the group.
+            OpKind::DeleteRange if number_bytes > 0 && value.first() != key.first() => &[],
+            OpKind::DeleteRange => value.get(number_bytes..).unwrap_or_default(),
+        };
+        let key = key.get(number_bytes..).unwrap_or_default();
+        Change::new(kind, keyspace, share(key), share(value))
+    }
+}
+
+/// Returns the first key of `range` and the first behind it, or `None` if no key lies in it.
+pub(super) fn range_ends<K: AsRef<[u8]>>(
+    range: impl RangeBounds<K>,
+) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let above = |key: &K| [key.as_ref(), &[0]].concat();
+    let start = match range.start_bound() {
+        Bound::Unbounded => Vec::new(),
+        Bound::Included(key) => key.as_ref().to_vec(),
+        Bound::Excluded(key) => above(key),
+    };
+    let end = match range.end_bound() {
+        Bound::Unbounded => None,
+        Bound::Excluded(key) => Some(key.as_ref().to_vec()),
+        Bound::Included(key) => Some(above(key)),
+    };
+    // No key is empty, and none lies below one zero byte.
+    let is_empty = end.as_ref().is_some_and(|end| *end == start || end.is_empty() || **end == [0]);
+    (!is_empty).then_some((start, end))
+}
