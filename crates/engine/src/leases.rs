@@ -83,6 +83,12 @@ impl Debug for Lease {
     }
 }
 
+/// Returns true if a living reader has a lease of the store in `dir`, or if that cannot be found
+/// out. Removes leases of readers that died.
+pub(crate) fn has_readers(env: &Arc<dyn Env>, dir: &Path) -> bool {
+    Leases::new(env, dir).oldest().is_some()
+}
+
 /// Something to be done when no reader needs a part of a file any more.
 type Free = Box<dyn FnOnce() + Send>;
 

@@ -90,7 +90,8 @@ pub(crate) fn open(options: Options) -> Result<Engine> {
     opening.finish()
 }
 
-fn no_store(dir: &Path) -> Error {
+/// Returns the error that there is no store in `dir`.
+pub(crate) fn no_store(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, "there is no store").at(dir)
 }
 

@@ -7,7 +7,8 @@
 //! 000013.wal       batches that are not yet flushed
 //! 000014.table     a table
 //! 000015.spill     a copy of sealed memtables, which replaces older logs
-//! CURRENT.coming        the mark of a copy of a store that is not whole yet
+//! CURRENT.coming        the mark of a copy of a store that is not whole yet, and of the remains of
+//!                       a store that is being destroyed
 //! readers/         one locked file for each reader beside the writer
 //! 000013.wal.new        a log that opening the store is rewriting
 //! 000013.wal.lost       a log that an opening of the store left out
@@ -28,8 +29,8 @@ const AHEAD_MAX: u64 = 1 << 32;
 pub const CURRENT: &str = "CURRENT";
 /// The file that is written first and then renamed to [`CURRENT`].
 pub const CURRENT_NEW: &str = "CURRENT.new";
-/// The mark of a directory in which a copy of a store is being made. It is renamed to [`CURRENT`]
-/// when the copy is whole.
+/// The mark of a directory in which a copy of a store is being made, or a store destroyed. It is
+/// renamed to [`CURRENT`] when the copy is whole.
 pub const CURRENT_COMING: &str = "CURRENT.coming";
 /// The lock file.
 pub const LOCK: &str = "LOCK";
@@ -86,6 +87,17 @@ pub fn lost(path: &Path, offset: Option<u64>) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Returns the kind and number of the file that `name`, the name of a lost file, was made from.
+/// `None` if it is no such name.
+pub fn parse_lost(name: &str) -> Option<(FileKind, u64)> {
+    let whole = name.strip_suffix(LOST)?;
+    let is_offset = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    parse(whole).or_else(|| {
+        let (whole, offset) = whole.rsplit_once('.')?;
+        parse(whole).filter(|_| is_offset(offset))
+    })
+}
+
 /// Returns true if the store can have given `number`, where its manifest says that numbers from
 /// `next` on are free.
 pub fn is_near(number: u64, next: u64) -> bool {
@@ -140,6 +152,20 @@ mod tests {
         for name in ["0000012.table", "0001234567.wal", "18446744073709551616.wal", "+00012.wal"] {
             assert_eq!(parse(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn lost_files_are_known_by_their_names() {
+        let path = numbered(Path::new("d"), FileKind::Wal, 7);
+        for offset in [None, Some(0), Some(4096)] {
+            let lost = lost(&path, offset);
+            let name = lost.file_name().and_then(|name| name.to_str()).unwrap();
+            assert_eq!(parse_lost(name), Some((FileKind::Wal, 7)), "{name}");
+        }
+        for name in ["000007.wal", ".lost", "notes.lost", "000007.wal.x.lost", "7.wal.lost"] {
+            assert_eq!(parse_lost(name), None, "{name}");
+        }
+        assert_eq!(parse_lost("000007.wal..lost"), None);
     }
 
     #[test]

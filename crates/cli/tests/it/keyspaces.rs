@@ -194,3 +194,21 @@ fn keyspaces_are_cleared_renamed_dropped_and_listed() {
     let taken = refused(2, &["db", db, "rename", "a", "z"]);
     assert!(taken.contains("expected a name not in use"), "{taken}");
 }
+
+#[test]
+fn a_store_is_destroyed_only_if_that_is_said_twice() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "one"]);
+    let line = refused(2, &["db", db, "destroy"]);
+    assert!(line.contains("`--yes`"), "{line}");
+    assert_eq!(fine(&["db", db, "get", "k"]), "one\n");
+    let notes = std::path::Path::new(db).join("notes.txt");
+    std::fs::write(&notes, "somebody's").unwrap();
+    assert!(fine(&["db", db, "destroy", "--yes"]).contains("notes.txt is not the store's"));
+    assert!(refused(1, &["db", db, "destroy", "--yes"]).contains("there is no store"));
+    std::fs::remove_file(notes).unwrap();
+    fine(&["db", db, "put", "k", "two"]);
+    assert_eq!(json(&["db", db, "destroy", "--yes"]), json!({ "destroyed": true, "left": [] }));
+    assert!(!std::path::Path::new(db).exists());
+}

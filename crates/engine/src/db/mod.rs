@@ -8,6 +8,7 @@ mod change;
 mod changes;
 mod checkpoint;
 mod cursor;
+mod destroy;
 mod detached;
 mod export;
 mod ingest;

@@ -1,6 +1,7 @@
 //! The contract of all environments, as one check.
 
 use super::{Env, LogFile, PAGE_BYTES, SyncReach, WriteFile};
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -57,6 +58,29 @@ fn directories(env: &dyn Env, dir: &Path) {
     env.sync_dir(&deep).expect("syncs an empty directory");
     assert_eq!(kind(env.sync_dir(&dir.join("none"))), Some(ErrorKind::NotFound));
     assert_eq!(kind(env.create(&dir.join("none/a"))), Some(ErrorKind::NotFound));
+    removed_directories(env, dir);
+}
+
+/// An environment may be unable to remove directories, and must then remove none.
+fn removed_directories(env: &dyn Env, dir: &Path) {
+    let inner = dir.join("outer").join("inner");
+    env.create_dir_all(&inner).expect("creates a directory and its parent");
+    let outer = dir.join("outer");
+    match kind(env.remove_dir(&outer)) {
+        Some(ErrorKind::Unsupported) => {
+            assert_eq!(kind(env.remove_dir(&inner)), Some(ErrorKind::Unsupported));
+            assert!(env.list(&inner).is_ok());
+        }
+        refused => {
+            assert_eq!(refused, Some(ErrorKind::DirectoryNotEmpty));
+            env.remove_dir(&inner).expect("removes an empty directory");
+            env.remove_dir(&outer).expect("removes a directory that is empty now");
+            assert_eq!(kind(env.remove_dir(&outer)), Some(ErrorKind::NotFound));
+            assert!(!env.list(dir).expect("lists").contains(&"outer".to_string()));
+        }
+    }
+    assert!(env.remove_dir(&dir.join("a")).is_err(), "it is a file");
+    assert_eq!(env.file_bytes(&dir.join("a")).expect("exists"), 0);
 }
 
 fn written_files(env: &dyn Env, dir: &Path) {

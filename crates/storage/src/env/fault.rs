@@ -133,6 +133,10 @@ impl Env for FaultEnv {
         self.rules.run_whole(OpClass::Remove, path, || self.inner.remove_file(path))
     }
 
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.rules.run_whole(OpClass::Remove, dir, || self.inner.remove_dir(dir))
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.rules.run_whole(OpClass::Rename, from, || self.inner.rename(from, to))
     }

@@ -207,6 +207,10 @@ impl Env for MemEnv {
         self.disk.write().remove_file(path)
     }
 
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.write().remove_dir(dir)
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.disk.write().rename(from, to)
     }

@@ -62,6 +62,13 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Removes the file at `path`.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes the directory `dir`. Fails with `DirectoryNotEmpty`, and changes nothing, if it holds
+    /// anything, and with `Unsupported` if this cannot be done.
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        let _ = dir;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Renames a file. An existing file at `to` is replaced in one step.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 

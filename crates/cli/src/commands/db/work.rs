@@ -5,7 +5,7 @@ use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{json_text, print, print_json};
 use anyhow::{Context, bail};
-use lsmith::{Batch, Keyspace, PersistMode, Store};
+use lsmith::{Batch, Builder, Keyspace, PersistMode, Store};
 use lsmith_lab::Progress;
 use serde_json::json;
 use std::fs::File;
@@ -174,6 +174,22 @@ pub(super) fn clear(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     } else {
         Ok(print(format_args!("cleared {name}"))?)
     }
+}
+
+pub(super) fn destroy(store: &Builder, yes: bool, json: bool) -> anyhow::Result<()> {
+    if !yes {
+        return Err(bad_argument("expected `--yes`, which says that all entries may be lost"));
+    }
+    let left = store.destroy()?;
+    let left: Vec<_> = left.iter().map(|path| path.display().to_string()).collect();
+    if json {
+        return print_json(&json!({ "destroyed": true, "left": left }));
+    }
+    print("destroyed the store")?;
+    for path in left {
+        print(format_args!("{path} is not the store's: it is left there"))?;
+    }
+    Ok(())
 }
 
 pub(super) fn rename(store: &Store, from: &str, to: &str, json: bool) -> anyhow::Result<()> {

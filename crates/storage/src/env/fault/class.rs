@@ -23,7 +23,8 @@ pub enum OpClass {
     Rename,
     /// [`Env::link`](crate::env::Env::link).
     Link,
-    /// [`Env::remove_file`](crate::env::Env::remove_file).
+    /// [`Env::remove_file`](crate::env::Env::remove_file) and
+    /// [`Env::remove_dir`](crate::env::Env::remove_dir).
     Remove,
     /// [`LogFile::append`](crate::env::LogFile::append).
     Append,

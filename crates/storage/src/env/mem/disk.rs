@@ -4,6 +4,7 @@ use super::node::{Change, DirNode, FileNode, Node, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// The root directory.
 pub(super) const ROOT: NodeId = NodeId(0);
@@ -98,7 +99,7 @@ impl Disk {
     pub(super) fn dir_mut(&mut self, id: NodeId) -> &mut DirNode {
         match self.nodes.get_mut(&id) {
             Some(Node::Dir(dir)) => dir,
-            _ => unreachable!("directories are found before they are changed and never removed"),
+            _ => unreachable!("directories are found before they are changed"),
         }
     }
 
@@ -259,6 +260,16 @@ impl Disk {
         }
         let replaced = match self.find_file(to) {
             Ok(id) => Some(id),
+    pub(super) fn remove_dir(&mut self, path: &Path) -> io::Result<()> {
+        let id = self.find_dir(path)?;
+        let (dir, name) = self.split(path)?;
+        if !self.dir_mut(id).names.is_empty() {
+            return Err(error(ErrorKind::DirectoryNotEmpty, path));
+        }
+        self.change_names(dir, Change::Remove { name });
+        Ok(())
+    }
+
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };

@@ -1,0 +1,147 @@
+//! Destroys a store: removes its files, and no others.
+//!
+//! `CURRENT` becomes [`CURRENT_COMING`] first, and the directory is synced. From then on it holds
+//! no store, but the remains of one, which are known as such. Whatever stops the removal, another
+//! one goes on.
+
+use super::{Builder, Store};
+use crate::leases::has_readers;
+use crate::manifest::read_current;
+use crate::opening::{no_store, take_lock};
+use lsmith_storage::directory;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names::{self, CURRENT, CURRENT_COMING, CURRENT_NEW, LOCK, READERS};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+impl Store {
+    /// Destroys the store in the directory `dir`: all of its entries are lost. See
+    /// [`Builder::destroy`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let dir = dir.path().join("store");
+    /// use lsmith::{ErrorKind, Store};
+    ///
+    /// let store = Store::builder(&dir).open()?;
+    /// assert_eq!(Store::destroy(&dir).unwrap_err().kind(), ErrorKind::Locked);
+    /// drop(store);
+    /// Store::destroy(&dir)?;
+    /// assert!(!dir.exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Builder::destroy`].
+    pub fn destroy(dir: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+        Store::builder(dir).destroy()
+    }
+}
+
+impl Builder {
+    /// Destroys the store: removes its files, and its directory if this is empty then. Returns the
+    /// paths of what is left in the directory because it does not belong to the store.
+    ///
+    /// Only files with names that the store gives are removed: those of `docs/format.md`, with
+    /// numbers that it can have given. What the tables and logs hold is not looked at, so a damaged
+    /// store can be destroyed too. Checkpoints and backups stay as they are.
+    ///
+    /// If the call is stopped, by an error or by the end of the process, the store is either as it
+    /// was, or its remains are no store any more. Then another call goes on. It also removes what
+    /// an interrupted checkpoint left.
+    ///
+    /// # Errors
+    /// * `NotFound` if there is no store, nor the remains of one. Nothing is removed.
+    /// * `Locked` if the store is open, for writing or reading. Nothing is removed.
+    /// * `Corruption` if `CURRENT` is damaged, or the file of another program: then nobody knows
+    ///   whose directory it is. `Unsupported` if the store has another format. Nothing is removed.
+    /// * `Io`.
+    pub fn destroy(&self) -> Result<Vec<PathBuf>> {
+        let (env, dir) = (&self.options.env, &*self.options.dir);
+        let found = list(&**env, dir)?;
+        let is_ours = |name: &String| [CURRENT, CURRENT_COMING].contains(&name.as_str());
+        if !found.iter().any(is_ours) {
+            return Err(no_store(dir));
+        }
+        let _lock = take_lock(&**env, dir)?;
+        end_store(env, dir)?;
+        // The mark may be empty, if power loss has stopped the checkpoint that made it.
+        let mark = dir.join(CURRENT_COMING);
+        let next = read_current(&**env, &mark).ok().flatten().unwrap_or(0);
+        for name in list(&**env, dir)?.iter().filter(|name| is_own(name, next)) {
+            remove(&**env, &dir.join(name))?;
+        }
+        // It holds files of others, or there is none: both are no error.
+        let _ = env.remove_dir(&dir.join(READERS));
+        directory::sync(&**env, dir)?;
+        remove(&**env, &mark)?;
+        directory::sync(&**env, dir)?;
+        remove(&**env, &dir.join(LOCK))?;
+        remove_directory(&**env, dir)
+    }
+}
+
+/// Makes the directory of a store one of remains, unless it is one already.
+fn end_store(env: &Arc<dyn Env>, dir: &Path) -> Result<()> {
+    let (current, mark) = (dir.join(CURRENT), dir.join(CURRENT_COMING));
+    if read_current(&**env, &current)?.is_none() {
+        return Ok(());
+    }
+    let check = || match has_readers(env, dir) {
+        true => {
+            let message = "a reader has the store open, in this process or another";
+            Err(Error::new(ErrorKind::Locked, message).at(dir))
+        }
+        false => Ok(()),
+    };
+    let rename = |from: &Path, to: &Path| {
+        env.rename(from, to).map_err(|error| Error::io("rename", from, error))?;
+        directory::sync(&**env, dir)
+    };
+    check()?;
+    rename(&current, &mark)?;
+    // No reader can come now. One may have come since the first look.
+    check().or_else(|refusal| rename(&mark, &current).and(Err(refusal)))
+}
+
+/// Returns true if the store has given `name` to a file, and has numbers up to about `next`.
+fn is_own(name: &str, next: u64) -> bool {
+    let number = names::parse(name).or_else(|| names::parse_lost(name)).map(|(_, number)| number);
+    name == CURRENT_NEW || number.is_some_and(|number| names::is_near(number, next))
+}
+
+/// Removes the directory `dir` if it is empty. Returns the paths of what it holds otherwise.
+fn remove_directory(env: &dyn Env, dir: &Path) -> Result<Vec<PathBuf>> {
+    let left = list(env, dir)?;
+    // An environment may be unable to remove directories. Somebody may have made a file there.
+    if !left.is_empty() || env.remove_dir(dir).is_err() {
+        directory::sync(env, dir)?;
+        return Ok(left.iter().map(|name| dir.join(name)).collect());
+    }
+    if let Some(parent) = dir.parent() {
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        directory::sync(env, parent)?;
+    }
+    Ok(Vec::new())
+}
+
+fn list(env: &dyn Env, dir: &Path) -> Result<Vec<String>> {
+    env.list(dir).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => no_store(dir),
+        _ => Error::io("list", dir, error),
+    })
+}
+
+/// Removes the file at `path`, if there is one. A directory with the name of a file is not the
+/// store's, and stays.
+fn remove(env: &dyn Env, path: &Path) -> Result<()> {
+    match env.remove_file(path) {
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Ok(()),
+            _ => Err(Error::io("remove", path, error)),
+        },
+        Ok(()) => Ok(()),
+    }
+}
