@@ -3,6 +3,7 @@
 use crate::catalog::Catalog;
 use crate::commit::Committer;
 use crate::context::Context;
+use crate::identity::Identity;
 use crate::keyspaces::Keyspaces;
 use crate::leases::Position;
 use crate::left_out::LeftOut;
@@ -36,6 +37,8 @@ pub(crate) struct Engine {
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) write_path: WritePath,
     pub(crate) catalog: Catalog,
+    /// Who the store is, if its manifest says it.
+    pub(crate) identity: Option<Identity>,
     /// The parts of the logs that opening left out.
     pub(crate) left_out: Vec<LeftOut>,
     /// What was read last, in a store that was opened for reading only. Held by a thread that reads
@@ -50,6 +53,7 @@ impl Engine {
         manifest: Arc<Manifest>,
         keyspaces: Arc<Keyspaces>,
         wal: Arc<Wal>,
+        identity: Option<Identity>,
         left_out: Vec<LeftOut>,
     ) -> Engine {
         let committer = Arc::new(Committer::new(&context, &manifest, &keyspaces));
@@ -64,6 +68,7 @@ impl Engine {
             keyspaces,
             wal,
             scheduler,
+            identity,
             left_out,
             view: Mutex::default(),
         }

@@ -163,6 +163,7 @@ mod followers;
 #[cfg(test)]
 mod fuzz;
 mod group;
+mod identity;
 pub mod inspect;
 mod keyspace;
 mod keyspaces;
@@ -195,6 +196,7 @@ pub use db::{
     TransactionIter, prefix_bounds,
 };
 pub use event::{Event, Observer};
+pub use identity::StoreId;
 pub use left_out::{LeftOut, LeftOutReason};
 pub use lsmith_storage::combine::{Combine, CombineError, Verdict};
 #[doc(inline)]

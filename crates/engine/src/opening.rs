@@ -194,7 +194,8 @@ impl Opening {
             self.begin_writing(&manifest, &wal)?;
         }
         keyspaces.balance_memory();
-        Ok(Engine::new(self.context, manifest, keyspaces, wal, left_out))
+        let identity = manifest.identity().unwrap_or(self.account.identity);
+        Ok(Engine::new(self.context, manifest, keyspaces, wal, identity, left_out))
     }
 
     /// Finds the dead blocks of tables that an earlier owner of the store has punched out.

@@ -130,6 +130,15 @@ table does.")]
     },
     /// Remove all entries of the keyspace, at one moment
     Clear,
+    /// Print the identity of the store, and that of the one of which it is a checkpoint, a restored
+    /// backup or a repaired copy
+    Id,
+    /// Destroy the store: remove its files, and the directory if nothing else is in it
+    Destroy {
+        /// Say that all entries may be lost. Without it nothing is done
+        #[arg(long)]
+        yes: bool,
+    },
     /// Rename a keyspace or a group
     Rename {
         /// The present name

@@ -16,7 +16,7 @@ use crate::args::{DbArgs, DbCommand, TreeArgs};
 use crate::failure::bad_argument;
 use crate::specs;
 use exchange::Input;
-use lsmith::{BackupOptions, Builder, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Store};
+use lsmith::{Builder, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Store};
 use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
@@ -28,6 +28,8 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::List(_) => look::list(&builder(&args.dir).list_keyspaces()?, json),
         DbCommand::Drop { name } => work::drop_keyspace(&open_to_change(args)?, name, json),
         DbCommand::Clear => work::clear(&to_change(args)?, json),
+        DbCommand::Id => look::id(&open_to_read(args)?, json),
+        DbCommand::Destroy { yes } => work::destroy(&builder(&args.dir), *yes, json),
         DbCommand::Rename { from, to } => work::rename(&open_to_change(args)?, from, to, json),
         DbCommand::Metrics => look::metrics(&open_to_read(args)?, json),
         DbCommand::Tree(TreeArgs { svg: Some(svg), .. }) => {
@@ -44,8 +46,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Repair { to } => repair::repair(&args.dir, to, json),
         DbCommand::Checkpoint { to } => copies::checkpoint(&open_to_change(args)?, to, json),
         DbCommand::Backup { to, keep, check } => {
-            let options = BackupOptions::default().check(*check);
-            copies::backup(&open_to_change(args)?, to, &options, *keep, json)
+            copies::backup(&open_to_change(args)?, to, *check, *keep, json)
         }
         DbCommand::Changes { from, limit } => changes::changes(&args.dir, *from, *limit, json),
         DbCommand::Backups { verify, remove } => copies::backups(&args.dir, *verify, *remove, json),

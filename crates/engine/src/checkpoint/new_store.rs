@@ -5,6 +5,7 @@
 //! whole store or none, and a directory with a copy that was interrupted is known as such: it is
 //! emptied before the next copy is made there.
 
+use crate::identity::Identity;
 use crate::manifest::{Account, current_text, write_account};
 use crate::opening::take_lock;
 use lsmith_storage::directory;
@@ -72,13 +73,15 @@ impl NewStore {
         numbered(&self.dir, kind, number)
     }
 
-    /// Writes the manifest, which says `account`, and makes the directory a store. All other files
-    /// are there, and their contents survive power loss.
+    /// Writes the manifest, which says `account` and that this is a store of its own, and makes the
+    /// directory a store. All other files are there, and their contents survive power loss.
     ///
     /// # Errors
     /// `Io` or `Full`.
     pub(crate) fn finish(mut self, account: &Account) -> Result<()> {
-        let account = Account { next_file: self.manifest + 1, ..account.clone() };
+        let identity = Identity::new(&*self.env, account.identity.map(|original| original.id));
+        let (next_file, identity) = (self.manifest + 1, Some(identity));
+        let account = Account { next_file, identity, ..account.clone() };
         let path = self.path_of(FileKind::Manifest, self.manifest);
         write_account(&*self.env, &path, self.manifest, &account)?;
         directory::sync(&*self.env, &self.dir)?;

@@ -3,6 +3,7 @@
 use crate::context::{Context, read_only};
 use crate::engine::Engine;
 use crate::examine;
+use crate::identity::StoreId;
 use crate::keyspace::{KeyspaceShared, Request};
 use crate::left_out::LeftOut;
 use crate::memory::seal;
@@ -101,6 +102,32 @@ impl Store {
         // Opening may have filled memtables.
         store.work_in_lockstep();
         Ok(store)
+    }
+
+    /// Returns who the store is: a number that was drawn when it was made, and that no checkpoint,
+    /// restored backup or repaired copy shares. `None` only if the store was opened for reading
+    /// only, and no version that knows of identities has opened it for writing before.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let copy = dir.path().join("copy");
+    /// use lsmith::Store;
+    ///
+    /// let store = Store::builder(dir.path().join("store")).open()?;
+    /// store.checkpoint(&copy)?;
+    /// let copy = Store::builder(&copy).open()?;
+    /// assert_ne!(copy.id(), store.id());
+    /// assert_eq!(copy.origin(), store.id());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn id(&self) -> Option<StoreId> {
+        self.engine().identity.map(|identity| identity.id)
+    }
+
+    /// Returns the [`id`](Store::id) of the store that this one is a checkpoint, a restored backup
+    /// or a repaired copy of, if it is one and if that is known.
+    pub fn origin(&self) -> Option<StoreId> {
+        self.engine().identity.and_then(|identity| identity.origin)
     }
 
     /// In lockstep, does the work that threads would do.

@@ -4,6 +4,7 @@ use super::bare;
 use super::bounds;
 use super::record::{KeyspaceRecord, LogRow, Record, Spill};
 use super::taken::TakenMarks;
+use crate::identity::Identity;
 use crate::options::{FilterChoice, check_name, check_operator_name};
 use crate::rules::Expiry;
 use lsmith_storage::bounds::{check_file, check_seq};
@@ -25,6 +26,8 @@ pub(crate) struct Account {
     pub(crate) next_keyspace: u32,
     /// True if files of tables may have names in other stores.
     pub(crate) linked: bool,
+    /// Who the store is. `None` in stores of earlier versions, until they are opened for writing.
+    pub(crate) identity: Option<Identity>,
     /// The stamp of the last backup whose state the store has been in.
     pub(crate) backup: Option<u128>,
 }
@@ -173,6 +176,7 @@ impl Account {
             }
             Record::Change(change) => self.change(change)?,
             Record::Linked => self.linked = true,
+            Record::Identity(identity) => self.identity = Some(identity),
             Record::Backup(stamp) => self.backup = Some(stamp),
             Record::Spill { keyspace, spill } => {
                 let state = self.keyspace(keyspace)?;
@@ -320,7 +324,8 @@ impl Account {
         let next_file = std::iter::once(Record::NextFile(self.next_file));
         let logs = self.logs.map(Record::Logs);
         let linked = self.linked.then_some(Record::Linked);
-        let of_store = linked.into_iter().chain(self.backup.map(Record::Backup));
+        let identity = self.identity.map(Record::Identity);
+        let of_store = identity.into_iter().chain(linked).chain(self.backup.map(Record::Backup));
         next_file.chain(logs).chain(of_store).chain(self.next_record()).chain(keyspaces).collect()
     }
 }

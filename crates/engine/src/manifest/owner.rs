@@ -3,6 +3,7 @@
 use super::file::ManifestFile;
 use super::{Account, Record};
 use crate::context::{Context, read_only};
+use crate::identity::Identity;
 use lsmith_storage::error::Result;
 use lsmith_storage::sync::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -61,6 +62,15 @@ impl Manifest {
     pub(crate) fn next_keyspace(&self) -> Result<u32> {
         let guard = self.file.lock();
         Ok(guard.as_ref().ok_or_else(read_only)?.account().next_keyspace)
+    }
+
+    /// Returns who the store is.
+    ///
+    /// # Errors
+    /// Fails with `ReadOnly`.
+    pub(crate) fn identity(&self) -> Result<Option<Identity>> {
+        let guard = self.file.lock();
+        Ok(guard.as_ref().ok_or_else(read_only)?.account().identity)
     }
 
     /// Returns what the manifest says now.

@@ -13,6 +13,7 @@
 //! policy 0 leveled(ratio=10)
 //! compression 0 lz4
 //! deletes_ranges 0
+//! identity 0123456789abcdef0123456789abcdef
 //! spill 0 file 15 upto 4800 entries 977
 //! short_tree 0 flushed 5123
 //! taken 5400 k..m
@@ -29,6 +30,7 @@
 
 use super::keyspaces::KeyspaceChange;
 use super::taken::Mark;
+use crate::identity::{Identity, StoreId};
 use crate::options::FilterChoice;
 use crate::rules::Expiry;
 use lsmith_spec::{format_bytes, parse_bytes};
@@ -98,6 +100,8 @@ pub(crate) enum Record {
     /// Files of tables may have names in other stores from now on, so nothing may change in a file
     /// that has several.
     Linked,
+    /// Who the store is.
+    Identity(Identity),
     /// The store has been in the state of the backup with this stamp, so it has the files of that
     /// backup that it still names.
     Backup(u128),
@@ -183,6 +187,10 @@ impl Record {
                 format!("logs from {from} first {first} newest {newest}\n")
             }
             Record::Linked => "linked\n".to_string(),
+            Record::Identity(Identity { id, origin: None }) => format!("identity {id}\n"),
+            Record::Identity(Identity { id, origin: Some(origin) }) => {
+                format!("identity {id} of {origin}\n")
+            }
             Record::Backup(stamp) => format!("backup {stamp:032x}\n"),
         }
     }
@@ -295,6 +303,7 @@ impl Record {
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
             "linked" if rest.is_empty() => Ok(Record::Linked),
+            "identity" => identity(rest).ok_or_else(|| bad("an identity", rest)),
             "backup" => backup(rest).ok_or_else(|| bad("the stamp of a backup", rest)),
             _ => match KeyspaceChange::decode(kind, rest) {
                 Some(change) => change.map(Record::Change).map_err(RecordFault::Bad),
@@ -403,6 +412,16 @@ fn spill(text: &str) -> Option<Record> {
         entries: entries.parse().ok()?,
     };
     Some(Record::Spill { keyspace: keyspace.parse().ok()?, spill })
+}
+
+/// Parses the identity of a store, and of the one that it was made of.
+fn identity(text: &str) -> Option<Record> {
+    let (id, origin) = match text.split_once(" of ") {
+        Some((id, origin)) => (id, Some(origin.parse().ok()?)),
+        None => (text, None),
+    };
+    let id: StoreId = id.parse().ok()?;
+    Some(Record::Identity(Identity { id, origin }))
 }
 
 /// Parses a stamp of 32 hexadecimal digits.

@@ -1,6 +1,7 @@
 //! Prepares the directory of a store for writing.
 
 use super::Opening;
+use crate::identity::Identity;
 use crate::manifest::{Account, LogRow, Manifest, Record, check_room};
 use crate::memory::seal;
 use crate::wal::{Log, Wal};
@@ -36,7 +37,11 @@ impl Opening {
             first: self.logs.first().map_or(first, |log| log.first),
             newest: self.logs.last().map_or(0, |log| log.number),
         };
-        manifest.begin(Account { logs: Some(row), ..self.account.clone() })?;
+        // Stores of earlier versions have no identity yet.
+        let identity = self.account.identity;
+        let identity = identity.unwrap_or_else(|| Identity::new(&*context.options.env, None));
+        let begun = Account { logs: Some(row), identity: Some(identity), ..self.account.clone() };
+        manifest.begin(begun)?;
         self.remove_unnamed();
         let writer = wal.begin(&self.kept, &self.logs, first)?;
         manifest.write(Record::Logs(LogRow { newest: writer.number, ..row }), |_| ())?;

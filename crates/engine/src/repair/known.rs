@@ -2,6 +2,7 @@
 
 use super::loose::LooseTree;
 use super::{DamagedStore, FindingKind};
+use crate::identity::StoreId;
 use crate::manifest::{self, Account, KEYSPACE_MAX, KeyspaceFacts, KeyspaceRecord, LogRow, Record};
 use crate::options::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
 use lsmith_storage::error::{ErrorKind, Result};
@@ -32,6 +33,8 @@ pub(super) struct Known {
     next_keyspace: u32,
     /// The row of logs, as the manifest has it.
     pub(super) logs: Option<LogRow>,
+    /// Who the store is, if that is known.
+    pub(super) id: Option<StoreId>,
 }
 
 /// A keyspace of the damaged store.
@@ -304,7 +307,9 @@ impl DamagedStore {
                 let unplaced = unplaced.remove(&id).unwrap_or_default();
                 (id, KnownKeyspace { state, runs, is_exact, unplaced })
             });
-        Known { keyspaces: keyspaces.collect(), is_exact, next_keyspace, logs }
+        let keyspaces = keyspaces.collect();
+        let id = reading.account.identity.map(|identity| identity.id);
+        Known { keyspaces, is_exact, next_keyspace, logs, id }
     }
 
     /// Returns the tables that no tree names, by keyspace, highest number first.

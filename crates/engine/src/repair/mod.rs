@@ -21,7 +21,8 @@ mod sources;
 pub use report::{Finding, FindingKind, RepairReport, RepairedKeyspace};
 
 use crate::db::{Builder, Store};
-use crate::manifest::KeyspaceFacts;
+use crate::identity::Identity;
+use crate::manifest::{KeyspaceFacts, Record};
 use crate::opening::take_lock;
 use crate::options::{DEFAULT_POLICY, KeyspaceOptions};
 use crate::rules::CombineOperators;
@@ -205,6 +206,8 @@ impl DamagedStore {
         builder: Builder,
     ) -> Result<Vec<RepairedKeyspace>> {
         let new = builder.open()?;
+        let identity = Record::Identity(Identity::new(&*self.env, known.id));
+        new.engine().manifest.write(identity, |_| ())?;
         let mut saved = Vec::new();
         for (id, found) in &known.keyspaces {
             let KeyspaceFacts {

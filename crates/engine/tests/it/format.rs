@@ -163,6 +163,7 @@ fn old_stores_open_for_reading_and_stay_as_they_are() {
         let dir = fixture.copy();
         let store = Store::builder(dir.path()).read_only(true).open().unwrap();
         fixture.check(&store);
+        assert_eq!(store.id(), None, "no store of this age has an identity");
         drop(store);
         assert!(files_in(dir.path()) == fixture.files, "{} has changed", fixture.name);
     }
@@ -174,6 +175,8 @@ fn old_stores_open_for_writing_and_go_on() {
         let dir = fixture.copy();
         let store = Store::builder(dir.path()).create_if_missing(false).open().unwrap();
         let mut maps = fixture.check(&store);
+        let id = store.id();
+        assert!(id.is_some(), "{}", fixture.name);
         for (name, map) in &mut maps {
             let space = store.existing_keyspace(name).unwrap();
             let first = map.keys().next().expect("none is empty").clone();
@@ -203,7 +206,9 @@ fn old_stores_open_for_writing_and_go_on() {
         }
         check(&store);
         drop(store);
-        check(&open());
+        let store = open();
+        check(&store);
+        assert_eq!(store.id(), id, "{}", fixture.name);
     }
 }
 

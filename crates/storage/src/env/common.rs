@@ -2,6 +2,7 @@
 
 use super::WriteFile;
 use std::fmt::Debug;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 
 /// The name of the lock file of a directory.
@@ -10,6 +11,13 @@ pub(super) const LOCK_FILE: &str = "LOCK";
 /// The size of the write buffer. At this size a system call costs a small part of what copying the
 /// bytes costs.
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
+
+/// Returns a random number. The system draws the keys of the first hash of each thread, and each
+/// later one has others. A child of this process inherits the keys, but has another number.
+pub(super) fn random() -> u128 {
+    let half = || u128::from(RandomState::new().hash_one(std::process::id()));
+    half() << 64 | half()
+}
 
 /// The destination of the bytes of a [`Buffered`] file.
 pub(super) trait Sink: Debug + Send {

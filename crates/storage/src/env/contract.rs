@@ -362,6 +362,8 @@ fn locked_files(env: &dyn Env, dir: &Path) {
 
 fn surroundings(env: &dyn Env, dir: &Path) {
     assert_eq!(kind(env.free_bytes(&dir.join("none"))), Some(ErrorKind::NotFound));
+    let drawn: BTreeSet<u128> = (0..100).map(|_| env.random()).collect();
+    assert_eq!(drawn.len(), 100, "no random number comes twice");
     let times: Vec<_> = (0..100).map(|_| env.now()).collect();
     assert!(times.is_sorted(), "time never goes back");
 }

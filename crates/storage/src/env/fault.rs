@@ -194,6 +194,10 @@ impl Env for FaultEnv {
         self.rules.run_whole(OpClass::FreeBytes, dir, || self.inner.free_bytes(dir))
     }
 
+    fn random(&self) -> u128 {
+        self.inner.random()
+    }
+
     fn now(&self) -> Duration {
         self.inner.now()
     }

@@ -281,6 +281,11 @@ impl Env for MemEnv {
         Ok(disk.free_bytes())
     }
 
+    /// The numbers follow from how many were drawn before.
+    fn random(&self) -> u128 {
+        self.disk.write().random()
+    }
+
     fn now(&self) -> Duration {
         self.start.elapsed()
     }

@@ -62,8 +62,8 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Removes the file at `path`.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes the directory `dir`. Fails with `DirectoryNotEmpty`, and changes nothing, if it holds
-    /// anything, and with `Unsupported` if this cannot be done.
+    /// Removes the directory `dir`. Fails with `DirectoryNotEmpty`, and changes nothing, if it
+    /// holds anything, and with `Unsupported` if this cannot be done.
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
         let _ = dir;
         Err(io::ErrorKind::Unsupported.into())
@@ -134,6 +134,12 @@ pub trait Env: Debug + Send + Sync + 'static {
 
     /// Returns the number of free bytes on the device that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+
+    /// Returns a random number, another one for each call, process and machine. An environment for
+    /// tests may return the same numbers in each run.
+    fn random(&self) -> u128 {
+        common::random()
+    }
 
     /// Returns the time since an arbitrary moment; it never goes back. Use it only for statistics,
     /// pacing, and estimates of how long something takes.

@@ -28,7 +28,7 @@ pub(super) fn checkpoint(store: &Store, to: &Path, json: bool) -> anyhow::Result
 pub(super) fn backup(
     store: &Store,
     to: &Path,
-    options: &BackupOptions,
+    check: bool,
     keep: Option<u64>,
     json: bool,
 ) -> anyhow::Result<()> {
@@ -36,7 +36,8 @@ pub(super) fn backup(
         return Err(bad_argument("expected at least one backup to keep, found 0"));
     }
     let backups = Backups::new(to);
-    let made = store.backup_with(&backups, options).map_err(wrong_argument)?;
+    let options = BackupOptions::default().check(check);
+    let made = store.backup_with(&backups, &options).map_err(wrong_argument)?;
     let removed = match keep {
         Some(count) => backups.keep(usize::try_from(count).unwrap_or(usize::MAX))?,
         None => Vec::new(),

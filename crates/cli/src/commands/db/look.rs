@@ -19,6 +19,21 @@ pub(super) fn get(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Result
     }
 }
 
+pub(super) fn id(store: &Store, json: bool) -> anyhow::Result<()> {
+    let [id, origin] = [store.id(), store.origin()].map(|id| id.map(|id| id.to_string()));
+    if json {
+        return print_json(&json!({ "id": id, "origin": origin }));
+    }
+    match id {
+        Some(id) => print(id)?,
+        None => print("none: an earlier version made the store, and nobody has opened it since")?,
+    }
+    if let Some(origin) = origin {
+        print(format_args!("made of {origin}"))?;
+    }
+    Ok(())
+}
+
 pub(super) fn scan(keyspace: &Keyspace, args: &ScanArgs, json: bool) -> anyhow::Result<()> {
     let entries = entries_in(keyspace, &args.range);
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);

@@ -81,7 +81,8 @@ impl Disk {
         let first = self.first_unsynced();
         // The moment lies between just before the first unsynced change and the last change.
         dice.moment = first.saturating_sub(1) + dice.below(self.clock + 2 - first);
-        let to = Disk::new(self.capacity);
+        let mut to = Disk::new(self.capacity);
+        to.drawn = self.drawn;
         let mut copy = SurvivorCopy { from: self, to, moved: BTreeMap::new(), dice };
         copy.dir(ROOT, ROOT);
         copy.to

@@ -20,6 +20,8 @@ pub(super) struct Disk {
     locks: BTreeSet<NodeId>,
     /// The number of changes so far.
     pub(super) clock: u64,
+    /// The number of random numbers that were drawn.
+    pub(super) drawn: u64,
 }
 
 fn error(kind: ErrorKind, path: &Path) -> io::Error {
@@ -52,6 +54,7 @@ impl Disk {
             capacity,
             locks: BTreeSet::new(),
             clock: 0,
+            drawn: 0,
         }
     }
 
@@ -63,6 +66,12 @@ impl Disk {
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
+    }
+
+    /// Returns a number that looks random.
+    pub(super) fn random(&mut self) -> u128 {
+        self.drawn += 1;
+        xxh3_128(&self.drawn.to_le_bytes())
     }
 
     /// Makes `change` in the names of the directory `dir`.
@@ -251,15 +260,6 @@ impl Disk {
         Ok(())
     }
 
-    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        let node = self.find_file(from)?;
-        let (from_dir, from_name) = self.split(from)?;
-        let (to_dir, to_name) = self.split(to)?;
-        if (from_dir, &from_name) == (to_dir, &to_name) {
-            return Ok(());
-        }
-        let replaced = match self.find_file(to) {
-            Ok(id) => Some(id),
     pub(super) fn remove_dir(&mut self, path: &Path) -> io::Result<()> {
         let id = self.find_dir(path)?;
         let (dir, name) = self.split(path)?;
@@ -270,6 +270,15 @@ impl Disk {
         Ok(())
     }
 
+    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let node = self.find_file(from)?;
+        let (from_dir, from_name) = self.split(from)?;
+        let (to_dir, to_name) = self.split(to)?;
+        if (from_dir, &from_name) == (to_dir, &to_name) {
+            return Ok(());
+        }
+        let replaced = match self.find_file(to) {
+            Ok(id) => Some(id),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
