@@ -7,8 +7,8 @@ use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::{EntryKind, ErasedWalk, SeqNo};
-use std::ops::RangeBounds;
+use lsmith_tree::{EntryKind, ErasedWalk, Key, KeyRange, SeqNo};
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// What a key has at a snapshot.
@@ -54,7 +54,8 @@ impl Snapshot {
     }
 
     /// Adds the entries that `keyspace` has in `range` at the snapshot to `writer`, with their
-    /// sequence numbers. Deletions are entries too, as long as no merge has dropped them. Entries
+    /// sequence numbers. Deletions are entries too, as long as no merge has dropped them, and range
+    /// deletes are added, unless the keyspace has a combine operator. Entries
     /// that expire keep their times, and those that have expired are deletions. A key with combines
     /// has the value that they make. Returns the number of entries.
     ///
@@ -73,6 +74,7 @@ impl Snapshot {
             let message = format!("the keyspace `{}` forgets sequence numbers", keyspace.name());
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
+        let erased = keyspace.key_range::<K>((range.start_bound(), range.end_bound()));
         let mut exported = 0;
         self.each_newest(keyspace, range, |key, found, seq| {
             match found {
@@ -87,7 +89,31 @@ impl Snapshot {
             exported += 1;
             Ok(())
         })?;
+        // Stores do not take those of a keyspace with an operator.
+        if keyspace.operator().is_none() {
+            self.export_erased(keyspace, erased, writer)?;
+        }
         Ok(exported)
+    }
+
+    /// Adds the range deletes that the snapshot sees in `range`.
+    fn export_erased(
+        &self,
+        keyspace: &Keyspace,
+        range: Option<KeyRange>,
+        writer: &mut TableWriter,
+    ) -> Result<()> {
+        let Some(range) = range else { return Ok(()) };
+        let erased = keyspace.version_at(self.guard()).all_erased();
+        for part in erased.overlapping(&range) {
+            let KeyRange { start, end } = part.range.intersection(&range);
+            let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+            match part.newest_at(self.seq()) {
+                SeqNo(0) => {}
+                seq => writer.delete_range_at::<Key>((Bound::Included(start), end), seq)?,
+            }
+        }
+        Ok(())
     }
 
     /// Calls `each` with each key of `keyspace` in `range` that has an entry at the snapshot, what

@@ -4,7 +4,7 @@ use super::{Keyspace, Loaded, Store};
 use crate::context::Context;
 use crate::stats::add;
 use crate::version::TableHandle;
-use crate::write::{ARRIVING_SEQ_MAX, Arriving};
+use crate::write::{ARRIVING_SEQ_MAX, Arriving, Load};
 use lsmith_storage::directory;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::TableFacts;
@@ -12,6 +12,7 @@ use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
 use lsmith_storage::table::StoreTable;
 use lsmith_tree::{KeyRange, SeqNo, TableId};
+use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,9 +30,43 @@ pub struct IngestOptions {
     /// may tables with entries older than operands that a merge has combined, which then apply to
     /// other entries than their numbers say. False by default: such a table is refused.
     pub allow_resurrect: bool,
+    /// The ranges that are replaced, as bounds of their keys.
+    replaced: Vec<(Bound<Vec<u8>>, Bound<Vec<u8>>)>,
 }
 
 impl IngestOptions {
+    /// Replaces `range`: what the keyspace has there is deleted, in the same step as the tables
+    /// come in. Their entries lie above, wherever they are. May be called several times. Without
+    /// any file, the call only deletes.
+    ///
+    /// Tables with sequence numbers of their own say by these what they lie above, so they cannot
+    /// be ingested with this option.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # use lsmith::{IngestOptions, Store, TableWriter};
+    /// # let file = dir.path().join("prices.table");
+    /// let mut writer = TableWriter::create(&file)?;
+    /// writer.put("fruit/apple", "3")?;
+    /// writer.finish()?;
+    ///
+    /// let store = Store::builder(dir.path().join("store")).open()?;
+    /// let prices = store.keyspace("prices")?;
+    /// prices.put("fruit/banana", "4")?;
+    /// prices.put("tea/green", "5")?;
+    /// let options = IngestOptions::default().replace("fruit/".."fruit0");
+    /// store.ingest(&prices, &[file], &options)?;
+    /// let keys: Vec<_> = prices.iter().map(|entry| entry.map(|(key, _)| key)).collect::<Result<_, _>>()?;
+    /// assert_eq!(keys, ["fruit/apple", "tea/green"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn replace<K: AsRef<[u8]>>(mut self, range: impl RangeBounds<K>) -> IngestOptions {
+        let bound = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        self.replaced.push((bound(range.start_bound()), bound(range.end_bound())));
+        self
+    }
+
     /// Sets [`link`](IngestOptions::link).
     #[must_use]
     pub fn link(mut self, link: bool) -> IngestOptions {
@@ -70,6 +105,8 @@ impl Store {
     /// * `InvalidArgument` if two files share a part of their key ranges, if only some have
     ///   sequence numbers, if the keyspace belongs to another store or to a group, or if other
     ///   writers keep writing keys within the ranges.
+    /// * `InvalidArgument` if a range that is [replaced](IngestOptions::replace) ends before it
+    ///   begins, or if an end of it is too long.
     /// * `InvalidArgument` if a table has entries that expire and those of the keyspace cannot, or
     ///   if it has operands and the keyspace does not have their operator. The error names the
     ///   file.
@@ -92,15 +129,23 @@ impl Store {
         let _span = tracing::info_span!("ingest", keyspace = name, files = count).entered();
         context.check_writable()?;
         self.check_may_ingest(keyspace)?;
+        let replaced = options.replaced.iter().map(|range| keyspace.deletable(range.clone()));
+        let replaced: Vec<Option<KeyRange>> = replaced.collect::<Result<_>>()?;
+        let mut replaced: Vec<KeyRange> = replaced.into_iter().flatten().collect();
         let mut arrivals = Arrivals { context, tables: Vec::new(), created: Vec::new() };
         for file in files {
             arrivals.bring(file.as_ref(), options)?;
         }
-        if arrivals.tables.is_empty() {
+        if arrivals.tables.is_empty() && replaced.is_empty() {
             return Ok(Loaded::default());
         }
         arrivals.check_kinds(keyspace)?;
         let numbered = arrivals.are_numbered(keyspace)?;
+        if numbered && !replaced.is_empty() {
+            let message = "expected tables without sequence numbers, because a range is replaced: \
+                           those of these tables say what they lie above";
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(&arrivals.tables[0].0));
+        }
         let ranges = arrivals.sorted_ranges()?;
         directory::sync(&*context.options.env, &context.options.dir)?;
         let mut loaded = Loaded::default();
@@ -111,6 +156,11 @@ impl Store {
             loaded.logical_bytes += facts.size.bytes;
             loaded.table_bytes += facts.file_bytes;
         }
+        if !numbered {
+            let facts = arrivals.tables.iter().map(|(_, table)| table.table().facts());
+            let erased = facts.flat_map(|facts| &facts.erased);
+            replaced.extend(erased.map(|(range, _)| range.clone()));
+        }
         let tables = arrivals.hand_over();
         let write_path = &self.engine().write_path;
         if numbered {
@@ -118,7 +168,7 @@ impl Store {
             write_path.ingest(keyspace.shared(), arriving.collect(), options.allow_resurrect)?;
         } else {
             let tables = tables.into_iter().map(|(_, table)| table).collect();
-            write_path.load(keyspace.shared(), tables, &ranges)?;
+            write_path.load(keyspace.shared(), Load { tables, ranges, replaced })?;
         }
         add(&context.counts.load_bytes, loaded.table_bytes);
         Ok(loaded)
@@ -190,9 +240,11 @@ impl Arrivals<'_> {
         let handle = TableHandle::open(&self.context.tables(), TableId(number))?;
         let table = handle.table();
         table.verify(&[KeyRange::ALL])?;
-        let TableFacts { seq_min, seq_max, .. } = table.facts();
+        let TableFacts { seq_min, seq_max, erased, .. } = table.facts();
         let is_mixed = *seq_min == SeqNo(0) && *seq_max > SeqNo(0);
-        if is_mixed || *seq_max > ARRIVING_SEQ_MAX {
+        let is_dated = |seq: SeqNo| (SeqNo(1)..=ARRIVING_SEQ_MAX).contains(&seq);
+        let fits = |seq: SeqNo| if *seq_max > SeqNo(0) { is_dated(seq) } else { seq == SeqNo(0) };
+        if is_mixed || *seq_max > ARRIVING_SEQ_MAX || !erased.iter().all(|(_, seq)| fits(*seq)) {
             let message = format!(
                 "expected no sequence numbers, or numbers from 1 to {ARRIVING_SEQ_MAX}, found \
                  {seq_min} to {seq_max}"
@@ -239,7 +291,7 @@ impl Arrivals<'_> {
         let refuse = |message: String, file: &Path| {
             Err(Error::new(ErrorKind::InvalidArgument, message).at(file))
         };
-        let first = &self.tables[0];
+        let Some(first) = self.tables.first() else { return Ok(false) };
         let numbered = !first.1.is_undated();
         if let Some(other) = self.tables.iter().find(|(_, table)| table.is_undated() == numbered) {
             let [with, without] = if numbered { [first, other] } else { [other, first] };
@@ -257,6 +309,16 @@ impl Arrivals<'_> {
                 keyspace.name()
             );
             return refuse(message, &first.0);
+        }
+        let erases = |table: &Arc<TableHandle>| !table.table().facts().erased.is_empty();
+        let erasing = self.tables.iter().find(|(_, table)| numbered && erases(table));
+        if let (Some((file, _)), Some(operator)) = (erasing, keyspace.operator()) {
+            let message = format!(
+                "expected no range deletes with sequence numbers, because merges of the keyspace \
+                 `{}` join operands for `{operator}`, older and newer ones",
+                keyspace.name()
+            );
+            return refuse(message, file);
         }
         Ok(numbered)
     }

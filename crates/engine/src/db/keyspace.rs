@@ -10,14 +10,14 @@ use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
 use crate::snapshots::SnapshotGuard;
 use crate::version::{Moment, Value, Version, dropped};
-use crate::write::Op;
+use crate::write::{Op, Ops};
 use bytes::Bytes;
 use lsmith_policy::Explanation;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::OpKind;
+use lsmith_storage::format::{OpKind, deleted_range};
 use lsmith_storage::table::ReadCount;
-use lsmith_tree::{Tree, TreeView};
+use lsmith_tree::{KeyRange, Tree, TreeView};
 use std::borrow::Cow;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -255,6 +255,21 @@ impl Keyspace {
         let (keyspace, kind) = (&self.shared, OpKind::DeleteRange);
         let op = Op { keyspace, kind, key: &start, value: &end };
         self.write_op(op, self.store.context().options.persist)
+    }
+
+    /// Returns `range` as the tree has it, if a range delete may have it. Returns `None` if it is
+    /// empty.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a range delete may not have it.
+    pub(super) fn deletable<K: AsRef<[u8]>>(
+        &self,
+        range: impl RangeBounds<K>,
+    ) -> Result<Option<KeyRange>> {
+        let Some((start, end)) = self.stored_range(range) else { return Ok(None) };
+        let kind = OpKind::DeleteRange;
+        Ops::One(Op { keyspace: &self.shared, kind, key: &start, value: &end }).check()?;
+        Ok(Some(deleted_range(&start, &end)))
     }
 
     /// Returns the first key of `range` and the first behind it, as the tree has them; an end that

@@ -5,12 +5,14 @@ use super::loaded::{Loaded, check_entry};
 use crate::context::Context;
 use crate::stats::add;
 use crate::version::TableHandle;
+use crate::write::Load;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::directory;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::table::{ProfileGrain, TableFacts, TableOptions, TableWriter};
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, TableId};
+use std::ops::RangeBounds;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,6 +37,8 @@ pub struct BulkLoad {
     /// The numbers of all files that were created.
     created: Vec<u64>,
     facts: Vec<TableFacts>,
+    /// What is deleted in the same step.
+    replaced: Vec<KeyRange>,
     /// True after a failed write: the content of the table being written is then unknown.
     failed: bool,
     /// True once the table handles, and no longer the load, remove the files after a failure.
@@ -89,6 +93,7 @@ impl BulkLoad {
             last_key: Vec::new(),
             created: Vec::new(),
             facts: Vec::new(),
+            replaced: Vec::new(),
             failed: false,
             finished: false,
         })
@@ -122,6 +127,31 @@ impl BulkLoad {
         let key = keyspace.stored_key(key);
         check_entry(&key, value, &self.last_key)?;
         self.write(&key, kind, value).inspect_err(|_| self.failed = true)
+    }
+
+    /// Replaces `range`: what the keyspace has there when the load [ends](BulkLoad::finish) is
+    /// deleted, in the same step as the entries of the load appear. These lie above, wherever they
+    /// are. May be called several times.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// let store = lsmith::Store::builder(dir.path()).open()?;
+    /// let index = store.keyspace("index")?;
+    /// index.put("old", "1")?;
+    /// let mut load = index.bulk_load()?;
+    /// load.replace::<&str>(..)?;
+    /// load.put("new", "2")?;
+    /// load.finish()?;
+    /// assert_eq!(index.iter().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range ends before it begins, or an end of it is too long. An empty
+    /// range replaces nothing.
+    pub fn replace<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<()> {
+        self.replaced.extend(self.keyspace.deletable(range)?);
+        Ok(())
     }
 
     /// Fails if an earlier write failed.
@@ -166,16 +196,17 @@ impl BulkLoad {
     /// Makes all entries visible at once, newer than every earlier write and older than every later
     /// one. When the call returns, the entries survive power loss.
     ///
-    /// Entries in memory between the first and the last key of the load are flushed first.
+    /// Entries in memory between the first and the last key of the load, and in the ranges that it
+    /// [replaces](BulkLoad::replace), are flushed first.
     ///
     /// # Errors
-    /// `InvalidArgument` if other writers keep writing keys between the first and the last.
+    /// `InvalidArgument` if other writers keep writing keys there.
     /// Otherwise as [`Keyspace::flush`], or `Io` or `Full` if a table cannot be written. Nothing is
     /// loaded then, unless the store is `Poisoned`.
     pub fn finish(mut self) -> Result<Loaded> {
         self.check_not_failed()?;
         self.finish_table()?;
-        if self.facts.is_empty() {
+        if self.facts.is_empty() && self.replaced.is_empty() {
             return Ok(Loaded::default());
         }
         let context = Arc::clone(self.context());
@@ -184,10 +215,12 @@ impl BulkLoad {
         let open = |facts: &TableFacts| TableHandle::open(&context.tables(), TableId(facts.table));
         let tables: Vec<Arc<TableHandle>> = self.facts.iter().map(open).collect::<Result<_>>()?;
         let hull = KeyRange::inclusive(&self.first_key, &self.last_key);
+        let ranges = if tables.is_empty() { Vec::new() } else { vec![hull] };
+        let replaced = std::mem::take(&mut self.replaced);
         // From here on the table handles decide whether their files are removed.
         self.finished = true;
         let engine = self.keyspace.store().engine();
-        engine.write_path.load(self.keyspace.shared(), tables, &[hull])?;
+        engine.write_path.load(self.keyspace.shared(), Load { tables, ranges, replaced })?;
         let mut loaded = Loaded { tables: self.facts.len() as u64, ..Loaded::default() };
         for facts in &self.facts {
             loaded.entries += facts.size.entries;

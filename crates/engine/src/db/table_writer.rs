@@ -1,16 +1,19 @@
 //! Writes tables outside of a store, for a store to ingest.
 
+use super::change::range_ends;
 use super::loaded::{Loaded, check_entry};
 use crate::options::{FilterChoice, check_operator_name};
-use crate::write::ARRIVING_SEQ_MAX;
+use crate::write::{ARRIVING_SEQ_MAX, broken_range_rule};
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::expiring_value;
+use lsmith_storage::format::deleted_range;
 use lsmith_storage::table::{self, OUTSIDE, TableOptions};
 use lsmith_storage::{directory, panics};
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::fmt;
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -51,8 +54,10 @@ pub struct TableWriter {
     /// The name of the operator that operands are for.
     operator: Option<String>,
     has_operands: bool,
-    /// True if entries have sequence numbers, false if they have none.
-    numbered: bool,
+    /// The range deletes, with their numbers.
+    erased: Vec<(KeyRange, SeqNo)>,
+    /// True if entries have sequence numbers, false if they have none; `None` if there is none yet.
+    numbered: Option<bool>,
     /// True once the file is complete and stays.
     finished: bool,
     report: Option<Report>,
@@ -145,7 +150,8 @@ impl TableWriter {
             last_key: Vec::new(),
             operator: options.operator.clone(),
             has_operands: false,
-            numbered: false,
+            erased: Vec::new(),
+            numbered: None,
             finished: false,
             report: None,
         })
@@ -279,6 +285,79 @@ impl TableWriter {
         self.add_operand(key.as_ref(), operand.as_ref(), seq)
     }
 
+    /// Adds a range delete: what the keyspace has in `range` when it ingests the table is deleted in
+    /// the same step, at the cost of one write. The entries of the table, and of those that are
+    /// ingested with it, lie above, wherever they are. Range deletes may come in any order.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # use lsmith::{IngestOptions, Store, TableWriter};
+    /// let file = dir.path().join("day.table");
+    /// let mut writer = TableWriter::create(&file)?;
+    /// writer.delete_range(.."2026-11-25")?;
+    /// writer.put("2026-11-25/1", "new")?;
+    /// writer.finish()?;
+    ///
+    /// let store = Store::builder(dir.path().join("store")).open()?;
+    /// let days = store.keyspace("days")?;
+    /// days.put("2026-11-24/7", "old")?;
+    /// store.ingest(&days, &[file], &IngestOptions::default())?;
+    /// assert_eq!(days.iter().count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range ends before it begins, if an end of it is too long, or if an
+    /// entry or a range delete before has a sequence number. An empty range deletes nothing.
+    pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<()> {
+        self.erase(range, UNDATED)
+    }
+
+    /// Adds a range delete with sequence number `seq`, from 1 to 2^61. It hides entries in `range`
+    /// with smaller numbers. A keyspace with a combine operator does not ingest the table.
+    ///
+    /// # Errors
+    /// As [`delete_range`](TableWriter::delete_range) and [`put_at`](TableWriter::put_at).
+    pub fn delete_range_at<K: AsRef<[u8]>>(
+        &mut self,
+        range: impl RangeBounds<K>,
+        seq: SeqNo,
+    ) -> Result<()> {
+        check_seq(seq)?;
+        self.erase(range, seq)
+    }
+
+    fn erase<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>, seq: SeqNo) -> Result<()> {
+        let Some((start, end)) = range_ends(range) else { return Ok(()) };
+        let end = end.unwrap_or_default();
+        if let Some(message) = broken_range_rule(&start, &end) {
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        self.check_numbered(seq, || {
+            let shown = start.escape_ascii();
+            format!("the range delete from `{shown}` on")
+        })?;
+        self.numbered = Some(seq != UNDATED);
+        self.erased.push((deleted_range(&start, &end), seq));
+        Ok(())
+    }
+
+    /// Fails with `InvalidArgument` if `what`, which has the number `seq`, has one and what was
+    /// added before has none, or the other way round.
+    fn check_numbered(&self, seq: SeqNo, what: impl FnOnce() -> String) -> Result<()> {
+        let numbered = seq != UNDATED;
+        if self.numbered.is_none_or(|others| others == numbered) {
+            return Ok(());
+        }
+        let [this, others] = if numbered { ["a", "none"] } else { ["no", "one"] };
+        let message = format!(
+            "{} has {this} sequence number, and the entries before have {others}: expected all or \
+             none to have one",
+            what()
+        );
+        Err(Error::new(ErrorKind::InvalidArgument, message))
+    }
+
     fn add_until(&mut self, key: &[u8], value: &[u8], time: u64, seq: SeqNo) -> Result<()> {
         if let Some(operator) = &self.operator {
             let message = format!(
@@ -307,21 +386,12 @@ impl TableWriter {
 
     fn add(&mut self, key: &[u8], kind: EntryKind, value: &[u8], seq: SeqNo) -> Result<()> {
         check_entry(key, value, &self.last_key)?;
-        let numbered = seq != UNDATED;
-        if !self.last_key.is_empty() && numbered != self.numbered {
-            let [this, others] = if numbered { ["a", "none"] } else { ["no", "one"] };
-            let message = format!(
-                "key `{}` has {this} sequence number, and the entries before have {others}: \
-                 expected all or none to have one",
-                key.escape_ascii()
-            );
-            return Err(Error::new(ErrorKind::InvalidArgument, message));
-        }
+        self.check_numbered(seq, || format!("key `{}`", key.escape_ascii()))?;
         let Some(writer) = &mut self.writer else { return Err(self.broken()) };
         let added = writer.add(EntryRef { key, seq, kind, value });
         let entries = writer.entries();
         added.inspect_err(|_| self.writer = None)?;
-        self.numbered = numbered;
+        self.numbered = Some(seq != UNDATED);
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         // Last, because a report that panics must leave the writer as it is after the entry.
@@ -340,13 +410,15 @@ impl TableWriter {
     /// `InvalidArgument` if no entry was added; `Io` or `Full`. The file is removed then.
     pub fn finish(mut self) -> Result<Loaded> {
         if self.last_key.is_empty() {
-            let message = "a table has at least one entry, found none";
+            let message = "a table has at least one entry, found none: `IngestOptions::replace` \
+                           deletes a range without entries";
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(&self.path));
         }
         let Some(mut writer) = self.writer.take() else { return Err(self.broken()) };
         if let Some(operator) = self.operator.as_ref().filter(|_| self.has_operands) {
             writer.set_operator(operator);
         }
+        writer.set_erased(std::mem::take(&mut self.erased));
         let facts = writer.finish()?;
         directory::sync(&*self.env, self.path.parent().unwrap_or(Path::new("")))?;
         self.finished = true;

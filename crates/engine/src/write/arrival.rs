@@ -89,7 +89,10 @@ impl WritePath {
         let _one_at_a_time = keyspace.ingesting.lock();
         let _busy = keyspace.keep_busy();
         let mut ingest = Ingest { path: self, keyspace, arriving, is_in: false };
-        let newest = ingest.arriving.iter().map(|arriving| arriving.seqs().1).max();
+        if ingest.arriving.iter().any(|arriving| !arriving.erased().is_empty()) {
+            self.committer.allow_ranges(std::iter::once(keyspace))?;
+        }
+        let newest = ingest.arriving.iter().flat_map(touched).map(|(_, newest)| newest).max();
         self.rise_above(newest.unwrap_or_default())?;
         while !ingest.is_in {
             // Read first: what this thread waits for may end before it waits.
@@ -153,8 +156,7 @@ impl Ingest<'_> {
         let mut guard = path.wal.lock();
         let writer = guard.as_mut().ok_or_else(crate::context::read_only)?;
         path.context.check_writable()?;
-        let older = arriving.iter().map(|arriving| (arriving.range().clone(), arriving.seqs().1));
-        let older: Vec<(KeyRange, SeqNo)> = older.collect();
+        let older: Vec<(KeyRange, SeqNo)> = arriving.iter().flat_map(touched).collect();
         let in_memory = path.flush_older(keyspace, writer, &older)?;
         if in_memory != InMemory::Nothing {
             return Ok(Step::Wait);
@@ -208,6 +210,13 @@ impl Drop for Ingest<'_> {
         }
         self.path.context.progress.notify();
     }
+}
+
+/// Returns the ranges in which `arriving` has entries or range deletes, and the greatest numbers of
+/// these.
+fn touched(arriving: &Arriving) -> impl Iterator<Item = (KeyRange, SeqNo)> {
+    let entries = (arriving.range().clone(), arriving.seqs().1);
+    std::iter::once(entries).chain(arriving.erased().iter().cloned())
 }
 
 /// Reserves the merge of `arriving` with `runs`. Returns `None` if other plans are in the way; no
@@ -277,13 +286,13 @@ fn incoming(arriving: &[Arriving], additions: Vec<Addition>, tree: &Tree) -> Inc
         }
     }
     let plans = arriving.iter().filter_map(|arriving| Some(&arriving.merged.as_ref()?.reserved));
-    let mark =
-        |arriving: &Arriving| Mark { range: arriving.range().clone(), newest: arriving.seqs().1 };
+    let mark = |(range, newest): (KeyRange, SeqNo)| Mark { range, newest };
+    edit.erase.extend(arriving.iter().flat_map(|arriving| arriving.erased().iter().cloned()));
     Incoming {
         edit,
         tables,
         plans: plans.cloned().collect(),
-        taken: arriving.iter().map(mark).collect(),
+        taken: arriving.iter().flat_map(touched).map(mark).collect(),
         numbered: true,
     }
 }

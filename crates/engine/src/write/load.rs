@@ -6,6 +6,10 @@
 //! 2. Under the writer's lock the load takes the next sequence number, for all its entries. An
 //!    empty batch in the log has that number, so that the log has no gap.
 //! 3. An edit makes the tables the newest run on storage.
+//!
+//! A load may replace key ranges. Then it takes two numbers. The first is that of a range delete,
+//! which goes into the tree with the same edit. The second is that of its entries, so that they lie
+//! above.
 
 use super::WritePath;
 use crate::context::read_only;
@@ -41,6 +45,16 @@ pub(super) enum InMemory {
     Active,
 }
 
+/// A bulk load, or tables without numbers from outside.
+pub(crate) struct Load {
+    /// The tables, in key order.
+    pub(crate) tables: Vec<Arc<TableHandle>>,
+    /// Where their keys lie.
+    pub(crate) ranges: Vec<KeyRange>,
+    /// What is deleted in the same step.
+    pub(crate) replaced: Vec<KeyRange>,
+}
+
 /// Tables that arrive in a tree.
 pub(super) struct Incoming {
     pub(super) edit: TreeEdit,
@@ -55,27 +69,23 @@ pub(super) struct Incoming {
 }
 
 impl WritePath {
-    /// Makes `tables`, which are in key order and whose keys lie within `ranges`, the newest run of
-    /// `keyspace` on storage.
+    /// Makes the tables of `load` the newest run of `keyspace` on storage, and deletes what is in
+    /// the ranges that it replaces.
     ///
     /// # Errors
     /// As [`BulkLoad::finish`](crate::BulkLoad::finish). The files of the tables are then removed,
     /// unless the store is poisoned.
-    pub(crate) fn load(
-        &self,
-        keyspace: &Arc<KeyspaceShared>,
-        mut tables: Vec<Arc<TableHandle>>,
-        ranges: &[KeyRange],
-    ) -> Result<()> {
+    pub(crate) fn load(&self, keyspace: &Arc<KeyspaceShared>, mut load: Load) -> Result<()> {
         let mut flushes = 0;
-        let bytes = tables.iter().map(|table| table.held_bytes()).sum();
-        self.hold_back(keyspace, bytes).inspect_err(|_| {
-            tables.iter().for_each(|table| table.retire());
-        })?;
+        let bytes = load.tables.iter().map(|table| table.held_bytes()).sum();
+        let deleting = (!load.replaced.is_empty()).then_some(keyspace);
+        let may_begin = self.hold_back(keyspace, bytes);
+        let may_begin = may_begin.and_then(|()| self.committer.allow_ranges(deleting.into_iter()));
+        may_begin.inspect_err(|_| load.tables.iter().for_each(|table| table.retire()))?;
         let loaded = loop {
             // Read first: a flush may end before this thread waits for it.
             let turn = self.context.progress.turn();
-            match self.try_load(keyspace, &mut tables, ranges) {
+            match self.try_load(keyspace, &mut load) {
                 Ok(InMemory::Nothing) => break Ok(()),
                 Ok(InMemory::Active) if flushes == FLUSHES_MAX => {
                     let message = "other writers keep writing keys of the range that is loaded";
@@ -90,7 +100,7 @@ impl WritePath {
         };
         // In a poisoned store the manifest may name the tables: they must stay.
         if loaded.is_err() && self.context.check_writable().is_ok() {
-            tables.iter().for_each(|table| table.retire());
+            load.tables.iter().for_each(|table| table.retire());
         }
         loaded
     }
@@ -108,43 +118,44 @@ impl WritePath {
         Ok(())
     }
 
-    /// Carries out the load if memory holds no key within `ranges`, else requests a flush. Returns
-    /// what memory held.
-    fn try_load(
-        &self,
-        keyspace: &Arc<KeyspaceShared>,
-        tables: &mut [Arc<TableHandle>],
-        ranges: &[KeyRange],
-    ) -> Result<InMemory> {
+    /// Carries out the load if memory holds no key within its ranges, else requests a flush.
+    /// Returns what memory held.
+    fn try_load(&self, keyspace: &Arc<KeyspaceShared>, load: &mut Load) -> Result<InMemory> {
+        let Load { tables, ranges, replaced } = load;
         let mut guard = self.wal.lock();
         let writer = guard.as_mut().ok_or_else(read_only)?;
         self.context.check_writable()?;
+        let touched = || ranges.iter().chain(&*replaced);
         let older: Vec<(KeyRange, SeqNo)> =
-            ranges.iter().map(|range| (range.clone(), SeqNo::MAX)).collect();
+            touched().map(|range| (range.clone(), SeqNo::MAX)).collect();
         let in_memory = self.flush_older(keyspace, writer, &older)?;
         if in_memory != InMemory::Nothing {
             return Ok(in_memory);
         }
         // The writer's lock keeps all writers out: memory stays as it is, or shrinks.
-        let seq = self.take_numbers(writer, SeqNo(0))?;
+        let deletes = SeqNo(writer.next_seq);
+        let last = if replaced.is_empty() { deletes } else { SeqNo(deletes.0 + 1) };
+        let seq = self.take_numbers(writer, last)?;
         for table in tables.iter_mut() {
             Arc::get_mut(table).expect("the load has the only handle").date(seq);
         }
         let taken = |range: &KeyRange| Mark { range: range.clone(), newest: seq };
         self.commit(keyspace, seq, |state| {
-            let addition = Addition {
+            let addition = (!tables.is_empty()).then(|| Addition {
                 run: state.view.tree.next_run(),
                 place: AddPlace::Top(TOP_LEVEL),
                 knot: None,
                 slices: tables.iter().map(|table| table.whole()).collect(),
-            };
+            });
+            let add = addition.into_iter().collect();
+            let erase = replaced.iter().map(|range| (range.clone(), deletes)).collect();
             Ok(Some(Incoming {
-                edit: TreeEdit { add: vec![addition], ..TreeEdit::default() },
+                edit: TreeEdit { add, erase, ..TreeEdit::default() },
                 tables: tables.to_vec(),
                 plans: Vec::new(),
                 // Earlier writes to these keys have left memory, so opening does not read the log
                 // for them.
-                taken: ranges.iter().map(taken).collect(),
+                taken: touched().map(taken).collect(),
                 numbered: false,
             }))
         })?;
@@ -206,7 +217,7 @@ impl WritePath {
         let Incoming { mut edit, tables, plans, taken, numbered } = incoming;
         // An opening skips these in the log, because of the marks.
         let newest = taken.iter().map(|mark| mark.newest).max();
-        edit.erase = newest.map(|newest| state.erased_in_memory(newest)).unwrap_or_default();
+        edit.erase.extend(newest.into_iter().flat_map(|newest| state.erased_in_memory(newest)));
         let mut coming = state.view.tree.clone();
         apply(&mut coming, &edit).map_err(|error| {
             let message = format!("the tables do not fit the tree: {error}");

@@ -19,8 +19,9 @@ mod placement;
 
 pub(crate) use arrival::ARRIVING_SEQ_MAX;
 pub(crate) use conflict::Footprint;
+pub(crate) use load::Load;
 pub use ops::BATCH_BYTES_MAX;
-pub(crate) use ops::{EMPTY_KEY, Op, OpBuffer, Ops};
+pub(crate) use ops::{EMPTY_KEY, Op, OpBuffer, Ops, broken_range_rule};
 pub(crate) use placement::Arriving;
 
 use crate::commit::Committer;

@@ -170,7 +170,7 @@ impl<'a> Op<'a> {
     #[inline(always)]
     fn broken_rule(&self) -> Option<String> {
         if self.kind == OpKind::DeleteRange {
-            return self.broken_range_rule();
+            return broken_range_rule(self.key, self.value);
         }
         let number_bytes = if self.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
         match (self.key.len(), self.value.len()) {
@@ -185,19 +185,20 @@ impl<'a> Op<'a> {
             }
         }
     }
+}
 
-    #[cold]
-    fn broken_range_rule(&self) -> Option<String> {
-        let (start, end) = (self.key, self.value);
-        if start.len() > KEY_BYTES_MAX || end.len() > KEY_BYTES_MAX + 1 {
-            let found = start.len().max(end.len());
-            return Some(format!(
-                "expected the ends of a range to have at most {KEY_BYTES_MAX} bytes, found {found}"
-            ));
-        }
-        let is_turned = !end.is_empty() && start >= end;
-        is_turned.then(|| "expected a range that does not end before it begins".into())
+/// Returns a message about the limit that the range delete from `start` to `end` breaks, if it
+/// breaks one. The end is empty for none.
+#[cold]
+pub(crate) fn broken_range_rule(start: &[u8], end: &[u8]) -> Option<String> {
+    if start.len() > KEY_BYTES_MAX || end.len() > KEY_BYTES_MAX + 1 {
+        let found = start.len().max(end.len());
+        return Some(format!(
+            "expected the ends of a range to have at most {KEY_BYTES_MAX} bytes, found {found}"
+        ));
     }
+    let is_turned = !end.is_empty() && start >= end;
+    is_turned.then(|| "expected a range that does not end before it begins".into())
 }
 
 /// Returns a message if a batch of `len` writes with `bytes` of keys and values is too large.

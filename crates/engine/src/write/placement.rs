@@ -56,7 +56,12 @@ impl Arriving {
         &self.table.table().tree_table().range
     }
 
-    /// Returns the least and the greatest sequence number of the table.
+    /// Returns the range deletes of the table, with their numbers.
+    pub(super) fn erased(&self) -> &[(KeyRange, SeqNo)] {
+        &self.table.table().facts().erased
+    }
+
+    /// Returns the least and the greatest sequence number of the entries.
     pub(super) fn seqs(&self) -> (SeqNo, SeqNo) {
         let table = self.table.table().tree_table();
         (table.seq_min, table.seq_max)

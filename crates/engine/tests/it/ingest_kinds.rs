@@ -391,7 +391,7 @@ fn a_table_that_lies_about_its_entries_is_damaged() {
         (flip(&puts, expiring, b"", 0), [&sessions, &sessions], "do not agree with the entries"),
         (flip(&operands, operator, b"", 7), [&plain, &notes], "do not agree with the entries"),
         (flip(&puts, operator, &name, 0), [&notes, &notes], "do not agree with the entries"),
-        (flip(&operands, operator | 1 << 8, b"", 7), [&notes, &notes], "features"),
+        (flip(&operands, operator | 1 << 9, b"", 7), [&notes, &notes], "features"),
     ];
     for (file, spaces, says) in cases {
         for space in spaces {
@@ -461,7 +461,12 @@ fn all_kinds() -> Vec<Vec<u8>> {
     let numbered = world.table("/numbered", Some("append"), |writer| {
         (0..40).try_for_each(|number| writer.combine_at(key(number), "operand", SeqNo(7)))
     });
-    let made = [timed, all_timed, operands, numbered];
+    let erasing = world.table("/erasing", None, |writer| {
+        writer.delete_range("key-003".."key-009")?;
+        writer.delete_range("key-020"..)?;
+        (0..40).try_for_each(|number| writer.put(key(number), "value"))
+    });
+    let made = [timed, all_timed, operands, numbered, erasing];
     made.iter().map(|path| bytes(&world.env, Path::new(path))).collect()
 }
 

@@ -3,13 +3,15 @@
 //! ```text
 //! data blocks | size | least sequence number | greatest - least
 //! | first key | last key | grain | points | point ...
-//! | [prefix bytes] | [expires] | [operator] | seal
-//! size  = entries | tombstones | logical bytes
-//! point = key | size | last key below
+//! | [prefix bytes] | [expires] | [operator] | [erasures | erasure ...] | seal
+//! size    = entries | tombstones | logical bytes
+//! point   = key | size | last key below
+//! erasure = start | end, empty for none | sequence number
 //! ```
 //!
-//! `expires` exists in tables with [its feature](super::FEATURE_EXPIRES), and the name of the
-//! operator in those with [its feature](FEATURE_OPERANDS).
+//! `expires` exists in tables with [its feature](super::FEATURE_EXPIRES), the name of the operator
+//! in those with [its feature](FEATURE_OPERANDS), and the range deletes in those with
+//! [theirs](FEATURE_ERASES). Their starts and ends have their lengths in front.
 //!
 //! All numbers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
@@ -18,9 +20,10 @@
 //! grain of blocks, and shares bytes with `key` in the same way. The length of the prefixes in the
 //! filter exists only if there are any, as a [feature](super::FEATURE_PREFIXES) in the footer says.
 
+use super::batch::{deleted_range, take_range};
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
-use super::footer::{FEATURE_EXPIRING, FEATURE_OPERANDS, FOOTER_BYTES, Footer};
+use super::footer::{FEATURE_ERASES, FEATURE_EXPIRING, FEATURE_OPERANDS, FOOTER_BYTES, Footer};
 use crate::cursor::EntryRef;
 use crate::expiry::ExpiryTally;
 use lsmith_tree::{
@@ -87,6 +90,8 @@ pub struct TableFacts {
     pub has_expiring: bool,
     /// The name of the operator of the operands, in a table from outside of a store that has some.
     pub operator: Option<String>,
+    /// The range deletes of a table from outside of a store, with their sequence numbers, or 0.
+    pub erased: Vec<(KeyRange, SeqNo)>,
 }
 
 impl TableFacts {
@@ -118,6 +123,14 @@ impl TableFacts {
         }
         if let Some(operator) = &self.operator {
             put_bytes(&mut out, operator.as_bytes());
+        }
+        if !self.erased.is_empty() {
+            put_varint(&mut out, self.erased.len() as u64);
+        }
+        for (KeyRange { start, end }, seq) in &self.erased {
+            put_bytes(&mut out, start);
+            put_bytes(&mut out, end.as_deref().unwrap_or_default());
+            put_varint(&mut out, seq.0);
         }
         out
     }
@@ -168,6 +181,10 @@ impl TableFacts {
             0 => None,
             _ => Some(take_operator(&mut reader)?),
         };
+        let erased = match footer.features & FEATURE_ERASES {
+            0 => Vec::new(),
+            _ => take_erased(&mut reader)?,
+        };
         reader.finish()?;
         let below = profile.last().map_or(Size::default(), |point| point.below);
         let last_point = profile.last().map_or(&first_key, |point| &point.key);
@@ -197,8 +214,22 @@ impl TableFacts {
             prefix_bytes,
             has_expiring: footer.features & FEATURE_EXPIRING != 0,
             operator,
+            erased,
         })
     }
+}
+
+fn take_erased(reader: &mut Reader<'_>) -> Result<Vec<(KeyRange, SeqNo)>, Damage> {
+    let count = reader.varint()?;
+    if count == 0 {
+        return Err(reader.damage("expected range deletes"));
+    }
+    let mut erased = Vec::new();
+    for _ in 0..count {
+        let (start, end) = take_range(reader)?;
+        erased.push((deleted_range(start, end), SeqNo(reader.varint()?)));
+    }
+    Ok(erased)
 }
 
 fn take_operator(reader: &mut Reader<'_>) -> Result<String, Damage> {
@@ -330,6 +361,7 @@ impl FactsBuilder {
             prefix_bytes: 0,
             has_expiring: false,
             operator: None,
+            erased: Vec::new(),
         };
         let profile_mark_bytes = PROFILE_STEP_BYTES;
         FactsBuilder {
@@ -357,6 +389,11 @@ impl FactsBuilder {
     /// Says that the table, written outside of a store, has operands of the operator called `name`.
     pub fn set_operator(&mut self, name: &str) {
         self.facts.operator = Some(name.to_string());
+    }
+
+    /// Says that the table, written outside of a store, has these range deletes.
+    pub fn set_erased(&mut self, erased: Vec<(KeyRange, SeqNo)>) {
+        self.facts.erased = erased;
     }
 
     /// Returns the size of all entries added so far.

@@ -50,6 +50,9 @@ pub const FEATURE_EXPIRING: u32 = 64;
 /// of their operator.
 pub const FEATURE_OPERANDS: u32 = 128;
 
+/// The table, which was written outside of a store, has range deletes. The properties end with them.
+pub const FEATURE_ERASES: u32 = 256;
+
 /// All known features.
 const FEATURES: u32 = FEATURE_COMPRESSED
     | FEATURE_UNDATED
@@ -58,7 +61,8 @@ const FEATURES: u32 = FEATURE_COMPRESSED
     | FEATURE_PREFIXES
     | FEATURE_EXPIRES
     | FEATURE_EXPIRING
-    | FEATURE_OPERANDS;
+    | FEATURE_OPERANDS
+    | FEATURE_ERASES;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;

@@ -5,14 +5,14 @@ use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
 use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
-    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_EXPIRES,
-    FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_UNDATED,
-    FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, KEY_BYTES_MAX,
-    ProfileGrain, SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash, prefix_hash,
-    seal,
+    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_ERASES,
+    FEATURE_EXPIRES, FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_OUTSIDE, FEATURE_PREFIXES,
+    FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer,
+    KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash,
+    prefix_hash, seal,
 };
 use lsmith_tree::blocks::fits;
-use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -146,6 +146,11 @@ impl TableWriter {
         self.facts.set_operator(name);
     }
 
+    /// Says that the table, which is written [outside](OUTSIDE) of a store, has these range deletes.
+    pub fn set_erased(&mut self, erased: Vec<(KeyRange, SeqNo)>) {
+        self.facts.set_erased(erased);
+    }
+
     /// Adds the next entry in the store's order.
     ///
     /// # Errors
@@ -222,7 +227,8 @@ impl TableWriter {
         let prefixes = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
         let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
         let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
-        let kinds = expiring | operands;
+        let erases = if facts.erased.is_empty() { 0 } else { FEATURE_ERASES };
+        let kinds = expiring | operands | erases;
         let features = compressed | undated | outside | prefixes | expires | kinds;
         let footer = Footer { table: self.table, filter, index, properties, features };
         self.out.extend_from_slice(&footer.encode());
