@@ -8,7 +8,7 @@ use super::*;
 use crate::cursor::EntryRef;
 use bytes::Bytes;
 use lsmith_fuzz::{Choices, change, fuzz, peak_bytes};
-use lsmith_tree::{EntryKind, Key, ProfilePoint, SeqNo, Size, key_after};
+use lsmith_tree::{EntryKind, Key, KeyRange, ProfilePoint, SeqNo, Size, key_after};
 
 const PLACE: SealedPlace = SealedPlace { table: 3, offset: 77 };
 

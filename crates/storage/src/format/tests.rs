@@ -3,7 +3,7 @@ use super::footer::FooterFault;
 use super::*;
 use crate::cursor::EntryRef;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, Key, ProfilePoint, SeqNo, Size, key_after};
+use lsmith_tree::{EntryKind, Key, KeyRange, ProfilePoint, SeqNo, Size, key_after};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
