@@ -242,6 +242,18 @@ fn an_export_with_numbers_has_range_deletes() {
 
 type Versions = BTreeMap<u8, Vec<(u64, Option<u8>)>>;
 
+/// Asserts that each key has what its newest entry says that no range delete covers.
+fn check_model(space: &Keyspace, versions: &Versions, erased: &[(u8, u8, u64)]) {
+    for key in 0..20_u8 {
+        let newest = versions.get(&key).and_then(|all| all.iter().max_by_key(|one| one.0));
+        let hidden = erased.iter().filter(|(from, to, _)| (from..to).contains(&&key));
+        let hidden = hidden.map(|(_, _, seq)| *seq).max().unwrap_or(0);
+        let expected = newest.filter(|(seq, _)| *seq >= hidden).and_then(|(_, value)| *value);
+        let found = space.get([b'k', key]).unwrap();
+        assert_eq!(found.map(|value| value[0]), expected, "key {key}");
+    }
+}
+
 /// Tables with numbers of their own, range deletes among them, come in any order, beside flushes,
 /// merges and new lives. In the end each key has what its newest entry says that no range delete
 /// with a greater number covers.
@@ -307,15 +319,7 @@ fn random_numbers_agree_with_a_plain_model() {
                 }
                 _ => {}
             }
-            for key in 0..20_u8 {
-                let newest = versions.get(&key).and_then(|all| all.iter().max_by_key(|one| one.0));
-                let hidden = erased.iter().filter(|(from, to, _)| (from..to).contains(&&key));
-                let hidden = hidden.map(|(_, _, seq)| *seq).max().unwrap_or(0);
-                let expected =
-                    newest.filter(|(seq, _)| *seq >= hidden).and_then(|(_, value)| *value);
-                let found = space.get([b'k', key]).unwrap();
-                assert_eq!(found.map(|value| value[0]), expected, "step {step}, key {key}");
-            }
+            check_model(&space, &versions, &erased);
         }
         assert!(!erased.is_empty());
     });

@@ -50,7 +50,8 @@ pub const FEATURE_EXPIRING: u32 = 64;
 /// of their operator.
 pub const FEATURE_OPERANDS: u32 = 128;
 
-/// The table, which was written outside of a store, has range deletes. The properties end with them.
+/// The table, which was written outside of a store, has range deletes. The properties end with
+/// them.
 pub const FEATURE_ERASES: u32 = 256;
 
 /// All known features.

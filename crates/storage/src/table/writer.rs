@@ -146,7 +146,8 @@ impl TableWriter {
         self.facts.set_operator(name);
     }
 
-    /// Says that the table, which is written [outside](OUTSIDE) of a store, has these range deletes.
+    /// Says that the table, which is written [outside](OUTSIDE) of a store, has these range
+    /// deletes.
     pub fn set_erased(&mut self, erased: Vec<(KeyRange, SeqNo)>) {
         self.facts.set_erased(erased);
     }
