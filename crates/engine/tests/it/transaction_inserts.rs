@@ -61,14 +61,17 @@ fn what_a_delete_hid_stays_hidden_below_an_insert() {
     let hides: [Hide; 2] =
         [|one, space| one.delete(space, "k"), |one, space| one.remove_single(space, "k")];
     for hide in hides {
-        for is_merged in [false, true] {
+        for (is_flushed, is_merged) in [(false, false), (true, false), (true, true)] {
             let env = MemEnv::new();
             let (store, space) = made(&env);
             run_of(&store, |one| one.insert_new(&space, "k", "old"));
-            run_of(&store, |one| {
-                hide(one, &space)?;
-                one.insert_new(&space, "k", "new")
-            });
+            let mut one = store.transaction(Isolation::Snapshot);
+            hide(&mut one, &space).unwrap();
+            one.insert_new(&space, "k", "new").unwrap();
+            one.commit(PersistMode::SyncData).unwrap();
+            if is_flushed {
+                store.flush().unwrap();
+            }
             assert_eq!(get(&space, "k").as_deref(), Some("new"));
             if is_merged {
                 space.merge().unwrap();
