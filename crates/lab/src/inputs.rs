@@ -1,29 +1,60 @@
 //! Reads the files that workloads name.
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use lsmith_workload::Inputs;
-use std::io::{ErrorKind, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-/// Reads the files of workloads from the file system. Relative paths start at the working
-/// directory. Files that end in `.gz` are decompressed.
+/// Bytes that are read from a file at once.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// The first bytes of what gzip writes.
+const GZIP: &[u8] = b"\x1f\x8b";
+
+/// The first bytes of what zstd writes.
+#[cfg(feature = "zstd")]
+const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
+
+/// Reads the files of workloads from the file system, as far as they are needed. Relative paths
+/// start at the working directory. What gzip or zstd has compressed is decompressed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileInputs;
 
 impl Inputs for FileInputs {
-    fn read(&self, file: &str) -> Result<Vec<u8>, String> {
-        let bytes = std::fs::read(file).map_err(|error| match error.kind() {
+    fn open<'a>(&'a self, file: &str) -> Result<Box<dyn BufRead + 'a>, String> {
+        let failed = |error: io::Error| match error.kind() {
             ErrorKind::NotFound => missing(Path::new(file)),
             _ => format!("cannot be read: {error}"),
-        })?;
-        if !file.ends_with(".gz") {
-            return Ok(bytes);
+        };
+        let opened = File::open(file).map_err(failed)?;
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, opened);
+        let start = input.fill_buf().map_err(failed)?;
+        if start.starts_with(GZIP) || file.ends_with(".gz") {
+            return Ok(decompressed(MultiGzDecoder::new(input)));
         }
-        let mut text = Vec::new();
-        match MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text) {
-            Ok(_) => Ok(text),
-            Err(error) => Err(format!("the compressed file is damaged: {error}")),
+        #[cfg(feature = "zstd")]
+        if start.starts_with(ZSTD) {
+            let decoder = zstd::stream::read::Decoder::with_buffer(input);
+            return Ok(decompressed(decoder.map_err(failed)?));
         }
+        Ok(Box::new(input))
+    }
+}
+
+fn decompressed<'a>(decoder: impl Read + 'a) -> Box<dyn BufRead + 'a> {
+    Box::new(BufReader::with_capacity(BUFFER_BYTES, Decompressed(decoder)))
+}
+
+/// A decoder whose errors say that the file is damaged.
+struct Decompressed<R>(R);
+
+impl<R: Read> Read for Decompressed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let damaged = |error: io::Error| {
+            io::Error::new(error.kind(), format!("the compressed file is damaged: {error}"))
+        };
+        self.0.read(buffer).map_err(damaged)
     }
 }
 

@@ -3,7 +3,8 @@
 use lsmith_spec::{Params, Spec, SpecError, format_count, parse_bytes};
 use std::sync::Arc;
 
-use crate::{Inputs, Rng, WorkloadError};
+use crate::inputs::{Inputs, failed, read_all};
+use crate::{Rng, WorkloadError};
 
 /// The names of all kinds.
 const NAMES: [&str; 3] = ["constant", "lognormal", "file"];
@@ -134,8 +135,8 @@ impl FlushSizes {
 
 /// Reads one size per line. Empty lines, and those that begin with `#`, are left out.
 fn read(file: &str, inputs: &dyn Inputs) -> Result<Arc<[u64]>, WorkloadError> {
-    let failed = |message: String| WorkloadError::Input { file: file.to_owned(), message };
-    let text = inputs.read(file).map_err(failed)?;
+    let failed = |message: String| failed(file, message);
+    let text = read_all(inputs, file)?;
     let text = String::from_utf8(text)
         .map_err(|_| failed("not a text of sizes: expected UTF-8".to_owned()))?;
     let lines = (1..).zip(text.lines().map(str::trim));
@@ -158,12 +159,13 @@ fn read(file: &str, inputs: &dyn Inputs) -> Result<Arc<[u64]>, WorkloadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::BufRead;
 
     struct Text(&'static str);
 
     impl Inputs for Text {
-        fn read(&self, _: &str) -> Result<Vec<u8>, String> {
-            Ok(self.0.as_bytes().to_vec())
+        fn open<'a>(&'a self, _: &str) -> Result<Box<dyn BufRead + 'a>, String> {
+            Ok(Box::new(self.0.as_bytes()))
         }
     }
 

@@ -114,4 +114,4 @@ pub(crate) const fn param(
 
 /// The parameter `value`.
 pub(crate) const VALUE: WorkloadParam =
-    param("value", ParamUnit::Bytes, "the length of each value, 0B to 1GiB").or("1kB");
+    param("value", ParamUnit::Bytes, "the length of each value, 0B to 256MiB").or("1kB");

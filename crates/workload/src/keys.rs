@@ -81,7 +81,7 @@ impl KeySpace {
     pub(crate) fn in_order(&self, items: u64) -> bool {
         match self {
             Self::Decimal(keys) => keys.ordered(items),
-            Self::Named(_) => false,
+            Self::Named(keys) => keys.in_order,
             Self::Number => true,
         }
     }
@@ -183,6 +183,8 @@ pub(crate) struct NamedKeys {
     bytes: Vec<u8>,
     /// The end of each key in `bytes`.
     ends: Vec<usize>,
+    /// True if they are in byte order.
+    in_order: bool,
 }
 
 impl NamedKeys {
@@ -195,11 +197,24 @@ impl NamedKeys {
         self.ends.len()
     }
 
+    /// Returns the keys in byte order, and the new number of each.
+    pub(crate) fn sorted(&self) -> (NamedKeys, Vec<u32>) {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_unstable_by_key(|index| self.name(*index));
+        let mut sorted = NamedKeys { in_order: true, ..NamedKeys::default() };
+        let mut places = vec![0; self.len()];
+        for (place, index) in order.into_iter().enumerate() {
+            sorted.push(self.name(index));
+            places[index] = u32::try_from(place).expect("items are below 2^32");
+        }
+        (sorted, places)
+    }
+
     fn some_end_with(&self, byte: u8) -> bool {
         (0..self.len()).any(|index| self.name(index).last() == Some(&byte))
     }
 
-    fn name(&self, index: usize) -> &[u8] {
+    pub(crate) fn name(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..self.ends[index]]
     }

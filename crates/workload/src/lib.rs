@@ -2,7 +2,7 @@
 //!
 //! A [`Workload`] is built from its spec and iterated. It is pure: equal specs and equal input
 //! files give equal operations, on any machine, in any thread, at any time. This crate opens no
-//! file; the caller provides the bytes of named files through [`Inputs`].
+//! file; the caller opens them, through [`Inputs`].
 //!
 //! Operations use *items*, dense numbers from 0. [`Workload::key`] writes the key of an item.
 //! [`Workload::ranks`] returns the rank of each key in byte order, so that a simulation can sort
@@ -57,6 +57,7 @@ mod error;
 mod flush_sizes;
 mod group;
 mod info;
+mod inputs;
 mod keys;
 mod live;
 mod load;
@@ -78,9 +79,10 @@ mod zipf;
 pub use error::WorkloadError;
 pub use flush_sizes::FlushSizes;
 pub use info::{ParamUnit, WorkloadInfo, WorkloadParam};
+pub use inputs::{Inputs, NoInputs};
 pub use live::{LiveBytes, TIME_BYTES};
 pub use op::{Op, OpKind};
 pub use random::{Rng, fill_value, value_seed};
 pub use ranks::Ranks;
-pub use workload::{Inputs, NoInputs, Ops, Workload};
+pub use workload::{Ops, VALUE_BYTES_MAX, Workload};
 pub use zipf::Zipf;

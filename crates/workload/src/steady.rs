@@ -20,7 +20,7 @@ pub(crate) const DELETES: WorkloadParam =
     param("deletes", ParamUnit::Number, "the share of the run phase that removes, 0 to 1")
         .or("0.5");
 pub(crate) const STEADY_VALUE: WorkloadParam =
-    param("value", ParamUnit::Bytes, "the length of each value, 0B to 1GiB").or("100B");
+    param("value", ParamUnit::Bytes, "the length of each value, 0B to 256MiB").or("100B");
 pub(crate) const WEIGH: WorkloadParam = param(
     "weigh",
     ParamUnit::Word,

@@ -1,19 +1,25 @@
 //! `trace`: a recorded history, operation by operation.
 
-use std::collections::BTreeMap;
+mod layout;
+mod reader;
+
+use std::io::{BufRead, Read};
 
 use lsmith_spec::{Params, Spec, format_count};
 
+use self::layout::Layout;
+use self::reader::Reader;
 use crate::info::{ParamUnit, WorkloadInfo, param};
-use crate::keys::{KeySpace, NamedKeys};
-use crate::workload::{Generator, Inputs, KEYS_MAX, Parts, VALUE_BYTES_MAX};
+use crate::inputs::{Inputs, failed, open};
+use crate::keys::KeySpace;
+use crate::workload::{Generator, Parts};
 use crate::{Op, WorkloadError};
 
-const HEADER: &str = "timestamp,op,key,value_size";
+/// Longest line: two keys of the greatest length, and room for the rest.
+const LINE_BYTES_MAX: u64 = 256 << 10;
 
-/// The operations of a CSV file with the header `timestamp,op,key,value_size`, in the order of
-/// the file; `op` is `put`, `delete`, `get` or `combine`. Keys hold no comma; nothing is quoted.
-/// The timestamp must be a whole number but plays no part.
+/// The operations of a text file, one per line, in the order of the file. [`Layout`] says how
+/// lines are read.
 ///
 /// A damaged line ends the stream with an error, after the operations before it.
 #[derive(Clone, Debug)]
@@ -28,24 +34,30 @@ pub(crate) struct Trace {
 struct TraceOp {
     kind: TraceOpKind,
     item: u32,
-    value_bytes: u32,
+    /// The length of the value; of a scan the entries, of a range delete the items.
+    size: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceOpKind {
     Put,
     Delete,
     Get,
     Combine,
+    /// Reads, then writes.
+    Update,
+    Scan,
+    DeleteRange,
 }
 
 impl Trace {
     pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
         name: "trace",
-        summary: "plays a recorded history from a CSV file, which may be compressed (`.gz`)",
+        summary: "plays a recorded history from a text file, which may be compressed by gzip or \
+                  zstd",
         source: "",
-        argument: Some("the CSV file"),
-        params: &[param("ops", ParamUnit::Count, "stops after that many lines")],
+        argument: Some("the file"),
+        params: &[param("ops", ParamUnit::Count, "stops after that many operations")],
         example: "trace(crates/workload/data/small-trace.csv)",
     };
 
@@ -57,9 +69,16 @@ timestamp,op,key,value_size
 1700000120,delete,src/main.rs,0
 
 The first line is the header. Each other line is one operation, in the order in which they are
-played: `put`, `get`, `delete` or `combine`. The timestamp is a whole number and plays no part. A
-key has no comma, and nothing is quoted. Only puts and combines use value_size, the length of the
-value or of the operand in bytes. What combines make has the length of the newest operand.
+played: `put`, `get`, `delete`, `combine`, `scan` or `delete_range`. The timestamp is a whole number
+and plays no part. A key has no comma, and nothing is quoted. For puts and combines, value_size is
+the length of the value or of the operand in bytes; for scans, the number of entries to read. What
+combines make has the length of the newest operand. With `delete_range` the header has a fifth
+field, `end`: the key behind the range, which is empty in other lines. All keys then have one
+length. With `expire=N`, entries expire N writes after their own.
+
+Also read: the cache traces of Twitter (timestamp, key, key size, value size, client, operation,
+TTL), of Meta's CacheLib (a header with key, op, size and op_count), and of MSR Cambridge (blocks:
+the key has host, disk and offset). TTLs play no part.
 ";
 
     pub(crate) fn build(params: &Params, inputs: &dyn Inputs) -> Result<Parts, WorkloadError> {
@@ -70,25 +89,25 @@ value or of the operand in bytes. What combines make has the length of the newes
         if let Some(ops) = limit {
             spec = spec.with("ops", format_count(ops));
         }
-
-        let text = inputs
-            .read(file)
-            .map_err(|message| WorkloadError::Input { file: file.to_owned(), message })?;
-        let mut lines = lines(&text);
-        if lines.next() != Some(HEADER.as_bytes()) {
-            let message = format!("not a trace: expected the header `{HEADER}`");
-            return Err(WorkloadError::Line { file: file.to_owned(), line: 1, message });
+        let damaged = |line, message| WorkloadError::Line { file: file.to_owned(), line, message };
+        let mut lines = Lines { input: open(inputs, file)?, line: Vec::new(), number: 0 };
+        let first = lines.next(file)?.unwrap_or(Ok(b"")).unwrap_or(b"\0");
+        let layout = Layout::of(first).map_err(|message| damaged(1, message))?;
+        let mut reader = Reader::new(limit);
+        let mut damage = None;
+        if !layout.has_header() {
+            damage = reader.line(&layout, first).err().map(|message| damaged(1, message));
         }
-        let mut reader = Reader::default();
-        let most = limit.and_then(|ops| usize::try_from(ops).ok()).unwrap_or(usize::MAX);
-        let damage = lines.take(most).zip(2..).find_map(|(text, line)| {
-            let message = reader.line(text).err()?;
-            Some(WorkloadError::Line { file: file.to_owned(), line, message })
-        });
+        while damage.is_none() && !reader.is_full() {
+            let Some(line) = lines.next(file)? else { break };
+            let read = line.and_then(|line| reader.line(&layout, line));
+            damage = read.err().map(|message| damaged(lines.number, message));
+        }
+        let (ops, keys) = reader.finish();
         Ok(Parts {
-            items: reader.keys.len() as u64,
-            keys: KeySpace::Named(reader.keys),
-            generator: Generator::Trace(Self { ops: reader.ops, damage }),
+            items: keys.len() as u64,
+            keys: KeySpace::Named(keys),
+            generator: Generator::Trace(Self { ops, damage }),
             spec,
         })
     }
@@ -98,7 +117,30 @@ value or of the operand in bytes. What combines make has the length of the newes
     }
 
     pub(crate) fn combines(&self) -> bool {
-        self.ops.iter().any(|op| matches!(op.kind, TraceOpKind::Combine))
+        self.count(TraceOpKind::Combine) > 0
+    }
+
+    pub(crate) fn deletes_ranges(&self) -> bool {
+        self.count(TraceOpKind::DeleteRange) > 0
+    }
+
+    /// Returns the mean number of entries of a scan; `None` without scans.
+    pub(crate) fn scan_items(&self) -> Option<f64> {
+        let scans = self.ops.iter().filter(|op| op.kind == TraceOpKind::Scan);
+        let items: u64 = scans.map(|op| u64::from(op.size)).sum();
+        let count = self.count(TraceOpKind::Scan);
+        (count > 0).then(|| items as f64 / count as f64)
+    }
+
+    /// Returns the share of scans among the operations that read; 0 without reads.
+    pub(crate) fn scan_share(&self) -> f64 {
+        let scans = self.count(TraceOpKind::Scan);
+        let reads = self.count(TraceOpKind::Get) + self.count(TraceOpKind::Update);
+        if scans > 0 { scans as f64 / (scans + reads) as f64 } else { 0.0 }
+    }
+
+    fn count(&self, kind: TraceOpKind) -> usize {
+        self.ops.iter().filter(|op| op.kind == kind).count()
     }
 
     pub(crate) fn ops(&self) -> TraceOps<'_> {
@@ -115,80 +157,44 @@ pub(crate) struct TraceOps<'a> {
 impl TraceOps<'_> {
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Result<Op, WorkloadError>> {
-        let Some(&TraceOp { kind, item, value_bytes }) = self.ops.next() else {
+        let Some(&TraceOp { kind, item, size }) = self.ops.next() else {
             return self.damage.take().map(|error| Err(error.clone()));
         };
         let item = u64::from(item);
         Some(Ok(match kind {
-            TraceOpKind::Put => Op::put(item, value_bytes),
+            TraceOpKind::Put => Op::put(item, size),
             TraceOpKind::Delete => Op::delete(item),
             TraceOpKind::Get => Op::read(item),
-            TraceOpKind::Combine => Op::combine(item, value_bytes),
+            TraceOpKind::Combine => Op::combine(item, size),
+            TraceOpKind::Update => Op::read_modify_write(item, size),
+            TraceOpKind::Scan => Op::scan(item, size),
+            TraceOpKind::DeleteRange => Op::delete_range(item..item + u64::from(size)),
         }))
     }
 }
 
-/// Returns the lines without their ends. An end after the last line starts no further line.
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let text = text.strip_suffix(b"\n").unwrap_or(text);
-    text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+/// Reads lines one by one. An end after the last line starts no further line.
+struct Lines<'a> {
+    input: Box<dyn BufRead + 'a>,
+    line: Vec<u8>,
+    /// The number of the line that was read last, from 1.
+    number: u64,
 }
 
-/// Operations and keys of the lines read so far.
-#[derive(Default)]
-struct Reader<'a> {
-    ops: Vec<TraceOp>,
-    keys: NamedKeys,
-    items: BTreeMap<&'a str, u32>,
-}
-
-impl<'a> Reader<'a> {
-    /// Parses one line after the header. Fails with a message for the malformed field.
-    fn line(&mut self, line: &'a [u8]) -> Result<(), String> {
-        let line = std::str::from_utf8(line).map_err(|_| "not valid UTF-8".to_owned())?;
-        let fields: Vec<&str> = line.splitn(5, ',').collect();
-        let &[timestamp, op, key, value_size] = fields.as_slice() else {
-            let found = line.split(',').count();
-            return Err(format!("expected 4 fields ({HEADER}), found {found}"));
-        };
-        if timestamp.parse::<u64>().is_err() {
-            return Err(format!("timestamp `{timestamp}` is not a whole number"));
+impl Lines<'_> {
+    /// Returns the next line without its end; a message in place of a line that is too long.
+    fn next(&mut self, file: &str) -> Result<Option<Result<&[u8], String>>, WorkloadError> {
+        self.line.clear();
+        let mut input = (&mut self.input).take(LINE_BYTES_MAX + 1);
+        let read = input.read_until(b'\n', &mut self.line);
+        if read.map_err(|error| failed(file, error.to_string()))? == 0 {
+            return Ok(None);
         }
-        let kind = match op {
-            "put" => TraceOpKind::Put,
-            "delete" => TraceOpKind::Delete,
-            "get" => TraceOpKind::Get,
-            "combine" => TraceOpKind::Combine,
-            _ => {
-                return Err(format!("unknown op `{op}`; expected put, delete, get or combine"));
-            }
-        };
-        if key.is_empty() {
-            return Err("the key is empty".to_owned());
+        self.number += 1;
+        if self.line.len() as u64 > LINE_BYTES_MAX {
+            return Ok(Some(Err(format!("the line is longer than {LINE_BYTES_MAX} bytes"))));
         }
-        let size =
-            value_size.parse::<u32>().ok().filter(|&size| u64::from(size) <= VALUE_BYTES_MAX);
-        let Some(size) = size else {
-            return Err(format!(
-                "value_size `{value_size}` is not a whole number up to {VALUE_BYTES_MAX}"
-            ));
-        };
-        let has_bytes = matches!(kind, TraceOpKind::Put | TraceOpKind::Combine);
-        let value_bytes = if has_bytes { size } else { 0 };
-        let item = self.item(key)?;
-        self.ops.push(TraceOp { kind, item, value_bytes });
-        Ok(())
-    }
-
-    /// Returns the item of `key`, a new one if the key is.
-    fn item(&mut self, key: &'a str) -> Result<u32, String> {
-        if let Some(&item) = self.items.get(key) {
-            return Ok(item);
-        }
-        let next = u32::try_from(self.keys.len()).ok().filter(|&item| u64::from(item) < KEYS_MAX);
-        let item = next.ok_or_else(|| format!("more than {KEYS_MAX} different keys"))?;
-        self.keys.push(key.as_bytes());
-        self.items.insert(key, item);
-        Ok(item)
+        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        Ok(Some(Ok(line.strip_suffix(b"\r").unwrap_or(line))))
     }
 }

@@ -7,6 +7,7 @@ use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 use crate::churn::{Churn, ChurnOps};
 use crate::group::Group;
 use crate::info::WorkloadInfo;
+use crate::inputs::Inputs;
 use crate::keys::{KeySpace, Keys};
 use crate::load::{Load, LoadOps};
 use crate::normal::{Normal, NormalOps};
@@ -22,30 +23,10 @@ use crate::{Op, Ranks, WorkloadError, fill_value, value_seed};
 pub(crate) const KEYS_MAX: u64 = u32::MAX as u64;
 
 /// Longest key of a workload, in bytes: that of a keyspace in a group.
-const KEY_BYTES_MAX: u64 = 65_534;
+pub(crate) const KEY_BYTES_MAX: u64 = 65_534;
 
-/// Longest value of a workload, in bytes.
-pub(crate) const VALUE_BYTES_MAX: u64 = 1 << 30;
-
-/// Reads the files that a workload names.
-pub trait Inputs {
-    /// Returns the bytes of `file`, decompressed, or a message that says why they can't be had.
-    ///
-    /// # Errors
-    ///
-    /// A message that makes sense after the name of the file, such as `no such file`.
-    fn read(&self, file: &str) -> Result<Vec<u8>, String>;
-}
-
-/// Inputs for workloads without files.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoInputs;
-
-impl Inputs for NoInputs {
-    fn read(&self, _file: &str) -> Result<Vec<u8>, String> {
-        Err("no files can be read here".to_owned())
-    }
-}
+/// Longest value of a workload, in bytes: that of a store.
+pub const VALUE_BYTES_MAX: u64 = 1 << 28;
 
 /// A seeded stream of operations, its keys, and its spelling. See the crate's page for all kinds.
 #[derive(Clone, Debug)]
@@ -248,6 +229,7 @@ impl Workload {
     pub fn scan_items(&self) -> Option<f64> {
         match &self.generator {
             Generator::Ycsb(ycsb) => ycsb.scan_items(),
+            Generator::Trace(trace) => trace.scan_items(),
             _ => None,
         }
     }
@@ -268,6 +250,7 @@ impl Workload {
         match &self.generator {
             Generator::Churn(churn) => churn.deletes_ranges(),
             Generator::Queue(_) => true,
+            Generator::Trace(trace) => trace.deletes_ranges(),
             _ => false,
         }
     }
@@ -284,6 +267,7 @@ impl Workload {
     pub fn scan_share(&self) -> f64 {
         match &self.generator {
             Generator::Ycsb(ycsb) => ycsb.scan_share(),
+            Generator::Trace(trace) => trace.scan_share(),
             _ => 0.0,
         }
     }

@@ -1,13 +1,14 @@
 //! `ycsb`: the core workloads of the Yahoo! Cloud Serving Benchmark.
 //!
 //! Follows the generators of YCSB's `CoreWorkload` (Cooper et al., "Benchmarking cloud serving
-//! systems with YCSB", 2010), so that a property file means here what it means there, with two
-//! differences: an update writes the whole record, and YCSB's global random numbers are replaced
-//! by seeded ones.
+//! systems with YCSB", 2010), so that a property file means here what it means there, with
+//! three differences: an operation reads and writes whole records, `deleteproportion` deletes records
+//! as others read them, and YCSB's global random numbers are replaced by seeded ones.
 
 mod builtin;
 mod core;
 mod distribution;
+mod lengths;
 mod mix;
 mod properties;
 mod stream;
@@ -16,13 +17,15 @@ mod zipfian;
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
 use self::core::Core;
+use self::lengths::Values;
 use self::mix::Choice;
 use self::properties::Properties;
 use crate::Rng;
 use crate::WorkloadError;
 use crate::info::{ParamUnit, WorkloadInfo, param};
+use crate::inputs::{Inputs, read_all};
 use crate::keys::{DecimalKeys, KeySpace};
-use crate::workload::{Generator, Inputs, KEYS_MAX, Parts, value_bytes};
+use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
 
 pub(crate) use self::stream::YcsbOps;
 
@@ -32,6 +35,7 @@ enum Purpose {
     Choices,
     Keys,
     ScanLengths,
+    ValueLengths,
 }
 
 impl Purpose {
@@ -44,7 +48,8 @@ impl Purpose {
 #[derive(Clone, Debug)]
 pub(crate) struct Ycsb {
     core: Core,
-    value_bytes: u32,
+    /// The lengths of records, of the file or of the parameter `value`.
+    values: Values,
 }
 
 impl Ycsb {
@@ -74,13 +79,20 @@ impl Ycsb {
         let records = params.count_if_given("records", 1..=KEYS_MAX)?;
         let ops = params.count_if_given("ops", ..=KEYS_MAX)?;
         let (name, text) = property_text(name, inputs)?;
-        let core = Core::from_properties(&Properties::parse(&name, &text)?, records, ops)?;
-        let value_bytes = value_bytes(params, core.value_bytes)?;
+        let properties = Properties::parse(&name, &text)?;
+        let core = Core::from_properties(&properties, records, ops, inputs)?;
+        let values = match params.has("value") {
+            true => Values::Constant(value_bytes(params, 0)?),
+            false => core.values.clone(),
+        };
 
         let mut spec = Spec::bare("ycsb")
             .with("records", format_count(core.record_count))
-            .with("ops", format_count(core.operation_count))
-            .with("value", format_bytes(value_bytes.into()));
+            .with("ops", format_count(core.operation_count));
+        // Lengths that are drawn are those of the file.
+        if let Values::Constant(bytes) = values {
+            spec = spec.with("value", format_bytes(bytes.into()));
+        }
         spec.positional.push(name);
         let items = core.record_count + count_inserts(&core, seed);
         if items > KEYS_MAX {
@@ -92,7 +104,7 @@ impl Ycsb {
             hashed: core.hashed,
             digits_min: core.zero_padding,
         });
-        let generator = Generator::Ycsb(Box::new(Self { core, value_bytes }));
+        let generator = Generator::Ycsb(Box::new(Self { core, values }));
         Ok(Parts { generator, keys, items, spec })
     }
 
@@ -115,7 +127,7 @@ impl Ycsb {
     }
 
     pub(crate) fn ops(&self, seed: u64) -> YcsbOps<'_> {
-        YcsbOps::new(&self.core, self.value_bytes, seed)
+        YcsbOps::new(&self.core, &self.values, seed)
     }
 }
 
@@ -126,10 +138,7 @@ fn property_text(name: &str, inputs: &dyn Inputs) -> Result<(String, Vec<u8>), W
     if let Some(text) = builtin::text(&letter) {
         return Ok((letter, text.as_bytes().to_vec()));
     }
-    match inputs.read(name) {
-        Ok(text) => Ok((name.to_owned(), text)),
-        Err(message) => Err(WorkloadError::Input { file: name.to_owned(), message }),
-    }
+    Ok((name.to_owned(), read_all(inputs, name)?))
 }
 
 /// Returns how many records the run phase inserts, found by drawing its choices ahead.

@@ -15,6 +15,7 @@ use lsmith_tree::{Counters, KeyRange, MergePlan, TreeEdit, key_after};
 use lsmith_workload::{Inputs, OpKind, Workload, fill_value};
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -457,8 +458,8 @@ fn a_recorded_history() {
 struct Trace(String);
 
 impl Inputs for Trace {
-    fn read(&self, _file: &str) -> Result<Vec<u8>, String> {
-        Ok(self.0.clone().into_bytes())
+    fn open<'a>(&'a self, _file: &str) -> Result<Box<dyn BufRead + 'a>, String> {
+        Ok(Box::new(self.0.as_bytes()))
     }
 }
 

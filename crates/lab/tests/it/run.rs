@@ -3,7 +3,7 @@
 use lsmith::Store;
 use lsmith_lab::{EngineReport, FileInputs, Mode, NoProgress, Options, run};
 use lsmith_workload::{Inputs, Workload, WorkloadError};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 fn workload(spec: &str) -> Workload {
@@ -126,17 +126,37 @@ fn files_are_read_compressed_or_not() {
     let packed = gz.finish().unwrap();
     std::fs::write(path("b.csv.gz"), &packed).unwrap();
     std::fs::write(path("c.csv.gz"), &packed[..packed.len() / 2]).unwrap();
-    assert_eq!(FileInputs.read(&path("a.csv")).unwrap(), b"plain");
-    assert_eq!(FileInputs.read(&path("b.csv.gz")).unwrap(), b"packed");
-    let damaged = FileInputs.read(&path("c.csv.gz")).unwrap_err();
+    std::fs::write(path("d.csv"), &packed).unwrap();
+    let read = |name: &str| {
+        let mut bytes = Vec::new();
+        let mut input = FileInputs.open(&path(name))?;
+        input.read_to_end(&mut bytes).map(|_| bytes).map_err(|error| error.to_string())
+    };
+    assert_eq!(read("a.csv").unwrap(), b"plain");
+    assert_eq!(read("b.csv.gz").unwrap(), b"packed");
+    assert_eq!(read("d.csv").unwrap(), b"packed", "the first bytes say it");
+    let damaged = read("c.csv.gz").unwrap_err();
     assert!(damaged.contains("damaged"), "{damaged}");
-    let missing = FileInputs.read(&path("b.csv")).unwrap_err();
+    #[cfg(feature = "zstd")]
+    {
+        std::fs::write(path("e.zst"), zstd::bulk::compress(b"packed", 3).unwrap()).unwrap();
+        assert_eq!(read("e.zst").unwrap(), b"packed");
+    }
+    let missing = read("b.csv").unwrap_err();
     assert!(missing.starts_with("no such file; did you mean"), "{missing}");
     assert!(missing.contains("b.csv.gz"), "{missing}");
-    let missing = FileInputs.read(&path("aa.csv")).unwrap_err();
+    let missing = read("aa.csv").unwrap_err();
     assert!(missing.contains("/a.csv"), "{missing}");
-    assert_eq!(
-        FileInputs.read(&path("quite/other")).unwrap_err(),
-        "no such file, nor its directory"
-    );
+    assert_eq!(read("quite/other").unwrap_err(), "no such file, nor its directory");
+}
+
+/// What the store refuses, no simulation plays.
+#[test]
+fn limits_of_workloads_are_those_of_the_store() {
+    assert_eq!(lsmith_workload::VALUE_BYTES_MAX, lsmith::VALUE_BYTES_MAX as u64);
+    // One less: a keyspace of a group has shorter keys.
+    let longest = lsmith::KEY_BYTES_MAX - 1;
+    let spec = |bytes| format!("load(keys=1, key_bytes={bytes}B)").parse().unwrap();
+    assert!(Workload::from_spec(&spec(longest), &FileInputs).is_ok());
+    assert!(Workload::from_spec(&spec(longest + 1), &FileInputs).is_err());
 }

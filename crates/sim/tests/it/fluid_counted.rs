@@ -4,6 +4,7 @@ use crate::fluid::{MEMTABLE_BYTES, STACKS, agree, policy, workload};
 use lsmith_sim::{FluidWorkload, SimError, simulate_fluid};
 use lsmith_tree::check_tree;
 use lsmith_workload::{Inputs, Workload};
+use std::io::BufRead;
 
 /// Keys that are written together lie anywhere in the key space.
 const SCATTERED: [&str; 7] = [
@@ -78,8 +79,8 @@ fn keys_in_order_are_only_moved() {
 struct Text(String);
 
 impl Inputs for Text {
-    fn read(&self, _: &str) -> Result<Vec<u8>, String> {
-        Ok(self.0.clone().into_bytes())
+    fn open<'a>(&'a self, _: &str) -> Result<Box<dyn BufRead + 'a>, String> {
+        Ok(Box::new(self.0.as_bytes()))
     }
 }
 

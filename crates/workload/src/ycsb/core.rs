@@ -3,11 +3,13 @@
 use std::ops::Range;
 
 use super::distribution::{Requests, ScanLengths};
+use super::lengths::Values;
 use super::mix::{Choice, Mix};
 use super::properties::Properties;
-use super::zipfian::Zipfian;
+use super::zipfian::{THETA, Zipfian};
 use crate::WorkloadError;
-use crate::workload::{KEYS_MAX, VALUE_BYTES_MAX};
+use crate::inputs::Inputs;
+use crate::workload::KEYS_MAX;
 
 /// A core workload with the defaults of YCSB where the file is silent.
 #[derive(Clone, Debug)]
@@ -22,8 +24,7 @@ pub(super) struct Core {
     pub(super) hashed: bool,
     /// Fewest digits of the number in a key.
     pub(super) zero_padding: u32,
-    /// All fields of a record together.
-    pub(super) value_bytes: u64,
+    pub(super) values: Values,
     pub(super) mix: Mix,
     pub(super) requests: Requests,
     pub(super) scan_lengths: ScanLengths,
@@ -33,13 +34,71 @@ pub(super) struct Core {
 const CORE_CLASSES: [&str; 2] =
     ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"];
 
+/// The properties that are played.
+const PLAYED: [&str; 27] = [
+    "workload",
+    "recordcount",
+    "operationcount",
+    "insertstart",
+    "insertcount",
+    "insertorder",
+    "zeropadding",
+    "fieldcount",
+    "fieldlength",
+    "minfieldlength",
+    "fieldlengthdistribution",
+    "fieldlengthhistogram",
+    "readproportion",
+    "updateproportion",
+    "insertproportion",
+    "scanproportion",
+    "readmodifywriteproportion",
+    "deleteproportion",
+    "requestdistribution",
+    "zipfianconstant",
+    "hotspotdatafraction",
+    "hotspotopnfraction",
+    "exponential.percentile",
+    "exponential.frac",
+    "scanlengthdistribution",
+    "minscanlength",
+    "maxscanlength",
+];
+
+/// The properties that say how YCSB runs and reports, names within a database, and those about
+/// single fields: here an operation reads and writes whole records.
+const WITHOUT_EFFECT: [&str; 20] = [
+    "table",
+    "fieldnameprefix",
+    "readallfields",
+    "readallfieldsbyname",
+    "writeallfields",
+    "dataintegrity",
+    "core_workload_insertion_retry_limit",
+    "core_workload_insertion_retry_interval",
+    "db",
+    "exporter",
+    "exportfile",
+    "threadcount",
+    "target",
+    "maxexecutiontime",
+    "dotransactions",
+    "status",
+    "label",
+    "measurementtype",
+    "reportlatencyforeacherror",
+    "latencytrackederrors",
+];
+
 impl Core {
     /// Reads the properties; `records` and `ops` stand in for the counts of the file.
     pub(super) fn from_properties(
         file: &Properties,
         records: Option<u64>,
         ops: Option<u64>,
+        inputs: &dyn Inputs,
     ) -> Result<Self, WorkloadError> {
+        file.check_names(&[&PLAYED[..], &WITHOUT_EFFECT].concat())?;
         file.choice("workload", CORE_CLASSES[0], &CORE_CLASSES)?;
         let record_count = match (records, file.count("recordcount", 1..=KEYS_MAX)?) {
             (Some(records), _) | (None, Some(records)) => records,
@@ -57,9 +116,9 @@ impl Core {
             inserted: read_inserted(file, record_count)?,
             hashed: file.choice("insertorder", "hashed", &["hashed", "ordered"])? == "hashed",
             zero_padding: narrow(file.count("zeropadding", 0..=100)?.unwrap_or(1)),
-            value_bytes: read_value_bytes(file)?,
+            values: Values::read(file, inputs)?,
             mix,
-            requests: read_requests(file, added_max)?,
+            requests: read_requests(file, record_count, added_max)?,
             scan_lengths: read_scan_lengths(file)?,
         })
     }
@@ -73,6 +132,8 @@ fn read_mix(file: &Properties) -> Result<Mix, WorkloadError> {
         (file.share("insertproportion", 0.0)?, Choice::Insert),
         (file.share("scanproportion", 0.0)?, Choice::Scan),
         (file.share("readmodifywriteproportion", 0.0)?, Choice::ReadModifyWrite),
+        // Not of YCSB's own, but of many that were made from it.
+        (file.share("deleteproportion", 0.0)?, Choice::Delete),
     ];
     Mix::new(&weights).ok_or_else(|| file.refuse_all("all operation proportions are 0"))
 }
@@ -90,25 +151,25 @@ fn read_inserted(file: &Properties, record_count: u64) -> Result<Range<u64>, Wor
     Ok(start..end)
 }
 
-fn read_value_bytes(file: &Properties) -> Result<u64, WorkloadError> {
-    file.choice("fieldlengthdistribution", "constant", &["constant"])?;
-    let fields = file.count("fieldcount", 1..=KEYS_MAX)?.unwrap_or(10);
-    let field_bytes = file.count("fieldlength", 0..=VALUE_BYTES_MAX)?.unwrap_or(100);
-    let bytes = fields * field_bytes;
-    if bytes > VALUE_BYTES_MAX {
-        let message = format!("a record of {bytes} bytes is longer than {VALUE_BYTES_MAX}");
-        return Err(file.refuse_all(message));
-    }
-    Ok(bytes)
-}
-
-fn read_requests(file: &Properties, added_max: u64) -> Result<Requests, WorkloadError> {
-    let known = ["uniform", "zipfian", "latest", "sequential", "hotspot"];
+fn read_requests(
+    file: &Properties,
+    record_count: u64,
+    added_max: u64,
+) -> Result<Requests, WorkloadError> {
+    let known = ["uniform", "zipfian", "latest", "sequential", "hotspot", "exponential"];
+    // Gray's approximation holds below 1.
+    let theta = file.real("zipfianconstant", THETA, 0.01..=0.999)?;
     Ok(match file.choice("requestdistribution", "uniform", &known)? {
         "uniform" => Requests::Uniform,
-        "zipfian" => Requests::Zipfian { added_max },
-        "latest" => Requests::Latest,
+        "zipfian" => Requests::Zipfian { added_max, theta },
+        "latest" => Requests::Latest { theta },
         "sequential" => Requests::Sequential,
+        "exponential" => {
+            let percent = file.real("exponential.percentile", 95.0, 0.01..=99.99)?;
+            let share = file.real("exponential.frac", 0.857_142_857_1, 1e-9..=1.0)?;
+            let age = record_count as f64 * share;
+            Requests::Exponential { gamma: -(1.0 - percent / 100.0).ln() / age }
+        }
         _ => Requests::Hotspot {
             hot_records: file.share("hotspotdatafraction", 0.2)?,
             hot_operations: file.share("hotspotopnfraction", 0.8)?,
@@ -121,7 +182,7 @@ fn read_scan_lengths(file: &Properties) -> Result<ScanLengths, WorkloadError> {
     let shortest = file.count("minscanlength", 1..=longest)?.unwrap_or(1);
     Ok(match file.choice("scanlengthdistribution", "uniform", &["uniform", "zipfian"])? {
         "uniform" => ScanLengths::Uniform(narrow(shortest)..narrow(longest + 1)),
-        _ => ScanLengths::Zipfian(narrow(shortest), Zipfian::new(longest - shortest + 1)),
+        _ => ScanLengths::Zipfian(narrow(shortest), Zipfian::new(longest - shortest + 1, THETA)),
     })
 }
 

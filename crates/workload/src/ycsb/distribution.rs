@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::zipfian::Zipfian;
+use super::zipfian::{THETA, Zipfian};
 use crate::Rng;
 use crate::keys::fnv_hash;
 
@@ -21,9 +21,12 @@ pub(super) enum Requests {
     Zipfian {
         /// Records that the run phase may add, at a guess; drawn too early, they are drawn again.
         added_max: u64,
+        theta: f64,
     },
     /// Zipf distributed by age, the newest record the hottest.
-    Latest,
+    Latest { theta: f64 },
+    /// Exponentially distributed by age, the newest record the hottest.
+    Exponential { gamma: f64 },
     /// A first part of the loaded records gets a share of the operations of its own.
     Hotspot { hot_records: f64, hot_operations: f64 },
 }
@@ -43,25 +46,25 @@ pub(super) struct Picker {
 
 impl Picker {
     pub(super) fn new(requests: &Requests, loaded: Range<u64>, record_count: u64) -> Self {
-        let ranks = match requests {
-            Requests::Zipfian { .. } => SCRAMBLED_RANKS,
+        let (ranks, theta) = match requests {
+            Requests::Zipfian { theta, .. } => (SCRAMBLED_RANKS, *theta),
             // One less than there are records: YCSB never draws the oldest.
-            Requests::Latest => record_count - 1,
-            _ => 1,
+            Requests::Latest { theta } => (record_count - 1, *theta),
+            _ => (1, THETA),
         };
         Self {
             requests: requests.clone(),
             loaded,
             end: record_count,
             drawn: 0,
-            zipfian: Zipfian::new(ranks),
+            zipfian: Zipfian::new(ranks, theta),
         }
     }
 
     /// Adds a record and returns it.
     pub(super) fn insert(&mut self) -> u64 {
         self.end += 1;
-        if matches!(self.requests, Requests::Latest) && self.end > 2 {
+        if matches!(self.requests, Requests::Latest { .. }) && self.end > 2 {
             self.zipfian.grow();
         }
         self.end - 1
@@ -76,14 +79,20 @@ impl Picker {
                 self.drawn += 1;
                 self.loaded.start + (self.drawn - 1) % records
             }
-            Requests::Zipfian { added_max } => loop {
+            Requests::Zipfian { added_max, .. } => loop {
                 let hash = fnv_hash(self.zipfian.draw(rng));
                 let item = self.loaded.start + hash % (records + added_max + 1);
                 if item < self.end {
                     return item;
                 }
             },
-            Requests::Latest => self.end - 1 - self.zipfian.draw(rng),
+            Requests::Latest { .. } => self.end - 1 - self.zipfian.draw(rng),
+            Requests::Exponential { gamma } => loop {
+                let age = (-(1.0 - rng.unit()).ln() / gamma) as u64;
+                if age < self.end {
+                    return self.end - 1 - age;
+                }
+            },
             Requests::Hotspot { hot_records, hot_operations } => {
                 let hot = (records as f64 * hot_records) as u64;
                 let cold = records - hot;

@@ -10,6 +10,7 @@ pub(super) enum Choice {
     Insert,
     Scan,
     ReadModifyWrite,
+    Delete,
 }
 
 /// Shares of the operations.
@@ -50,7 +51,7 @@ impl Mix {
             match choice {
                 Choice::Scan => scans += end - start,
                 Choice::Read | Choice::ReadModifyWrite => reads += end - start,
-                Choice::Update | Choice::Insert => {}
+                Choice::Update | Choice::Insert | Choice::Delete => {}
             }
         }
         if scans > 0.0 { scans / (scans + reads) } else { 0.0 }

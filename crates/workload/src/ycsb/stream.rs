@@ -3,6 +3,7 @@
 use super::Purpose;
 use super::core::Core;
 use super::distribution::Picker;
+use super::lengths::Values;
 use super::mix::Choice;
 use crate::{Op, Rng};
 
@@ -10,7 +11,7 @@ use crate::{Op, Rng};
 #[derive(Clone, Debug)]
 pub(crate) struct YcsbOps<'a> {
     core: &'a Core,
-    value_bytes: u32,
+    values: &'a Values,
     /// The next record of the load phase.
     next_load: u64,
     /// Operations left in the run phase.
@@ -19,19 +20,21 @@ pub(crate) struct YcsbOps<'a> {
     choices: Rng,
     keys: Rng,
     scan_lengths: Rng,
+    value_lengths: Rng,
 }
 
 impl<'a> YcsbOps<'a> {
-    pub(super) fn new(core: &'a Core, value_bytes: u32, seed: u64) -> Self {
+    pub(super) fn new(core: &'a Core, values: &'a Values, seed: u64) -> Self {
         Self {
             core,
-            value_bytes,
+            values,
             next_load: core.inserted.start,
             run_left: core.operation_count,
             picker: Picker::new(&core.requests, core.inserted.clone(), core.record_count),
             choices: Purpose::Choices.rng(seed),
             keys: Purpose::Keys.rng(seed),
             scan_lengths: Purpose::ScanLengths.rng(seed),
+            value_lengths: Purpose::ValueLengths.rng(seed),
         }
     }
 
@@ -39,20 +42,26 @@ impl<'a> YcsbOps<'a> {
     pub(crate) fn next(&mut self) -> Option<Op> {
         if self.next_load < self.core.inserted.end {
             self.next_load += 1;
-            return Some(Op::put(self.next_load - 1, self.value_bytes));
+            return Some(Op::put(self.next_load - 1, self.value_bytes()));
         }
         self.run_left = self.run_left.checked_sub(1)?;
         Some(match self.core.mix.draw(&mut self.choices) {
             Choice::Read => Op::read(self.picker.draw(&mut self.keys)),
-            Choice::Update => Op::put(self.picker.draw(&mut self.keys), self.value_bytes),
-            Choice::Insert => Op::put(self.picker.insert(), self.value_bytes),
+            Choice::Update => Op::put(self.picker.draw(&mut self.keys), self.value_bytes()),
+            Choice::Insert => Op::put(self.picker.insert(), self.value_bytes()),
+            Choice::Delete => Op::delete(self.picker.draw(&mut self.keys)),
             Choice::Scan => {
                 let item = self.picker.draw(&mut self.keys);
                 Op::scan(item, self.core.scan_lengths.draw(&mut self.scan_lengths))
             }
             Choice::ReadModifyWrite => {
-                Op::read_modify_write(self.picker.draw(&mut self.keys), self.value_bytes)
+                Op::read_modify_write(self.picker.draw(&mut self.keys), self.value_bytes())
             }
         })
+    }
+
+    #[inline]
+    fn value_bytes(&mut self) -> u32 {
+        self.values.draw(&mut self.value_lengths)
     }
 }

@@ -63,7 +63,7 @@ const PARTS: [&str; 40] = [
 ];
 
 const TRACES: [&str; 2] = [
-    "1,put,a,5\n2,get,a,0\n3,delete,a,0\n4,put,b,1073741824\n",
+    "1,put,a,5\n2,get,a,0\n3,delete,a,0\n4,put,b,268435456\n",
     "0,put,user1,100\r\n18446744073709551615,put,a b;\"c\",6\n9,delete,nobody,7",
 ];
 

@@ -270,7 +270,7 @@ fn wrong_spellings_are_named() {
     assert_eq!(refused("load(key=5)"), "unknown parameter `key` of `load`; did you mean `keys`?");
     assert_eq!(refused("load(sead=5)"), "unknown parameter `sead` of `load`; did you mean `seed`?");
     assert_eq!(refused("load(keys=0)"), "keys = 0 is out of range: expected 1 to 4294967295");
-    assert_eq!(refused("load(value=2GiB)"), "value = 2GiB is out of range: expected 0B to 1GiB");
+    assert_eq!(refused("load(value=2GiB)"), "value = 2GiB is out of range: expected 0B to 256MiB");
     assert_eq!(
         refused("update(dist=newest)"),
         "unknown value `newest` of `dist`; expected one of: latest, zipf, uniform"

@@ -10,13 +10,14 @@ mod trace;
 mod ycsb;
 
 use lsmith_workload::{Inputs, Op, Workload, WorkloadError};
+use std::io::BufRead;
 
 /// One file in memory, under any name.
 struct File<'a>(&'a [u8]);
 
 impl Inputs for File<'_> {
-    fn read(&self, file: &str) -> Result<Vec<u8>, String> {
-        if file == "missing" { Err("no such file".to_owned()) } else { Ok(self.0.to_vec()) }
+    fn open<'a>(&'a self, file: &str) -> Result<Box<dyn BufRead + 'a>, String> {
+        if file == "missing" { Err("no such file".to_owned()) } else { Ok(Box::new(self.0)) }
     }
 }
 

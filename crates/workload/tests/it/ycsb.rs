@@ -198,15 +198,25 @@ fn what_is_wrong_in_a_file_is_named() {
     let error = |text: &str| from_file(&format!("{counts}{text}")).unwrap_err();
     assert_eq!(from_file("").unwrap_err(), "w: needs recordcount, or records=");
     assert_eq!(from_file("recordcount=1").unwrap_err(), "w: needs operationcount, or ops=");
-    assert_eq!(error("what"), "w, line 3: expected name=value, found `what`");
+    assert_eq!(
+        error("what"),
+        "w, line 3: unknown property `what`; remove it if it is for a database"
+    );
     assert_eq!(error("readproportion=most"), "w, line 3: readproportion = most is not a number");
     assert_eq!(
-        error("requestdistribution=exponential"),
-        "w, line 3: requestdistribution = exponential is not supported; expected one of: uniform, \
-         zipfian, latest, sequential, hotspot"
+        error("requestdistribution=zipfain"),
+        "w, line 3: requestdistribution = zipfain is not supported; expected one of: uniform, \
+         zipfian, latest, sequential, hotspot, exponential; did you mean `zipfian`?"
     );
     assert!(error("workload=x.TimeSeriesWorkload").contains("is not supported"));
-    assert!(error("fieldlengthdistribution=uniform").contains("expected one of: constant"));
+    assert!(error("fieldlengthdistribution=x").contains("expected one of: constant, uniform"));
+    assert_eq!(
+        error("readproporton=0.5"),
+        "w, line 3: unknown property `readproporton`; did you mean `readproportion`?"
+    );
+    assert!(error("exponential.fract=1").contains("did you mean `exponential.frac`?"));
+    assert!(error("zipfianconstant=1.2").contains("out of range: expected 0.01 to 0.999"));
+    assert!(error("minfieldlength=101").contains("expected 0 to 100"));
     assert!(error("insertorder=random").contains("expected one of: hashed, ordered"));
     assert_eq!(error("readproportion=0\nupdateproportion=0"), "w: all operation proportions are 0");
     assert_eq!(
@@ -217,4 +227,91 @@ fn what_is_wrong_in_a_file_is_named() {
     assert!(error("minscanlength=5\nmaxscanlength=4").contains("expected 1 to 4"));
     assert!(error("fieldlength=1000000000").contains("longer than"));
     assert!(refused("ycsb(d, records=4294967295, ops=1000)").ends_with("are more than 4294967295"));
+}
+
+/// `deleteproportion` was once ignored, as any unknown name.
+#[test]
+fn deletes_have_their_proportion() {
+    let text = "recordcount=1000\noperationcount=50000\nreadproportion=0.5\nupdateproportion=0\n\
+                deleteproportion=0.5\n";
+    let run = run(&from_file(text).unwrap());
+    assert!((share(&run, |op| op.kind == OpKind::Delete) - 0.5).abs() < 0.009);
+    assert!(run.iter().all(|op| op.item < 1000 && op.value_bytes == 0));
+}
+
+#[test]
+fn skew_is_that_of_the_file() {
+    let text = "recordcount=1000\noperationcount=50000\nreadproportion=1\nupdateproportion=0\n";
+    let hottest = |more: &str| {
+        let run = run(&from_file(&format!("{text}{more}")).unwrap());
+        let mut counts = vec![0u32; 1000];
+        run.iter().for_each(|op| counts[op.item as usize] += 1);
+        f64::from(counts.into_iter().max().unwrap()) / 5e4
+    };
+    let usual = hottest("requestdistribution=zipfian");
+    assert!((usual - 1.0 / 26.47).abs() < 0.004, "{usual}");
+    // Of ten billion ranks, rank 0 has nearly no weight if the skew is small.
+    let flat = hottest("requestdistribution=zipfian\nzipfianconstant=0.5");
+    assert!(flat < 0.003, "{flat}");
+    let latest = hottest("requestdistribution=latest\nzipfianconstant=0.5");
+    assert!((0.01..0.03).contains(&latest), "{latest}");
+}
+
+#[test]
+fn exponential_requests_follow_the_newest_record() {
+    let text = "recordcount=1000\noperationcount=50000\nreadproportion=1\nupdateproportion=0\n\
+                requestdistribution=exponential\nexponential.percentile=90\nexponential.frac=0.1\n";
+    let run = run(&from_file(text).unwrap());
+    let young = share(&run, |op| op.item >= 900);
+    assert!((young - 0.9).abs() < 0.01, "{young}");
+    assert!(run.iter().any(|op| op.item < 800));
+}
+
+#[test]
+fn lengths_of_fields_are_drawn() {
+    let text = "recordcount=20000\noperationcount=0\nfieldcount=1\n";
+    let lengths = |more: &str| -> Vec<u32> {
+        let workload = from_file(&format!("{text}{more}")).unwrap();
+        assert!(!workload.spec().to_string().contains("value="), "{}", workload.spec());
+        ops(&workload).iter().map(|op| op.value_bytes).collect()
+    };
+    let share = |lengths: &[u32], length| {
+        lengths.iter().filter(|&&found| found == length).count() as f64 / 2e4
+    };
+    let found = lengths("fieldlengthdistribution=uniform\nfieldlength=10\n");
+    assert_eq!((found.iter().min(), found.iter().max()), (Some(&1), Some(&10)));
+    assert!((share(&found, 10) - 0.1).abs() < 0.01);
+    let found = lengths("fieldlengthdistribution=zipfian\nfieldlength=12\nminfieldlength=3\n");
+    assert_eq!((found.iter().min(), found.iter().max()), (Some(&3), Some(&12)));
+    assert!((share(&found, 3) - 0.338).abs() < 0.015);
+    let workload = from_file("recordcount=9\noperationcount=0\nfieldlengthdistribution=uniform\n");
+    let bytes: Vec<u32> = ops(&workload.unwrap()).iter().map(|op| op.value_bytes).collect();
+    assert!(bytes.iter().all(|bytes| (10..=1000).contains(bytes)), "ten fields: {bytes:?}");
+    let fixed = build_with("ycsb(w, records=9, ops=0, value=7B)", text.as_bytes()).unwrap();
+    assert!(ops(&fixed).iter().all(|op| op.value_bytes == 7));
+}
+
+/// Two files: the properties, and the histogram.
+struct Pair(&'static str, &'static str);
+
+impl lsmith_workload::Inputs for Pair {
+    fn open<'a>(&'a self, file: &str) -> Result<Box<dyn std::io::BufRead + 'a>, String> {
+        Ok(Box::new(if file == "h" { self.1 } else { self.0 }.as_bytes()))
+    }
+}
+
+#[test]
+fn lengths_follow_a_histogram() {
+    let text = "recordcount=20000\noperationcount=0\nfieldcount=1\n\
+                fieldlengthdistribution=histogram\nfieldlengthhistogram=h\n";
+    let with = |histogram| Workload::from_spec(&"ycsb(w)".parse().unwrap(), &Pair(text, histogram));
+    let found = ops(&with("BlockSize\t100\n0\t3\n4\t1\n").unwrap());
+    assert!((share(&found, |op| op.value_bytes == 100) - 0.75).abs() < 0.015);
+    assert!((share(&found, |op| op.value_bytes == 500) - 0.25).abs() < 0.015);
+    let error = |histogram| with(histogram).unwrap_err().to_string();
+    assert!(error("").ends_with("expected a histogram with a count above 0"));
+    assert!(error("BlockSize\t0\n0\t3\n").ends_with("expected a histogram with a count above 0"));
+    assert!(error("BlockSize\t1\n0 x\n").starts_with("h, line 2: expected `BlockSize`"));
+    assert!(error("1\t1\n").starts_with("h, line 1: expected `BlockSize`"));
+    assert!(error("BlockSize\t99999999\n99\t1\n").contains("is longer than"));
 }
