@@ -1,6 +1,6 @@
 //! The commands that run or simulate policies.
 
-use super::parse::{count, duration, threads};
+use super::parse::{count, duration, memtable_bytes, threads};
 use super::shared::{CacheArgs, CompressionArgs, FlushSizesArgs, GroupArgs, Memtable, TableArgs};
 use clap::Args;
 use std::path::PathBuf;
@@ -14,13 +14,15 @@ pub(crate) struct CompareArgs {
     #[arg(long, default_value = "classic", value_name = "SPECS")]
     pub(crate) policies: String,
     /// A workload, such as 'ycsb(a, records=100k, ops=200k)' or 'trace(FILE)'; can be repeated
-    /// [default: load(keys=400k, value=1000B, order=hashed)]
+    /// [default: load(keys=200k, value=100B)]
     #[arg(long, value_name = "SPEC")]
     pub(crate) workload: Vec<String>,
     #[command(flatten)]
     pub(crate) group: GroupArgs,
-    #[command(flatten)]
-    pub(crate) memtable: Memtable,
+    /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed [default: 4MiB, and
+    /// 256KiB for the default workload]
+    #[arg(long = "memtable", value_name = "BYTES", value_parser = memtable_bytes)]
+    pub(crate) memtable_bytes: Option<u64>,
     #[command(flatten)]
     pub(crate) flush_sizes: FlushSizesArgs,
     #[command(flatten)]

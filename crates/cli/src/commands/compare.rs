@@ -20,9 +20,19 @@ use lsmith_workload::Workload;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// The default workload: values of 1 kB in random order. Their number is chosen so that all
-/// policies together take two minutes on two cores.
-const DEFAULT_WORKLOAD: &str = "load(keys=400k, value=1000B, order=hashed)";
+/// The default workload: a hundred memtables in random order. Costs follow from the number of
+/// memtables, so that small ones rank policies as those of 4 MiB do, and write a sixteenth
+/// (docs/notes/2026-11-26-main-job.md).
+const DEFAULT_WORKLOAD: &str = "load(keys=200k, value=100B)";
+
+/// The memtables of the default workload.
+const DEFAULT_MEMTABLE_BYTES: u64 = 256 << 10;
+
+fn memtable_bytes(args: &CompareArgs) -> u64 {
+    let usual = Options::default().memtable_bytes;
+    let default = if args.workload.is_empty() { DEFAULT_MEMTABLE_BYTES } else { usual };
+    args.memtable_bytes.unwrap_or(default)
+}
 
 #[derive(Serialize)]
 struct Rows {
@@ -36,7 +46,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         specs => specs.iter().map(|spec| workload(spec)).collect::<Result<_, _>>()?,
     };
     let usual = Options::default();
-    let memtable_bytes = args.memtable.bytes;
+    let memtable_bytes = memtable_bytes(args);
     let built = |workload: &Workload| policies(args, workload);
     let policies_of = workloads.iter().map(built).collect::<Result<Vec<_>, _>>()?;
     let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
@@ -102,7 +112,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
 /// Returns the policies to compare under `workload`. In a group, `classic` and `all` mean those of
 /// them that fit a group.
 fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
-    let mut policies = specs::policies(&args.policies, workload, args.memtable.bytes)?;
+    let mut policies = specs::policies(&args.policies, workload, memtable_bytes(args))?;
     if specs::is_word(&args.policies) {
         policies.retain(|policy| args.group.check(&**policy).is_ok());
     }
@@ -265,4 +275,22 @@ fn parts(rows: &[Row]) -> String {
         cells
     });
     format!("{}\n", table(&PARTS_HEADER, 1, cells.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The job that the README shows first once wrote 41 GB.
+    #[test]
+    fn default_job_fills_a_hundred_small_memtables() {
+        let workload = specs::workload(DEFAULT_WORKLOAD).unwrap();
+        let bytes = workload.ops().map(|op| {
+            let op = op.unwrap();
+            op.user_bytes(workload.key_bytes(op.item)) + 8
+        });
+        let bytes: u64 = bytes.sum();
+        assert!((95..=105).contains(&(bytes / DEFAULT_MEMTABLE_BYTES)), "{bytes}");
+        assert!(bytes < 32 << 20, "{bytes}");
+    }
 }
