@@ -32,6 +32,10 @@ const COPIED: [&str; 6] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "exam
 /// The example that is a workspace of its own, with tests of its own.
 const EXAMPLE: &str = "examples/raft-kv/";
 
+/// The packages outside the store whose own tests catch bugs.
+const OUTER: [(&str, &str); 2] =
+    [("crates/cli/", "lsmith-cli"), ("crates/workload/", "lsmith-workload")];
+
 /// The time after which tests count as hanging.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -177,7 +181,11 @@ fn command(copy: &Path, bug: &Bug) -> Command {
         command.arg("--manifest-path").arg(copy.join(EXAMPLE).join("Cargo.toml"));
         return command;
     }
-    command.args(["-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree", "--lib"]);
+    command.arg("--lib");
+    match OUTER.iter().find(|(folder, _)| bug.file.starts_with(folder)) {
+        Some((_, package)) => command.args(["-p", package]),
+        None => command.args(["-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree"]),
+    };
     command
 }
 

@@ -1,6 +1,8 @@
 //! The arguments of the command line.
 
 mod advice;
+#[cfg(test)]
+mod documented;
 mod experiments;
 mod parse;
 mod shared;

@@ -22,6 +22,7 @@ mod page;
 mod signals;
 mod specs;
 mod table;
+mod text;
 
 pub use lsmith_lab as lab;
 pub use lsmith_policy as policy;

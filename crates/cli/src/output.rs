@@ -4,7 +4,6 @@
 //! rows for that, with characters that no text has.
 
 use crate::table::is_csv;
-use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -93,56 +92,14 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Returns a key or value as text. Printable UTF-8 is unchanged; in any other `bytes`, backslashes
-/// and unprintable bytes become `\xNN`.
-pub(crate) fn readable(bytes: &[u8]) -> String {
-    let printable = |c: char| !c.is_control();
-    if let Ok(text) = std::str::from_utf8(bytes)
-        && text.chars().all(printable)
-    {
-        return text.to_owned();
-    }
-    let mut text = String::new();
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\\' => text.push_str("\\x5c"),
-                c if printable(c) => text.push(c),
-                c => escape(&mut text, c.encode_utf8(&mut [0; 4]).as_bytes()),
-            }
-        }
-        escape(&mut text, chunk.invalid());
-    }
-    text
-}
-
-fn escape(text: &mut String, bytes: &[u8]) {
-    for byte in bytes {
-        text.push_str(&format!("\\x{byte:02x}"));
-    }
-}
-
-/// Returns a key or value as a JSON string.
-pub(crate) fn json_text(bytes: &[u8]) -> Value {
-    Value::String(readable(bytes))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{readable, wrapped};
+    use super::wrapped;
 
     #[test]
     fn long_texts_are_wrapped() {
         let text = wrapped(&"word ".repeat(60), 100);
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");
         assert_eq!(text.split_whitespace().count(), 60);
-    }
-
-    #[test]
-    fn printable_bytes_are_not_escaped() {
-        assert_eq!(readable("a/b ä\\x".as_bytes()), "a/b ä\\x");
-        assert_eq!(readable(b"a\tb\\"), "a\\x09b\\x5c");
-        assert_eq!(readable(b"\xff\x00k"), "\\xff\\x00k");
-        assert_eq!(readable(b""), "");
     }
 }

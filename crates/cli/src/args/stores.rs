@@ -2,6 +2,7 @@
 
 use super::parse::{seconds, seconds_of_life};
 use super::shared::TableArgs;
+use crate::text::Coding;
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,8 +23,8 @@ pub(crate) struct WatchArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Keys and values are used byte for byte. Printable UTF-8 is printed \
-unchanged. In any other key or value, backslashes and unprintable bytes are printed as \\xNN.")]
+#[command(after_help = "In keys and values, \\xNN is the byte with these hexadecimal digits, and \
+\\\\ is a backslash. Printable UTF-8 is written as it is. So what is printed can be read back.")]
 pub(crate) struct DbArgs {
     /// The directory of the store
     pub(crate) dir: PathBuf,
@@ -58,8 +59,27 @@ pub(crate) struct DbArgs {
     /// same. `counter` adds numbers of 8 bytes, the lowest first
     #[arg(long, global = true, value_name = "NAME", value_parser = ["counter"])]
     pub(crate) operator: Option<String>,
+    /// Write keys and values as hexadecimal digits, two for each byte, in arguments, input and
+    /// output
+    #[arg(long, global = true)]
+    pub(crate) hex: bool,
+    /// Take keys and values of arguments and input as they are, without escapes. `get` prints the
+    /// bytes of the value and nothing else
+    #[arg(long, global = true, conflicts_with = "hex")]
+    pub(crate) raw: bool,
     #[command(subcommand)]
     pub(crate) command: DbCommand,
+}
+
+impl DbArgs {
+    /// Returns how keys and values are written.
+    pub(crate) fn coding(&self) -> Coding {
+        match (self.hex, self.raw) {
+            (true, _) => Coding::Hex,
+            (_, true) => Coding::Raw,
+            _ => Coding::Escaped,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,17 +12,24 @@ mod verify;
 mod why;
 mod work;
 
-use crate::args::{DbArgs, DbCommand, TreeArgs};
+use crate::args::{DbArgs, DbCommand, RangeArgs, TreeArgs};
 use crate::failure::bad_argument;
 use crate::specs;
+use crate::text::Coding;
 use exchange::Input;
+use lsmith::prefix_bounds;
 use lsmith::{Builder, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Store};
+use lsmith_lab::Newest;
+use std::ffi::{OsStr, OsString};
+use std::ops::Bound;
 use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
+    let coding = args.coding();
+    let print = Print { coding, json };
     match &args.command {
-        DbCommand::Get { key } => look::get(&to_read(args)?, key.as_encoded_bytes(), json),
-        DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, json),
+        DbCommand::Get { key } => look::get(&to_read(args)?, &bytes_of(key, coding)?, print),
+        DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, print),
         DbCommand::Stats(_) => look::stats(&to_read(args)?, json),
         DbCommand::Keyspaces(_) => look::keyspaces(&open_to_read(args)?, json),
         DbCommand::List(_) => look::list(&builder(&args.dir).list_keyspaces()?, json),
@@ -42,13 +49,13 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Why => why::why(&to_read(args)?, json),
         DbCommand::Report { html } => report::report(&open_to_read(args)?, &args.dir, html, json),
         DbCommand::Verify => verify::verify(&args.dir, json),
-        DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
+        DbCommand::Dump(dump) => dump::dump(&args.dir, dump, print),
         DbCommand::Repair { to } => repair::repair(&args.dir, to, json),
         DbCommand::Checkpoint { to } => copies::checkpoint(&open_to_change(args)?, to, json),
         DbCommand::Backup { to, keep, check } => {
             copies::backup(&open_to_change(args)?, to, *check, *keep, json)
         }
-        DbCommand::Changes { from, limit } => changes::changes(&args.dir, *from, *limit, json),
+        DbCommand::Changes { from, limit } => changes::changes(&args.dir, *from, *limit, print),
         DbCommand::Backups { verify, remove } => copies::backups(&args.dir, *verify, *remove, json),
         DbCommand::Restore { from, backup } => copies::restore(from, *backup, &args.dir, json),
         DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),
@@ -62,37 +69,70 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             work::set_compression(&to_change(args)?, codecs, json)
         }
         DbCommand::Put { key, value } => {
-            let key = key.as_encoded_bytes();
-            let value = value.as_encoded_bytes();
-            work::put(&to_fill(args)?, key, value, json)
+            let (key, value) = (bytes_of(key, coding)?, bytes_of(value, coding)?);
+            work::put(&to_fill(args)?, &key, &value, print)
         }
         DbCommand::DeleteRange { from, to } => {
-            let [from, to] = [from, to].map(|key| key.as_encoded_bytes());
-            work::delete_range(&to_change(args)?, from, to, json)
+            let (from, to) = (bytes_of(from, coding)?, bytes_of(to, coding)?);
+            work::delete_range(&to_change(args)?, &from, &to, print)
         }
-        DbCommand::Delete { key } => work::delete(&to_change(args)?, key.as_encoded_bytes(), json),
+        DbCommand::Delete { key } => {
+            let key = bytes_of(key, coding)?;
+            work::delete(&to_change(args)?, &key, print)
+        }
         DbCommand::Ingest { files, link, allow_resurrect } => match exchange::input_of(files)? {
             Input::Tables => {
                 let options = IngestOptions::default().link(*link);
                 let options = options.allow_resurrect(*allow_resurrect);
                 exchange::ingest_tables(&to_fill(args)?, files, &options, json)
             }
-            Input::Lines(inputs) => exchange::ingest_lines(&to_fill(args)?, files, inputs, json),
+            Input::Lines(inputs) => exchange::ingest_lines(&to_fill(args)?, files, inputs, print),
         },
         DbCommand::Export(export) => {
-            exchange::export(&to_read(args)?, export, args.compression.as_deref(), json)
+            exchange::export(&to_read(args)?, export, args.compression.as_deref(), print)
         }
         DbCommand::Load { file } => {
             let input = work::open_input(file)?;
-            work::load(&to_fill(args)?, file, input, json)
+            work::load(&to_fill(args)?, file, input, print)
         }
         DbCommand::Compact => work::compact(&to_change(args)?, json),
     }
 }
 
-/// Returns a builder that knows the policies of this command.
+/// How a command prints keys and values.
+#[derive(Clone, Copy)]
+struct Print {
+    coding: Coding,
+    json: bool,
+}
+
+/// Returns the key or value that an argument stands for.
+fn bytes_of(argument: &OsStr, coding: Coding) -> anyhow::Result<Vec<u8>> {
+    let bytes = coding.parse(argument.as_encoded_bytes());
+    bytes.map_err(|message| bad_argument(format!("`{}`: {message}", argument.display())))
+}
+
+/// Returns a range of keys. Fails if one of them is no key.
+fn bounds_of(
+    range: &RangeArgs,
+    coding: Coding,
+) -> anyhow::Result<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    let key = |key: &Option<OsString>| match key {
+        Some(key) => bytes_of(key, coding).map(Some),
+        None => Ok(None),
+    };
+    if let Some(prefix) = key(&range.prefix)? {
+        let (lower, upper) = prefix_bounds(&prefix);
+        return Ok((lower.map(|key| key.to_vec()), upper.map(|key| key.to_vec())));
+    }
+    let from = key(&range.from)?.map_or(Bound::Unbounded, Bound::Included);
+    Ok((from, key(&range.to)?.map_or(Bound::Unbounded, Bound::Excluded)))
+}
+
+/// Returns a builder that knows the policies of this command, and the operator of stores that `run`
+/// has made.
 fn builder(dir: &Path) -> Builder {
-    Store::builder(dir).registry(specs::registry().clone())
+    Store::builder(dir).registry(specs::registry().clone()).operator(Newest)
 }
 
 fn open_to_read(args: &DbArgs) -> lsmith::Result<Store> {

@@ -31,7 +31,13 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     let report = run_in_lab(&policy.spec().to_string(), &workload, &args.dir, &options, &bars)?;
     drop(bars);
-    if json { print_json(&report) } else { Ok(print(shown(&report))?) }
+    if json {
+        return print_json(&report);
+    }
+    let keyspace = if args.group.shares.is_empty() { "" } else { "--keyspace keyspace-0 " };
+    let dir = args.dir.display();
+    let kept = format!("The store is kept: `lsmith db {dir} {keyspace}stats` looks into it.");
+    Ok(print(format_args!("{}\n{kept}", shown(&report)))?)
 }
 
 /// Returns the figures that store and simulations share, one per row, for a policy with this spec.

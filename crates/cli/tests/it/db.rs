@@ -65,7 +65,7 @@ fn scans_go_both_ways_within_bounds() {
     assert_eq!(scan(&["--reverse", "--limit", "1"]), "d");
     assert_eq!(scan(&["--from", "x", "--to", "b"]), "");
     let entries = json(&["db", db, "scan", "--from", "c"]);
-    let expected = json!([{ "key": "c", "value": "" }, { "key": "d", "value": "x\\x09y" }]);
+    let expected = json!([{ "key": "c", "value": "" }, { "key": "d", "value": "x\ty" }]);
     assert_eq!(entries, json!({ "entries": expected }));
     assert_eq!(json(&["db", db, "scan", "--prefix", "zz"]), json!({ "entries": [] }));
 }

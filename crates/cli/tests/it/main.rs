@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 mod bad_input;
+mod bytes;
 mod changes;
 mod command;
 mod copies;

@@ -1,9 +1,10 @@
 //! `db changes`: prints the change feed of a store, as far as its logs go.
 
-use super::wrong_argument;
-use crate::output::{Output, json_text, print_json, readable};
+use super::{Print, wrong_argument};
+use crate::output::{Output, print_json};
+use crate::text::Coding;
 use lsmith::{Change, SeqNo};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// A printed write: the parts of its line.
@@ -17,7 +18,7 @@ pub(super) fn changes(
     dir: &Path,
     from: Option<u64>,
     limit: Option<u64>,
-    json: bool,
+    print: Print,
 ) -> anyhow::Result<()> {
     // An opening removes logs beyond its bound, and this one only looks.
     let builder = super::builder(dir).create_if_missing(false);
@@ -34,7 +35,8 @@ pub(super) fn changes(
         && let Some(batch) = feed.next_batch()?
     {
         let writes = batch.changes.iter().zip(batch.first.0..);
-        let mut lines: Vec<Line> = writes.map(|(change, seq)| line(seq, change)).collect();
+        let mut lines: Vec<Line> =
+            writes.map(|(change, seq)| line(seq, change, print.coding)).collect();
         if batch.is_load {
             let fields = json!({ "seq": batch.last.0, "load": true });
             lines.push(Line { seq: batch.last.0, parts: vec!["load".into()], fields });
@@ -44,82 +46,58 @@ pub(super) fn changes(
                 break;
             }
             left -= 1;
-            if json {
+            if print.json {
                 fields.push(line.fields);
             } else {
                 output.line(format_args!("{}\t{}", line.seq, line.parts.join("\t")))?;
             }
         }
     }
-    if json {
+    if print.json {
         return print_json(&json!({ "changes": fields }));
     }
     Ok(output.finish()?)
 }
 
-fn line(seq: u64, change: &Change) -> Line {
-    match change {
-        Change::Put { keyspace, key, value } => Line {
-            seq,
-            parts: vec![keyspace.to_string(), "put".into(), readable(key), readable(value)],
-            fields: json!({
-                "seq": seq,
-                "keyspace": **keyspace,
-                "put": json_text(key),
-                "value": json_text(value),
-            }),
-        },
-        Change::Delete { keyspace, key } => Line {
-            seq,
-            parts: vec![keyspace.to_string(), "delete".into(), readable(key)],
-            fields: json!({ "seq": seq, "keyspace": **keyspace, "delete": json_text(key) }),
-        },
-        Change::DeleteRange { keyspace, start, end } => Line {
-            seq,
-            parts: vec![
-                keyspace.to_string(),
-                "delete_range".into(),
-                readable(start),
-                readable(end.as_deref().unwrap_or_default()),
-            ],
-            fields: json!({
-                "seq": seq,
-                "keyspace": **keyspace,
-                "delete_range": json_text(start),
-                "end": end.as_deref().map(json_text),
-            }),
-        },
-        Change::PutUntil { keyspace, key, value, time } => Line {
-            seq,
-            parts: vec![
-                keyspace.to_string(),
-                "put_until".into(),
-                readable(key),
-                readable(value),
-                time.to_string(),
-            ],
-            fields: json!({
-                "seq": seq,
-                "keyspace": **keyspace,
-                "put_until": json_text(key),
-                "value": json_text(value),
-                "time": time,
-            }),
-        },
-        Change::Combine { keyspace, key, operand } => Line {
-            seq,
-            parts: vec![keyspace.to_string(), "combine".into(), readable(key), readable(operand)],
-            fields: json!({
-                "seq": seq,
-                "keyspace": **keyspace,
-                "combine": json_text(key),
-                "operand": json_text(operand),
-            }),
-        },
-        other => Line {
-            seq,
-            parts: vec![format!("{other:?}")],
-            fields: json!({ "seq": seq, "other": format!("{other:?}") }),
-        },
+fn line(seq: u64, change: &Change, coding: Coding) -> Line {
+    let (keyspace, verb, first, second): (_, _, &[u8], Option<(_, &[u8])>) = match change {
+        Change::Put { keyspace, key, value } => (keyspace, "put", key, Some(("value", value))),
+        Change::Delete { keyspace, key } => (keyspace, "delete", key, None),
+        Change::DeleteRange { keyspace, start, end } => {
+            (keyspace, "delete_range", start, end.as_ref().map(|end| ("end", &**end)))
+        }
+        Change::PutUntil { keyspace, key, value, .. } => {
+            (keyspace, "put_until", key, Some(("value", value)))
+        }
+        Change::Combine { keyspace, key, operand } => {
+            (keyspace, "combine", key, Some(("operand", operand)))
+        }
+        other => {
+            let text = format!("{other:?}");
+            let fields = json!({ "seq": seq, "other": text });
+            return Line { seq, parts: vec![text], fields };
+        }
+    };
+    let mut parts = vec![keyspace.to_string(), verb.to_owned(), coding.show(first)];
+    let mut fields = Map::new();
+    fields.insert("seq".into(), json!(seq));
+    fields.insert("keyspace".into(), json!(**keyspace));
+    coding.add(&mut fields, verb, first);
+    if let Some((name, bytes)) = second {
+        parts.push(coding.show(bytes));
+        coding.add(&mut fields, name, bytes);
     }
+    match change {
+        // A range without an end.
+        Change::DeleteRange { end: None, .. } => {
+            parts.push(String::new());
+            fields.insert("end".into(), Value::Null);
+        }
+        Change::PutUntil { time, .. } => {
+            parts.push(time.to_string());
+            fields.insert("time".into(), json!(time));
+        }
+        _ => {}
+    }
+    Line { seq, parts, fields: Value::Object(fields) }
 }

@@ -7,15 +7,16 @@ mod tree;
 use crate::args::DumpArgs;
 use crate::failure::bad_argument;
 use crate::output::Output;
+use crate::text::Coding;
 use anyhow::bail;
 use lsmith::env::RealEnv;
 use lsmith::inspect::{self, Entry, EntryKind, FileType, TreeFile};
 use lsmith_tree::text::display_key;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(super) fn dump(dir: &Path, args: &DumpArgs, json: bool) -> anyhow::Result<()> {
+pub(super) fn dump(dir: &Path, args: &DumpArgs, print: super::Print) -> anyhow::Result<()> {
     let in_dir = Some(dir.join(&args.file)).filter(|path| path.exists());
     let path = in_dir.unwrap_or_else(|| args.file.clone());
     let file_type = match FileType::of(&path) {
@@ -32,7 +33,8 @@ pub(super) fn dump(dir: &Path, args: &DumpArgs, json: bool) -> anyhow::Result<()
     let mut dump = Dump {
         path,
         output: Output::new(),
-        json,
+        json: print.json,
+        coding: print.coding,
         values: args.values,
         left: args.limit.unwrap_or(u64::MAX),
         hidden: 0,
@@ -59,6 +61,7 @@ struct Dump {
     path: PathBuf,
     output: Output,
     json: bool,
+    coding: Coding,
     values: bool,
     /// The number of entries that may still be printed.
     left: u64,
@@ -139,22 +142,31 @@ impl Dump {
 
     fn entry(&self, keyspace: Option<u32>, entry: &Entry) -> Item {
         let Entry { key, seq, kind, value } = entry;
-        let key = display_key(key);
         let kind = kind_name(*kind);
         let bytes = value.len();
-        let mut text = format!("\n  {key} number {seq} {kind} {bytes}B");
-        let mut fields =
-            json!({ "key": key.to_string(), "seq": seq.0, "kind": kind, "value_bytes": bytes });
+        let mut text = format!("\n  {} number {seq} {kind} {bytes}B", self.show(key));
+        let mut fields = Map::new();
+        self.coding.add(&mut fields, "key", key);
+        fields.insert("seq".into(), json!(seq.0));
+        fields.insert("kind".into(), json!(kind));
+        fields.insert("value_bytes".into(), json!(bytes));
         if let Some(keyspace) = keyspace {
             text += &format!(" keyspace {keyspace}");
-            fields["keyspace"] = json!(keyspace);
+            fields.insert("keyspace".into(), json!(keyspace));
         }
         if self.values {
-            let value = display_key(value).to_string();
-            text += &format!(" {value}");
-            fields["value"] = json!(value);
+            text += &format!(" {}", self.show(value));
+            self.coding.add(&mut fields, "value", value);
         }
-        Item { text, fields }
+        Item { text, fields: Value::Object(fields) }
+    }
+
+    /// Returns a key or value between words: in quotes where it needs them, as trees have keys.
+    fn show(&self, bytes: &[u8]) -> String {
+        match self.coding {
+            Coding::Hex => self.coding.show(bytes),
+            Coding::Escaped | Coding::Raw => display_key(bytes).to_string(),
+        }
     }
 
     fn current(&mut self) -> anyhow::Result<()> {

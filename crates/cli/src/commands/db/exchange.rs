@@ -1,20 +1,17 @@
 //! Tables that stores exchange: `ingest` and `export`.
 
-use super::{work, wrong_argument};
-use crate::args::{ExportArgs, RangeArgs};
+use super::{Print, bounds_of, work, wrong_argument};
+use crate::args::ExportArgs;
 use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{print, print_json};
+use crate::text::Coding;
 use lsmith::env::RealEnv;
-use lsmith::{
-    IngestOptions, Keyspace, Loaded, TableWriter, TableWriterOptions, inspect, prefix_bounds,
-};
+use lsmith::{IngestOptions, Keyspace, Loaded, TableWriter, TableWriterOptions, inspect};
 use lsmith_lab::Progress;
 use serde_json::json;
-use std::ffi::OsString;
 use std::fs;
 use std::io::BufRead;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 /// What the files of `ingest` are.
@@ -85,13 +82,13 @@ pub(super) fn ingest_lines(
     keyspace: &Keyspace,
     files: &[PathBuf],
     inputs: Vec<Box<dyn BufRead>>,
-    json: bool,
+    how: Print,
 ) -> anyhow::Result<()> {
     let mut count = 0;
     for (file, input) in files.iter().zip(inputs) {
-        count += work::put_lines(keyspace, file, input)?;
+        count += work::put_lines(keyspace, file, input, how.coding)?;
     }
-    if json {
+    if how.json {
         print_json(&json!({ "ingested": count }))
     } else {
         Ok(print(format_args!("ingested {count} entries"))?)
@@ -102,16 +99,16 @@ pub(super) fn export(
     keyspace: &Keyspace,
     args: &ExportArgs,
     compression: Option<&str>,
-    json: bool,
+    how: Print,
 ) -> anyhow::Result<()> {
     let compression = compression.unwrap_or("none").to_string();
     let options = TableWriterOptions { compression, ..TableWriterOptions::default() };
-    let (count, written) = export_entries(keyspace, args, &options)?;
+    let (count, written) = export_entries(keyspace, args, &options, how.coding)?;
     let Some(written) = written else {
         return Err(bad_argument("there is no entry in the range to export"));
     };
     let bytes = written.table_bytes;
-    if json {
+    if how.json {
         return print_json(&json!({ "exported": count, "table_bytes": bytes }));
     }
     Ok(print(format_args!("exported {count} entries, {bytes} bytes"))?)
@@ -122,14 +119,16 @@ fn export_entries(
     keyspace: &Keyspace,
     args: &ExportArgs,
     options: &TableWriterOptions,
+    coding: Coding,
 ) -> anyhow::Result<(u64, Option<Loaded>)> {
+    let bounds = bounds_of(&args.range, coding)?;
     let bars = Bars::new();
     // Older versions and deletions count, and what is in memory does not. A part is not known.
     let entries = if args.range.is_all() { keyspace.stats().entries } else { 0 };
     bars.begin(&format!("exporting to {}", args.file.display()), entries);
     let mut writer = TableWriter::create_with(&args.file, options)?;
     writer.on_progress(move |count| bars.advance(count));
-    let (snapshot, bounds) = (keyspace.store().snapshot(), bounds_of(&args.range));
+    let snapshot = keyspace.store().snapshot();
     let exported = if args.numbers {
         snapshot.export(keyspace, bounds, &mut writer)
     } else {
@@ -138,15 +137,4 @@ fn export_entries(
     let count = exported.map_err(wrong_argument)?;
     // A writer without entries removes its file.
     Ok((count, if count > 0 { Some(writer.finish()?) } else { None }))
-}
-
-fn bounds_of(range: &RangeArgs) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    if let Some(prefix) = &range.prefix {
-        let (lower, upper) = prefix_bounds(prefix.as_encoded_bytes());
-        return (lower.map(|key| key.to_vec()), upper.map(|key| key.to_vec()));
-    }
-    let key = |key: &OsString| key.as_encoded_bytes().to_vec();
-    let from = range.from.as_ref().map_or(Bound::Unbounded, |from| Bound::Included(key(from)));
-    let to = range.to.as_ref().map_or(Bound::Unbounded, |to| Bound::Excluded(key(to)));
-    (from, to)
 }

@@ -1,22 +1,29 @@
 //! Commands that only read a store.
 
-use crate::args::{RangeArgs, ScanArgs};
+use super::{Print, bounds_of, bytes_of};
+use crate::args::ScanArgs;
 use crate::commands::picture::{KEY_OF_RUNS, runs, runs_fields};
-use crate::output::{Output, json_text, print, print_json, readable};
+use crate::output::{Output, print, print_json};
 use crate::table::{is_csv, ranked, short_bytes, table};
+use crate::text::Coding;
 use anyhow::bail;
-use lsmith::{Iter, Keyspace, KeyspaceInfo, Store};
+use lsmith::{Keyspace, KeyspaceInfo, Store};
 use serde_json::{Map, Value, json};
-use std::ops::Bound;
 
-pub(super) fn get(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Result<()> {
-    match keyspace.get(key)? {
-        None => bail!("there is no key `{}` in keyspace {}", readable(key), keyspace.name()),
-        Some(value) if json => {
-            print_json(&json!({ "key": json_text(key), "value": json_text(&value) }))
-        }
-        Some(value) => Ok(print(readable(&value))?),
+pub(super) fn get(keyspace: &Keyspace, key: &[u8], print: Print) -> anyhow::Result<()> {
+    let Print { coding, json } = print;
+    let Some(value) = keyspace.get(key)? else {
+        bail!("there is no key `{}` in keyspace {}", coding.show(key), keyspace.name());
+    };
+    if json {
+        return print_json(&coding.object(&[("key", key), ("value", &value)]));
     }
+    let mut output = Output::new();
+    match coding {
+        Coding::Raw => output.bytes(&value)?,
+        _ => output.line(coding.show(&value))?,
+    }
+    Ok(output.finish()?)
 }
 
 pub(super) fn id(store: &Store, json: bool) -> anyhow::Result<()> {
@@ -34,32 +41,26 @@ pub(super) fn id(store: &Store, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn scan(keyspace: &Keyspace, args: &ScanArgs, json: bool) -> anyhow::Result<()> {
-    let entries = entries_in(keyspace, &args.range);
+pub(super) fn scan(keyspace: &Keyspace, args: &ScanArgs, print: Print) -> anyhow::Result<()> {
+    // Filters may hold prefixes, which the bounds of one do not say.
+    let entries = match &args.range.prefix {
+        Some(prefix) => keyspace.prefix(bytes_of(prefix, print.coding)?),
+        None => keyspace.range(bounds_of(&args.range, print.coding)?),
+    };
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     if args.reverse {
-        print_entries(entries.rev().take(limit), json)
+        print_entries(entries.rev().take(limit), print)
     } else {
-        print_entries(entries.take(limit), json)
+        print_entries(entries.take(limit), print)
     }
-}
-
-/// Returns an iterator over the entries of a range.
-pub(super) fn entries_in(keyspace: &Keyspace, range: &RangeArgs) -> Iter {
-    if let Some(prefix) = &range.prefix {
-        return keyspace.prefix(prefix.as_encoded_bytes());
-    }
-    let from = range.from.as_ref().map(|key| Bound::Included(key.as_encoded_bytes()));
-    let to = range.to.as_ref().map(|key| Bound::Excluded(key.as_encoded_bytes()));
-    let bounds = (from.unwrap_or(Bound::Unbounded), to.unwrap_or(Bound::Unbounded));
-    keyspace.range::<&[u8]>(bounds)
 }
 
 /// Prints entries one by one, without collecting them.
 fn print_entries<B: AsRef<[u8]>>(
     entries: impl Iterator<Item = lsmith::Result<(B, B)>>,
-    json: bool,
+    print: Print,
 ) -> anyhow::Result<()> {
+    let Print { coding, json } = print;
     let mut output = Output::new();
     let mut separator = "{\"entries\":[";
     for entry in entries {
@@ -79,11 +80,11 @@ fn print_entries<B: AsRef<[u8]>>(
         let key = key.as_ref();
         let value = value.as_ref();
         if json {
-            let entry = json!({ "key": json_text(key), "value": json_text(value) });
+            let entry = coding.object(&[("key", key), ("value", value)]);
             output.bytes(format!("{separator}{entry}").as_bytes())?;
             separator = ",";
         } else {
-            output.line(format_args!("{}\t{}", readable(key), readable(value)))?;
+            output.line(format_args!("{}\t{}", coding.show(key), coding.show(value)))?;
         }
     }
     if json {

@@ -1,9 +1,10 @@
 //! Commands that change a store.
 
-use super::look;
+use super::{Print, look};
 use crate::bars::Bars;
 use crate::failure::bad_argument;
-use crate::output::{json_text, print, print_json};
+use crate::output::{print, print_json};
+use crate::text::Coding;
 use anyhow::{Context, bail};
 use lsmith::{Batch, Builder, Keyspace, PersistMode, Store};
 use lsmith_lab::Progress;
@@ -15,31 +16,31 @@ use std::path::Path;
 /// Lines between two updates of the progress bar.
 const LINES_PER_UPDATE: u64 = 4096;
 
-pub(super) fn put(keyspace: &Keyspace, key: &[u8], value: &[u8], json: bool) -> anyhow::Result<()> {
+pub(super) fn put(keyspace: &Keyspace, key: &[u8], value: &[u8], how: Print) -> anyhow::Result<()> {
     let mut batch = Batch::new();
     batch.put(keyspace, key, value);
     keyspace.store().write(batch, PersistMode::SyncData)?;
-    if json { print_json(&json!({ "put": json_text(key) })) } else { Ok(()) }
+    if how.json { print_json(&how.coding.object(&[("put", key)])) } else { Ok(()) }
 }
 
-pub(super) fn delete(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Result<()> {
+pub(super) fn delete(keyspace: &Keyspace, key: &[u8], how: Print) -> anyhow::Result<()> {
     let mut batch = Batch::new();
     batch.delete(keyspace, key);
     keyspace.store().write(batch, PersistMode::SyncData)?;
-    if json { print_json(&json!({ "deleted": json_text(key) })) } else { Ok(()) }
+    if how.json { print_json(&how.coding.object(&[("deleted", key)])) } else { Ok(()) }
 }
 
 pub(super) fn delete_range(
     keyspace: &Keyspace,
     from: &[u8],
     to: &[u8],
-    json: bool,
+    how: Print,
 ) -> anyhow::Result<()> {
     let mut batch = Batch::new();
     batch.delete_range(keyspace, from..to);
     keyspace.store().write(batch, PersistMode::SyncData).map_err(super::wrong_argument)?;
-    let deleted = || json!({ "deleted_from": json_text(from), "deleted_to": json_text(to) });
-    if json { print_json(&deleted()) } else { Ok(()) }
+    let deleted = || how.coding.object(&[("deleted_from", from), ("deleted_to", to)]);
+    if how.json { print_json(&deleted()) } else { Ok(()) }
 }
 
 /// Opens the input file. Call it before opening the store: a wrong name must not create a store.
@@ -58,12 +59,13 @@ pub(super) fn put_lines(
     keyspace: &Keyspace,
     file: &Path,
     mut input: Box<dyn BufRead>,
+    coding: Coding,
 ) -> anyhow::Result<u64> {
     let bars = Bars::new();
     bars.begin(&format!("ingesting {}", file.display()), 0);
     let mut count = 0;
     let put = |key: &[u8], value: &[u8]| Ok(keyspace.put(key, value)?);
-    let ended = each_line(&mut *input, &mut count, &bars, put);
+    let ended = each_line(&mut *input, coding, &mut count, &bars, put);
     // Entries put before an error stay, and must survive a crash.
     keyspace.store().persist(PersistMode::SyncAll)?;
     drop(bars);
@@ -75,18 +77,18 @@ pub(super) fn load(
     keyspace: &Keyspace,
     file: &Path,
     mut input: Box<dyn BufRead>,
-    json: bool,
+    how: Print,
 ) -> anyhow::Result<()> {
     let bars = Bars::new();
     bars.begin(&format!("loading {}", file.display()), 0);
     let mut load = keyspace.bulk_load()?;
     let mut count = 0;
     let put = |key: &[u8], value: &[u8]| Ok(load.put(key, value)?);
-    let ended = each_line(&mut *input, &mut count, &bars, put);
+    let ended = each_line(&mut *input, how.coding, &mut count, &bars, put);
     ended.with_context(|| format!("{}, line {}", file.display(), count + 1))?;
     let loaded = load.finish()?;
     drop(bars);
-    if json {
+    if how.json {
         return print_json(&json!({
             "loaded": loaded.entries,
             "tables": loaded.tables,
@@ -101,6 +103,7 @@ pub(super) fn load(
 /// Passes key and value of each line to `take`, and counts finished lines in `count`.
 fn each_line(
     input: &mut dyn BufRead,
+    coding: Coding,
     count: &mut u64,
     progress: &dyn Progress,
     mut take: impl FnMut(&[u8], &[u8]) -> anyhow::Result<()>,
@@ -111,9 +114,8 @@ fn each_line(
         let Some(tab) = text.iter().position(|&byte| byte == b'\t') else {
             bail!("expected a key, a tab and a value, found no tab");
         };
-        let key = &text[..tab];
-        let value = &text[tab + 1..];
-        take(key, value)?;
+        let of = |text| coding.parse(text).map_err(anyhow::Error::msg);
+        take(&of(&text[..tab])?, &of(&text[tab + 1..])?)?;
         *count += 1;
         if (*count).is_multiple_of(LINES_PER_UPDATE) {
             progress.advance(*count);
