@@ -2,8 +2,8 @@
 //!
 //! Follows the generators of YCSB's `CoreWorkload` (Cooper et al., "Benchmarking cloud serving
 //! systems with YCSB", 2010), so that a property file means here what it means there, with
-//! three differences: an operation reads and writes whole records, `deleteproportion` deletes records
-//! as others read them, and YCSB's global random numbers are replaced by seeded ones.
+//! three differences: an operation reads and writes whole records, `deleteproportion` deletes
+//! records as others read them, and YCSB's global random numbers are replaced by seeded ones.
 
 mod builtin;
 mod core;

@@ -25,10 +25,10 @@ use std::ops::Bound;
 use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
-    let coding = args.coding();
-    let print = Print { coding, json };
+    let print = Print { coding: args.coding(), json };
+    let bytes = |argument: &OsString| bytes_of(argument, print.coding);
     match &args.command {
-        DbCommand::Get { key } => look::get(&to_read(args)?, &bytes_of(key, coding)?, print),
+        DbCommand::Get { key } => look::get(&to_read(args)?, &bytes(key)?, print),
         DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, print),
         DbCommand::Stats(_) => look::stats(&to_read(args)?, json),
         DbCommand::Keyspaces(_) => look::keyspaces(&open_to_read(args)?, json),
@@ -69,17 +69,13 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             work::set_compression(&to_change(args)?, codecs, json)
         }
         DbCommand::Put { key, value } => {
-            let (key, value) = (bytes_of(key, coding)?, bytes_of(value, coding)?);
+            let (key, value) = (bytes(key)?, bytes(value)?);
             work::put(&to_fill(args)?, &key, &value, print)
         }
         DbCommand::DeleteRange { from, to } => {
-            let (from, to) = (bytes_of(from, coding)?, bytes_of(to, coding)?);
-            work::delete_range(&to_change(args)?, &from, &to, print)
+            work::delete_range(&to_change(args)?, &bytes(from)?, &bytes(to)?, print)
         }
-        DbCommand::Delete { key } => {
-            let key = bytes_of(key, coding)?;
-            work::delete(&to_change(args)?, &key, print)
-        }
+        DbCommand::Delete { key } => work::delete(&to_change(args)?, &bytes(key)?, print),
         DbCommand::Ingest { files, link, allow_resurrect } => match exchange::input_of(files)? {
             Input::Tables => {
                 let options = IngestOptions::default().link(*link);
