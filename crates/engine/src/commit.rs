@@ -32,9 +32,7 @@ use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::MutexGuard;
 use lsmith_storage::sync::atomic::Ordering;
-use lsmith_tree::{
-    DoneReaders, Key, KeyRange, MergePlan, Mode, PlanCauses, SeqNo, Tree, TreeEdit, apply,
-};
+use lsmith_tree::{DoneReaders, Key, KeyRange, MergePlan, Mode, PlanCauses, SeqNo, Tree, TreeEdit};
 use std::sync::Arc;
 
 /// A plan, or a part of it, whose edit is in the manifest and not yet applied.
@@ -208,7 +206,7 @@ impl Committer {
         edit: &TreeEdit,
     ) -> Result<(Tree, SeqNo)> {
         let mut after = state.view.tree.clone();
-        apply(&mut after, edit).map_err(|error| {
+        edit.clone().apply_to(&mut after).map_err(|error| {
             let message = format!("the output of a merge does not fit the tree: {error}");
             Error::new(ErrorKind::Corruption, message).at(&self.context.options.dir)
         })?;

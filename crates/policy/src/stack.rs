@@ -110,18 +110,19 @@ impl Stack {
                 push_in_groups(view, level, &mut runs)
             }
         }
-        let arriving_bytes: u64 = arriving.iter().map(|run| run.bytes()).sum();
+        // A view may come from a text that anybody wrote.
+        let arriving_bytes = arriving.iter().map(|run| run.bytes()).fold(0, u64::saturating_add);
         Stack {
             runs,
             has_memtable: leaving == 0 && !arriving.is_empty(),
-            flushes: tree.flushes() + arriving.len() as u64,
-            flushed_bytes: tree.flushed().bytes + arriving_bytes,
+            flushes: tree.flushes().saturating_add(arriving.len() as u64),
+            flushed_bytes: tree.flushed().bytes.saturating_add(arriving_bytes),
         }
     }
 
     /// Returns the [`flushes`](Stack::flushes) of the stack without reading its runs.
     pub(crate) fn flushes_of(view: &TreeView) -> u64 {
-        view.tree.flushes() + arriving(view).0.len() as u64
+        view.tree.flushes().saturating_add(arriving(view).0.len() as u64)
     }
 
     /// Returns an upper bound of the number of runs without reading them.

@@ -382,12 +382,13 @@ impl std::error::Error for EditError {}
 /// # Errors
 /// Fails if the edit does not fit. The tree is then unchanged.
 pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
-    edit.clone().apply_to(tree)
+    edit.clone().apply_read_to(tree)
 }
 
 impl TreeEdit {
-    /// Returns what [`apply`] does, for the last user of the edit: its slices become those of the
-    /// tree without a copy, and it is left empty, with room for the next.
+    /// Returns what [`apply`] does, for the last user of an edit that was made of this tree: its
+    /// slices become those of the tree without a copy, and it is left empty, with room for the
+    /// next.
     ///
     /// # Errors
     /// As [`apply`]; the edit is then as it was.

@@ -29,7 +29,7 @@ use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
 use lsmith_storage::sync::MutexGuard;
-use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit, apply};
+use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -212,7 +212,7 @@ impl Spilling<'_> {
         MutexGuard::unlocked(state, || self.manifest.write(record, |_| ()))?;
         let step = self.context.one_step();
         // Memtables may have been sealed meanwhile.
-        apply(&mut state.view.tree, &edit).expect("range deletes fit any tree");
+        edit.clone().apply_to(&mut state.view.tree).expect("range deletes fit any tree");
         state.forget_erased(newest);
         self.keyspace.publish(state);
         step.over();

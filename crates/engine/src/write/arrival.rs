@@ -32,7 +32,7 @@ use lsmith_storage::format::key_hash;
 use lsmith_storage::table::{CacheFill, ReadCount};
 use lsmith_tree::{
     AddPlace, Addition, Input, KeyRange, MergePlan, Place, Reason, Run, RunId, SeqNo, Tree,
-    TreeEdit, apply, check_plan,
+    TreeEdit, check_plan,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -245,7 +245,7 @@ fn reserve(
     let place = AddPlace::Above(runs[0]);
     let add = vec![Addition { run, place, knot: None, slices }];
     let mut coming = tree.clone();
-    let placed = apply(&mut coming, &TreeEdit { add, ..TreeEdit::default() });
+    let placed = TreeEdit { add, ..TreeEdit::default() }.apply_to(&mut coming);
     placed.expect("a new run fits any tree");
     let version = version_with(keyspace, state, &coming, run, &arriving.table);
     let mut with_arriving = plan.clone();

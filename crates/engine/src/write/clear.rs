@@ -15,7 +15,7 @@ use crate::manifest::{Mark, Record};
 use crate::memory::{remove_spill, seal};
 use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_tree::{Input, KeyRange, SeqNo, TreeEdit, apply};
+use lsmith_tree::{Input, KeyRange, SeqNo, TreeEdit};
 use std::sync::Arc;
 
 impl WritePath {
@@ -56,7 +56,7 @@ impl WritePath {
         seal(context, keyspace, &mut state);
         let edit = clearing(&state, member.map_or(KeyRange::ALL, Member::range), seq);
         let mut coming = state.view.tree.clone();
-        apply(&mut coming, &edit).map_err(|error| {
+        edit.clone().apply_to(&mut coming).map_err(|error| {
             let message = format!("the keyspace cannot be cleared: {error}");
             Error::new(ErrorKind::Corruption, message).at(&context.options.dir)
         })?;

@@ -22,7 +22,7 @@ use lsmith_storage::cursor::Cursor;
 use lsmith_storage::env::SyncReach;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::encode_empty_batch;
-use lsmith_tree::{AddPlace, Addition, KeyRange, MergePlan, SeqNo, TreeEdit, apply};
+use lsmith_tree::{AddPlace, Addition, KeyRange, MergePlan, SeqNo, TreeEdit};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -219,7 +219,7 @@ impl WritePath {
         let newest = taken.iter().map(|mark| mark.newest).max();
         edit.erase.extend(newest.into_iter().flat_map(|newest| state.erased_in_memory(newest)));
         let mut coming = state.view.tree.clone();
-        apply(&mut coming, &edit).map_err(|error| {
+        edit.clone().apply_to(&mut coming).map_err(|error| {
             let message = format!("the tables do not fit the tree: {error}");
             Error::new(ErrorKind::Corruption, message).at(&self.context.options.dir)
         })?;

@@ -5,7 +5,7 @@ use super::random::Random;
 use super::{Law, LawError};
 use crate::{Load, MergePolicy, Shape};
 use lsmith_tree::{
-    MergePlan, PlanError, Reservation, ReservationState, TreeEdit, TreeView, apply, check_plan,
+    MergePlan, PlanError, Reservation, ReservationState, TreeEdit, TreeView, check_plan,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -123,7 +123,7 @@ impl<'a> Store<'a> {
         }
         let edit = TreeEdit::of_plan(&self.view.tree, plan, outcome)
             .map_err(|error| self.refused(plan, &error))?;
-        let done = apply(&mut self.view.tree, &edit);
+        let done = edit.clone().apply_to(&mut self.view.tree);
         done.map_err(|error| self.broken(Law::Legal, format!("{plan}: {error}")))
     }
 

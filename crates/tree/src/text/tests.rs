@@ -203,3 +203,38 @@ fn errors_name_the_place_and_what_was_expected() {
     let error = "tree\nL0 r1[t1:a..z 1MB s5..3]".parse::<Tree>().unwrap_err();
     assert!(error.to_string().contains("expected at least 5 before this"), "{error}");
 }
+
+/// What broke: `apply` asserted in debug builds that the tree is legal afterwards, though the tree
+/// and the edit may come from a text: with a table of which no next number is left, with a profile
+/// of more bytes than its table, or with a table that two runs show.
+#[test]
+fn edits_of_trees_that_somebody_wrote_are_applied_without_a_panic() {
+    let most = u64::MAX;
+    let trees = [
+        format!("tree\nL0 r1[t{most}:a..c 1MB]"),
+        format!("tree runs {most} tables {most} flushes {most}\nL0 r1[t2:a..c 1MB]"),
+        "tree\nL0 r1[t1:a..m 1MB 5e {c 2MB 9e, f 3MB 10e}]".to_string(),
+        "tree\nL0 r1[t1:a..m 1MB {m 2MB, z 3MB, b 1B}]".to_string(),
+        "tree\nL0 r1[t1:a..m 1MB]\nL1 r0[t1:a..m 1MB]".to_string(),
+        "tree\nL0 r1[t1:a..m 1MB]".to_string(),
+    ];
+    let edits = [
+        "edit flushes 1".to_string(),
+        format!("edit\nadd r7 at L0 [t{most}:a..c 1MB]"),
+        "edit\nadd r7 at L0 [t9:a..m 1MB {c 2MB, f 3MB}]".to_string(),
+        "edit\nadd r7 at L0 [t1:a..m 1MB]".to_string(),
+        "edit\ntake r1 ..".to_string(),
+        "edit\ntake r1 b..d".to_string(),
+    ];
+    let mut illegal = 0;
+    for (tree, edit) in trees.iter().flat_map(|tree| edits.iter().map(move |edit| (tree, edit))) {
+        let mut tree: Tree = tree.parse().expect(tree);
+        let edit: TreeEdit = edit.parse().expect(edit);
+        if apply(&mut tree, &edit).is_ok() {
+            illegal += u32::from(check_tree(&tree).is_err());
+            let _ = tree.to_string();
+            tree.runs().flat_map(|(_, run)| run.cells()).for_each(drop);
+        }
+    }
+    assert!(illegal > 5, "{illegal}");
+}

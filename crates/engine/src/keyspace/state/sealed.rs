@@ -8,7 +8,7 @@ use crate::stats::MemoryUse;
 use lsmith_storage::memtable::{Folded, Sealed};
 use lsmith_tree::{
     AddPlace, Addition, DoneReaders, Erased, Input, KeyRange, LevelId, MergePlan, Place, Reason,
-    Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit, apply,
+    Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit,
 };
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl KeyspaceState {
         let run = self.coming.as_ref().unwrap_or(&self.view.tree).next_run();
         let edit = TreeEdit::seal(run, memtable);
         for tree in std::iter::once(&mut self.view.tree).chain(&mut self.coming) {
-            apply(tree, &edit).expect("a new run fits any tree");
+            edit.clone().apply_to(tree).expect("a new run fits any tree");
         }
         self.at_rest = false;
         run
@@ -94,7 +94,7 @@ impl KeyspaceState {
                 self.vanished = Some(before.map_or(writes, |before| before.with(writes)));
             }
         }
-        apply(&mut self.view.tree, &edit).expect("memory agrees with the tree");
+        edit.clone().apply_to(&mut self.view.tree).expect("memory agrees with the tree");
         self.at_rest = false;
     }
 
