@@ -73,9 +73,14 @@ impl Catalog {
                 let joins = |group: &String| keyspaces.contains_key(group);
                 !keyspaces.is_empty() && !options.group.as_ref().is_some_and(joins)
             };
-            let shares = needs_share(&self.keyspaces.read());
+            let (shares, is_first) = {
+                let keyspaces = self.keyspaces.read();
+                (needs_share(&keyspaces), keyspaces.is_empty())
+            };
             if shares {
                 self.wal.share()?;
+            } else if !is_first {
+                self.wal.sync_before_record()?;
             }
             let keyspaces = self.keyspaces.write();
             if shares || !needs_share(&keyspaces) {
@@ -188,6 +193,7 @@ impl Catalog {
         let compression = Compression::parse(codecs)?;
         let spelling = compression.to_string();
         let record = Record::Compression { keyspace: keyspace.id, compression: spelling };
+        self.wal.sync_before_record()?;
         let _committing = keyspace.committing.lock();
         keyspace.state.lock().check_kept(keyspace)?;
         self.manifest.write(record, |_| ())?;
@@ -204,6 +210,7 @@ impl Catalog {
         }
         let policy = Policy::new(built, self.context.options.lockstep);
         let record = Record::Policy { keyspace: keyspace.id, policy: policy.spec().to_string() };
+        self.wal.sync_before_record()?;
         let committing = keyspace.committing.lock();
         keyspace.state.lock().check_kept(keyspace)?;
         self.manifest.write(record, |_| ())?;

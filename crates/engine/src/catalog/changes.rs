@@ -71,6 +71,7 @@ impl Catalog {
     pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.context.check_writable()?;
         check_name(to)?;
+        self.wal.sync_before_record()?;
         let mut keyspaces = self.keyspaces.write();
         let named = find(&keyspaces, from).ok_or_else(|| self.unknown(from))?;
         if find(&keyspaces, to).is_some() {

@@ -182,6 +182,16 @@ impl Wal {
     /// to need the missing writes, and opening would take the gap for damage.
     pub(crate) fn share(&self) -> Result<()> {
         self.is_shared.store(true, Ordering::SeqCst);
+        self.sync_before_record()
+    }
+
+    /// Syncs the log before a record of the manifest that changes what the store is, and not what
+    /// it holds. Power loss must not take a write that returned before the change, and leave the
+    /// change.
+    ///
+    /// # Errors
+    /// Fails with `Io`.
+    pub(crate) fn sync_before_record(&self) -> Result<()> {
         self.sync_for(PersistMode::SyncData, &self.logs_to_sync())
     }
 

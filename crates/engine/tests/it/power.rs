@@ -9,7 +9,7 @@
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Progress, any_mode, mapped_or_not, now_and_then, restless};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
-use lsmith::{PersistMode, Store};
+use lsmith::{Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -153,4 +153,99 @@ fn a_torn_sector_of_a_log_is_told_or_left_out() {
             }
         }
     });
+}
+
+/// A change of the store, with what to call it, and what it looks for after power loss.
+type StoreChange = (&'static str, fn(&Store), fn(&Store) -> bool);
+
+fn space(store: &Store) -> Keyspace {
+    store.existing_keyspace("first").unwrap()
+}
+
+fn member() -> KeyspaceOptions {
+    KeyspaceOptions { group: Some("group".into()), ..KeyspaceOptions::default() }
+}
+
+fn changes() -> [StoreChange; 10] {
+    [
+        (
+            "a policy",
+            |store| space(store).set_merge_policy("tiered(ratio=7)").unwrap(),
+            |store| space(store).merge_policy() == "tiered(ratio=7)",
+        ),
+        (
+            "a compression",
+            |store| space(store).set_compression("lz4").unwrap(),
+            |store| space(store).compression() == "lz4",
+        ),
+        (
+            "a keyspace",
+            |store| drop(store.keyspace("second").unwrap()),
+            |store| store.existing_keyspace("second").is_ok(),
+        ),
+        (
+            "a group",
+            |store| drop(store.keyspace_with("second", &member()).unwrap()),
+            |store| store.existing_keyspace("second").is_ok(),
+        ),
+        (
+            "a keyspace of a group",
+            |store| drop(store.keyspace_with("grouped-2", &member()).unwrap()),
+            |store| store.existing_keyspace("grouped-2").is_ok(),
+        ),
+        (
+            "a policy of a group",
+            |store| {
+                let space = store.existing_keyspace("grouped").unwrap();
+                space.set_merge_policy("tiered(ratio=7)").unwrap();
+            },
+            |store| {
+                let space = store.existing_keyspace("grouped").unwrap();
+                space.merge_policy() == "tiered(ratio=7)"
+            },
+        ),
+        (
+            "a name",
+            |store| store.rename_keyspace("other", "renamed").unwrap(),
+            |store| store.existing_keyspace("renamed").is_ok(),
+        ),
+        (
+            "a name in a group",
+            |store| store.rename_keyspace("grouped", "renamed").unwrap(),
+            |store| store.existing_keyspace("renamed").is_ok(),
+        ),
+        (
+            "a drop",
+            |store| store.drop_keyspace("other").unwrap(),
+            |store| store.existing_keyspace("other").is_err(),
+        ),
+        (
+            "a clearing",
+            |store| store.existing_keyspace("other").unwrap().clear().unwrap(),
+            |store| store.existing_keyspace("other").unwrap().is_empty().unwrap(),
+        ),
+    ]
+}
+
+/// What broke: a changed policy or compression, a new name, and a new keyspace of a group survived
+/// power loss, while a write that had returned before the change did not.
+#[test]
+fn a_write_that_returned_before_a_change_survives_with_it() {
+    for (name, change, is_there) in changes() {
+        let env = MemEnv::new();
+        let store = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+        let store = store.open().unwrap();
+        let first = store.keyspace("first").unwrap();
+        let other = store.keyspace("other").unwrap();
+        let grouped = store.keyspace_with("grouped", &member()).unwrap();
+        other.put("key", "value").unwrap();
+        store.persist(PersistMode::SyncAll).unwrap();
+        first.put("key", "value").unwrap();
+        grouped.put("key", "value").unwrap();
+        change(&store);
+        let store = Store::builder("/store").env(Arc::new(env.crash_clone(1, 0.0)));
+        let store = store.open().unwrap();
+        assert!(is_there(&store), "{name} is lost");
+        assert!(space(&store).get("key").unwrap().is_some(), "{name} outlives an earlier write");
+    }
 }
