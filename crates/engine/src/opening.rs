@@ -18,6 +18,7 @@ mod replay;
 mod row;
 
 pub(crate) use beside::refresh;
+pub(crate) use row::row_of;
 
 use crate::context::Context;
 use crate::engine::Engine;

@@ -76,6 +76,7 @@ impl Capture {
         drop(committing);
         drop(guard);
         engine.wal.sync_for(PersistMode::SyncData, &to_sync)?;
+        account.synced_seq = last;
         let mut files: Vec<CapturedFile> =
             tables.iter().map(|table| CapturedFile::of_table(table)).collect();
         files.extend(spills_of(&*options.env, &options.dir, &account)?);

@@ -20,6 +20,9 @@ pub(crate) struct Account {
     pub(crate) keyspaces: BTreeMap<u32, KeyspaceFacts>,
     /// The row of write-ahead logs. `None` in stores of earlier versions, which did not record it.
     pub(crate) logs: Option<LogRow>,
+    /// All writes up to this number, inclusive, were synced, in logs or elsewhere, when the
+    /// manifest recorded it. 0 if nothing is known.
+    pub(crate) synced_seq: SeqNo,
     /// A number above every file number in use.
     pub(crate) next_file: u64,
     /// A number above that of every keyspace, dropped ones included.
@@ -172,8 +175,11 @@ impl Account {
             Record::Policy { keyspace, policy } => self.keyspace(keyspace)?.policy = policy,
             Record::Logs(logs) => {
                 self.next_file = self.next_file.max(logs.newest.saturating_add(1));
-                self.logs = Some(logs);
+                // Who wrote the record may not have known of a log that has begun since.
+                let newest = self.logs.map_or(0, |known| known.newest).max(logs.newest);
+                self.logs = Some(LogRow { newest, ..logs });
             }
+            Record::Synced(seq) => self.synced_seq = self.synced_seq.max(seq),
             Record::Change(change) => self.change(change)?,
             Record::Linked => self.linked = true,
             Record::Identity(identity) => self.identity = Some(identity),
@@ -322,7 +328,8 @@ impl Account {
             std::iter::once(keyspace).chain(members).chain(ranges).chain(spill).chain([tree])
         });
         let next_file = std::iter::once(Record::NextFile(self.next_file));
-        let logs = self.logs.map(Record::Logs);
+        let synced = (self.synced_seq > SeqNo(0)).then_some(Record::Synced(self.synced_seq));
+        let logs = self.logs.map(Record::Logs).into_iter().chain(synced);
         let linked = self.linked.then_some(Record::Linked);
         let identity = self.identity.map(Record::Identity);
         let of_store = identity.into_iter().chain(linked).chain(self.backup.map(Record::Backup));

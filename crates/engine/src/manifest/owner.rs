@@ -1,11 +1,12 @@
 //! The manifest of an open store, which all threads share.
 
 use super::file::ManifestFile;
-use super::{Account, Record};
+use super::{Account, LogRow, Record};
 use crate::context::{Context, read_only};
 use crate::identity::Identity;
 use lsmith_storage::error::Result;
 use lsmith_storage::sync::{Mutex, MutexGuard};
+use lsmith_tree::SeqNo;
 use std::sync::Arc;
 
 /// The manifest of an open store.
@@ -41,7 +42,12 @@ impl Manifest {
     /// written, the store is poisoned.
     pub(crate) fn write<T>(&self, record: Record, then: impl FnOnce(&Account) -> T) -> Result<T> {
         let mut guard = self.file.lock();
-        let file = guard.as_mut().ok_or_else(read_only)?;
+        self.write_to(guard.as_mut().ok_or_else(read_only)?, record)?;
+        Ok(then(guard.as_ref().expect("it was just written to").account()))
+    }
+
+    /// Writes `record` to `file`, which the caller has locked.
+    fn write_to(&self, file: &mut ManifestFile, record: Record) -> Result<()> {
         let step = self.context.one_step();
         let written = file.write(record);
         self.context.leases.note(file.position());
@@ -52,7 +58,31 @@ impl Manifest {
         if file.failed() {
             self.context.poison();
         }
-        written.map(|()| then(file.account()))
+        written
+    }
+
+    /// Has the row of logs name log `number` as its newest, unless it names that or a newer one.
+    ///
+    /// # Errors
+    /// As [`write`](Manifest::write).
+    pub(crate) fn name_log(&self, number: u64) -> Result<()> {
+        let mut guard = self.file.lock();
+        let file = guard.as_mut().ok_or_else(read_only)?;
+        match file.account().logs {
+            Some(row) if row.newest < number => {
+                self.write_to(file, Record::Logs(LogRow { newest: number, ..row }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that all writes up to number `seq` are synced, unless the manifest says so already.
+    ///
+    /// # Errors
+    /// As [`write`](Manifest::write).
+    pub(crate) fn note_synced(&self, seq: SeqNo) -> Result<()> {
+        let is_known = self.account()?.synced_seq >= seq;
+        if is_known { Ok(()) } else { self.write(Record::Synced(seq), |_| ()) }
     }
 
     /// Returns the number for the next keyspace.

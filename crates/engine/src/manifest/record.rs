@@ -13,6 +13,7 @@
 //! policy 0 leveled(ratio=10)
 //! compression 0 lz4
 //! deletes_ranges 0
+//! synced 5130
 //! identity 0123456789abcdef0123456789abcdef
 //! spill 0 file 15 upto 4800 entries 977
 //! short_tree 0 flushed 5123
@@ -95,6 +96,8 @@ pub(crate) enum Record {
     Spill { keyspace: u32, spill: Spill },
     /// The write-ahead logs from now on.
     Logs(LogRow),
+    /// All writes up to this number, inclusive, were synced: opening fails if some are missing.
+    Synced(SeqNo),
     /// Keyspaces were dropped or renamed.
     Change(KeyspaceChange),
     /// Files of tables may have names in other stores from now on, so nothing may change in a file
@@ -186,6 +189,7 @@ impl Record {
             Record::Logs(LogRow { from, first, newest }) => {
                 format!("logs from {from} first {first} newest {newest}\n")
             }
+            Record::Synced(seq) => format!("synced {seq}\n"),
             Record::Linked => "linked\n".to_string(),
             Record::Identity(Identity { id, origin: None }) => format!("identity {id}\n"),
             Record::Identity(Identity { id, origin: Some(origin) }) => {
@@ -246,6 +250,7 @@ impl Record {
             }
             Record::Spill { spill, .. } => vec![spill.newest],
             Record::Logs(logs) => vec![logs.first],
+            Record::Synced(seq) => vec![*seq],
             _ => Vec::new(),
         }
     }
@@ -302,6 +307,7 @@ impl Record {
             }
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
+            "synced" => number(rest).map(|seq| Record::Synced(SeqNo(seq))),
             "linked" if rest.is_empty() => Ok(Record::Linked),
             "identity" => identity(rest).ok_or_else(|| bad("an identity", rest)),
             "backup" => backup(rest).ok_or_else(|| bad("the stamp of a backup", rest)),
@@ -517,6 +523,7 @@ mod tests {
             Record::Edit { keyspace: 3, flushed_seq: seq, taken: marks.to_vec(), edit },
             Record::Spill { keyspace: 3, spill },
             Record::Logs(LogRow { from: 13, first: SeqNo(5124), newest: 16 }),
+            Record::Synced(SeqNo(5123)),
             Record::Change(KeyspaceChange::Drop(3)),
             Record::Change(KeyspaceChange::Next(4)),
             Record::Change(KeyspaceChange::Rename { keyspace: 3, name: "old".into() }),
@@ -546,6 +553,7 @@ mod tests {
             b"backup 77",
             b"backup +123456789012345678901234567890a",
             b"logs from 13 first 7",
+            b"synced",
             b"edit 0 flushed 1\ntaken a..b\nedit",
             b"edit 0 flushed 1\ntaken 7 a\nedit",
             b"edit 0 flushed 1\ntaken 7 a..b",

@@ -29,7 +29,10 @@ impl Opening {
         let next = context.next_file.load(Ordering::Relaxed);
         check_room(next.max(self.last_seq), &context.options.dir)?;
         self.set_aside();
-        self.logs.iter().try_for_each(|log| self.secure(log))?;
+        let mut are_synced = true;
+        for log in &self.logs {
+            are_synced &= self.secure(log)?;
+        }
         let first = SeqNo(self.last_seq + 1);
         // The manifest gets number `next`, and logs made from now on have higher numbers.
         let row = LogRow {
@@ -37,13 +40,16 @@ impl Opening {
             first: self.logs.first().map_or(first, |log| log.first),
             newest: self.logs.last().map_or(0, |log| log.number),
         };
+        // All that was read is synced now: what this life and later ones lack of it is damage.
+        let known = self.account.synced_seq;
+        let synced_seq = if are_synced { known.max(SeqNo(self.last_seq)) } else { known };
         // Stores of earlier versions have no identity yet.
         let identity = self.account.identity;
         let identity = identity.unwrap_or_else(|| Identity::new(&*context.options.env, None));
-        let begun = Account { logs: Some(row), identity: Some(identity), ..self.account.clone() };
-        manifest.begin(begun)?;
+        let (logs, identity) = (Some(row), Some(identity));
+        manifest.begin(Account { logs, synced_seq, identity, ..self.account.clone() })?;
         self.remove_unnamed();
-        let writer = wal.begin(&self.kept, &self.logs, first)?;
+        let writer = wal.begin(&self.kept, &self.logs, first, are_synced)?;
         manifest.write(Record::Logs(LogRow { newest: writer.number, ..row }), |_| ())?;
         for keyspace in self.keyspaces.values() {
             let mut state = keyspace.state.lock();
@@ -85,11 +91,11 @@ impl Opening {
     }
 
     /// Replaces `log`, which is still needed, by a synced copy without its unused space and its
-    /// torn end. The torn end is set aside.
+    /// torn end. The torn end is set aside. Returns true if the log is certainly synced.
     ///
     /// Syncing the old file is not enough: after a failed sync, the system may take its pages for
     /// clean although the device never got them.
-    fn secure(&self, log: &Log) -> Result<()> {
+    fn secure(&self, log: &Log) -> Result<bool> {
         let env = &*self.context.options.env;
         let path = self.path_of_log(log.number);
         let new = numbered(&self.context.options.dir, FileKind::NewWal, log.number);
@@ -99,11 +105,11 @@ impl Opening {
         });
         let copied = saved.and_then(|()| copy_range(env, &path, &new, 0..log.bytes));
         match copied.and_then(|()| env.rename(&new, &path)) {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(true),
             // Without room for the copy, the old file is kept.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 let synced = env.sync_file(&path);
-                synced.map_err(|error| Error::io("sync the log", &path, error))
+                synced.map_err(|error| Error::io("sync the log", &path, error)).map(|()| false)
             }
             Err(error) => Err(Error::io("rewrite the log", &path, error)),
         }

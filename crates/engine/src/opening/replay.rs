@@ -9,16 +9,18 @@
 //!   that the store opens on a prefix of the batches.
 //! * The writes were synced, and are damaged or gone. Opening fails, and changes nothing.
 //!
-//! Three things prove that missing writes were synced:
+//! Four things prove that missing writes were synced:
 //!
 //! 1. a valid record with a sync mark in a later log: logs are synced in their order, and a record
 //!    is marked only if everything before it was synced when it was appended;
 //! 2. the start record of a later log, which states how much of the log before was synced;
 //! 3. a table or a copy of memory with later writes, if a keyspace needs earlier writes from the
-//!    log: the log is synced before such a table enters the tree.
+//!    log: the log is synced before such a table enters the tree;
+//! 4. the record `synced` of the manifest, which each opening and each closing writes: opening
+//!    replaces the logs that it keeps by synced copies, and closing syncs the log.
 //!
-//! A sync that no later record mentions proves nothing: if nothing was appended after it, the last
-//! writes before it can be cut off without a trace.
+//! A sync that no later record mentions proves nothing: if nothing was appended after it in a life
+//! that did not end well, the last writes before it can be cut off without a trace.
 
 use super::Opening;
 use super::row::{LogRowFiles, RowLog, open_log};
@@ -83,6 +85,8 @@ struct InTables {
     durable: u64,
     /// The number up to which all keyspaces have all their writes there. There may be none.
     complete: u64,
+    /// The number of the last write that was certainly synced, there or in a log.
+    proven: u64,
 }
 
 /// How far a reader reads the logs if it may have a writer beside it.
@@ -148,8 +152,8 @@ impl Opening {
             }
             self.replay_log(log, &mut reached)?;
         }
-        if known.is_some() && reached.seq < in_tables.durable {
-            self.check_complete(&reached, &in_tables)?;
+        if known.is_some() {
+            self.check_complete(&reached, None, &in_tables)?;
         }
         self.trim();
         self.keep_for_changes(&logs);
@@ -161,7 +165,11 @@ impl Opening {
     fn in_tables(&self) -> InTables {
         let states = || self.account.keyspaces.values();
         let complete = states().map(|state| state.complete_seq().0).min();
-        InTables { durable: self.last_seq, complete: complete.unwrap_or(u64::MAX) }
+        InTables {
+            durable: self.last_seq,
+            complete: complete.unwrap_or(u64::MAX),
+            proven: self.last_seq.max(self.account.synced_seq.0),
+        }
     }
 
     /// Returns true if no keyspace needs the unread writes up to number `last`.
@@ -187,8 +195,8 @@ impl Opening {
         // Manifests of earlier versions do not say which writes need a log.
         let last = next.start.first.0 - 1;
         let is_known = self.account.logs.is_some() || last <= in_tables.durable;
-        if is_known && reached.seq < in_tables.durable {
-            self.check_complete(reached, in_tables)?;
+        if is_known {
+            self.check_complete(reached, Some(next), in_tables)?;
         }
         let stated_by = if next.start.synced > read_bytes {
             Some(next.number)
@@ -222,13 +230,25 @@ impl Opening {
         Ok(None)
     }
 
-    /// Fails if a keyspace needs a write that was not read although later writes are in tables.
-    fn check_complete(&self, reached: &ReadProgress, in_tables: &InTables) -> Result<()> {
-        if in_tables.complete >= in_tables.durable {
+    /// Fails if a keyspace needs a write that was not read although it was certainly synced. `next`
+    /// is the log behind the missing writes.
+    fn check_complete(
+        &self,
+        reached: &ReadProgress,
+        next: Option<&RowLog>,
+        in_tables: &InTables,
+    ) -> Result<()> {
+        let proven = in_tables.proven;
+        if reached.seq >= proven || in_tables.complete >= proven {
             return Ok(());
         }
-        let reason = "later writes are in tables, before which they had been synced";
-        Err(self.missing_writes(reached, None, in_tables.durable, reason))
+        let reason = if self.account.synced_seq.0 == proven {
+            "the manifest says that they had been synced"
+        } else {
+            "later writes are in tables, before which they had been synced"
+        };
+        let last = next.map_or(proven, |next| proven.min(next.start.first.0 - 1));
+        Err(self.missing_writes(reached, next, last, reason))
     }
 
     /// Returns the error that the writes behind `reached` up to number `last` are missing although

@@ -10,7 +10,9 @@ use crate::manifest::LogRow;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::format::decode_batch;
-use lsmith_storage::log::{LogEnd, LogId, LogKind, LogReader, LogStart};
+use lsmith_storage::log::{
+    LOG_START_BYTES_MAX, LogEnd, LogId, LogKind, LogReader, LogStart, LogWriter,
+};
 use lsmith_storage::names::{FileKind, numbered};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,7 +41,7 @@ pub(super) enum LogBeginning {
     Start(LogStart),
     /// Something else, as power loss can leave it.
     Torn,
-    /// Nothing: the file was never used.
+    /// Nothing: the file was never used, or its process died while it wrote the start record.
     Unused,
 }
 
@@ -87,39 +89,32 @@ impl LogRowFiles {
         {
             return Err(missing_log(dir, newest, "the manifest names it"));
         }
-        row.follow(started, |number, by| {
-            if number > 0 && number >= from && is_missing(number) {
-                let reason = format!("log {by} names it as the log before");
-                return Err(missing_log(dir, number, &reason));
+        for number in row_of(&started) {
+            let start = started.remove(&number).expect("the row has logs with starts only");
+            let before = start.before;
+            if before > 0 && before >= from && is_missing(before) {
+                let reason = format!("log {number} names it as the log before");
+                return Err(missing_log(dir, before, &reason));
             }
-            Ok(())
-        })?;
+            row.logs.insert(0, RowLog { number, start });
+        }
+        row.strays.extend(started.into_keys());
         Ok(row)
     }
+}
 
-    /// Follows the row from its newest log back. Logs between two logs of the row are strays.
-    /// `check` gets the number of the log before each log, and the number of that log.
-    fn follow(
-        &mut self,
-        mut started: BTreeMap<u64, LogStart>,
-        check: impl Fn(u64, u64) -> Result<()>,
-    ) -> Result<()> {
-        let mut next = started.keys().next_back().copied();
-        while let Some(number) = next {
-            let from_number = started.split_off(&number);
-            self.strays.extend(from_number.keys().skip(1));
-            let start = from_number[&number];
-            self.logs.push(RowLog { number, start });
-            check(start.before, number)?;
-            // The start of the log before may be torn. Then that log holds nothing, and the next
-            // older log follows.
-            let older = started.range(..=start.before).next_back();
-            next = older.map(|(number, _)| *number);
-        }
-        self.strays.extend(started.keys());
-        self.logs.reverse();
-        Ok(())
+/// Follows the row from its newest log back, among logs with these starts. Returns the numbers of
+/// its logs, newest first. The other logs are strays.
+pub(crate) fn row_of(started: &BTreeMap<u64, LogStart>) -> Vec<u64> {
+    let mut row = Vec::new();
+    let mut next = started.last_key_value();
+    while let Some((number, start)) = next {
+        row.push(*number);
+        // The start of the log before may be torn. Then that log holds nothing, and the next older
+        // log follows.
+        next = started.range(..number).rfind(|(older, _)| **older <= start.before);
     }
+    row
 }
 
 fn missing_log(dir: &Path, number: u64, reason: &str) -> Error {
@@ -136,10 +131,13 @@ pub(super) fn read_beginning(
 ) -> Result<LogBeginning> {
     let (path, mut reader) = open_log(env, dir, number)?;
     let Some((offset, payload)) = reader.next_record()? else {
-        return Ok(match reader.end() {
-            Some(LogEnd::Torn { bytes_dropped: 1.., .. }) => LogBeginning::Torn,
-            _ => LogBeginning::Unused,
-        });
+        let dropped_to = match reader.end() {
+            Some(LogEnd::Torn { offset, bytes_dropped }) => offset + bytes_dropped,
+            _ => 0,
+        };
+        // A process that died while it began the log has left a part of header and start.
+        let is_begun = dropped_to > LogWriter::capacity_for([LOG_START_BYTES_MAX]);
+        return Ok(if is_begun { LogBeginning::Torn } else { LogBeginning::Unused });
     };
     let damaged =
         |damage: lsmith_storage::format::Damage| Error::corruption(&path, offset, damage.what);

@@ -8,7 +8,7 @@ use crate::options::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
 use lsmith_storage::error::{ErrorKind, Result};
 use lsmith_storage::log::{FoundRecord, LogId, LogKind, LogRemains};
 use lsmith_storage::names::{CURRENT, FileKind, numbered};
-use lsmith_tree::{Slice, Table, TableId};
+use lsmith_tree::{SeqNo, Slice, Table, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub(super) struct Known {
     pub(super) logs: Option<LogRow>,
     /// Who the store is, if that is known.
     pub(super) id: Option<StoreId>,
+    /// All writes up to this number were synced.
+    pub(super) synced_seq: SeqNo,
 }
 
 /// A keyspace of the damaged store.
@@ -298,6 +300,7 @@ impl DamagedStore {
             unplaced = self.unplaced(&mut reading);
         }
         let logs = reading.account.logs;
+        let synced_seq = reading.account.synced_seq;
         let next_keyspace = reading.account.next_keyspace;
         let is_exact = reading.is_whole;
         let keyspaces =
@@ -309,7 +312,7 @@ impl DamagedStore {
             });
         let keyspaces = keyspaces.collect();
         let id = reading.account.identity.map(|identity| identity.id);
-        Known { keyspaces, is_exact, next_keyspace, logs, id }
+        Known { keyspaces, is_exact, next_keyspace, logs, id, synced_seq }
     }
 
     /// Returns the tables that no tree names, by keyspace, highest number first.

@@ -1,11 +1,14 @@
 //! Reads the logs of a damaged store: decides which batches count, and reports what is missing.
 
-use super::{DamagedStore, FindingKind};
+use super::known::Known;
+use super::{DamagedStore, Finding, FindingKind};
+use crate::opening::row_of;
 use lsmith_storage::error::Error;
 use lsmith_storage::format::{Damage, LoggedBatch, LoggedOp, decode_batch};
 use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::SeqNo;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A function that takes the writes of a batch. The number is that of the first write.
@@ -19,23 +22,37 @@ fn batch(payload: &[u8]) -> Result<Option<LoggedBatch<'_>>, Damage> {
     }
 }
 
-/// Returns the number of the newest of the logs with `numbers` before which everything was synced,
-/// judged by sync marks and start records; 0 if there is no such log.
-pub(super) fn synced_before(old: &DamagedStore, numbers: &[u64]) -> u64 {
-    let mut newest = 0;
-    for &number in numbers {
-        let path = numbered(&old.dir, FileKind::Wal, number);
-        let id = LogId { kind: LogKind::Wal, number };
-        let Ok(remains) = LogRemains::read(&*old.env, &path, id) else { continue };
-        for record in remains.records() {
-            match LogStart::decode(&record.payload) {
-                Ok(Some(start)) if start.synced > 0 => newest = newest.max(start.before),
-                _ if record.marked => newest = newest.max(number),
-                _ => {}
+/// What the records of all logs say of the logs.
+#[derive(Default)]
+struct LogFacts {
+    /// The number of the newest log before which everything was synced, judged by sync marks and
+    /// start records; 0 if there is no such log.
+    synced_before: u64,
+    /// The starts of the logs, as far as they are readable.
+    starts: BTreeMap<u64, LogStart>,
+}
+
+impl LogFacts {
+    /// Reads the logs with `numbers`.
+    fn read(old: &DamagedStore, numbers: &[u64]) -> LogFacts {
+        let mut facts = LogFacts::default();
+        for &number in numbers {
+            let path = numbered(&old.dir, FileKind::Wal, number);
+            let id = LogId { kind: LogKind::Wal, number };
+            let Ok(remains) = LogRemains::read(&*old.env, &path, id) else { continue };
+            for record in remains.records() {
+                let start = LogStart::decode(&record.payload).ok().flatten();
+                let synced = match start {
+                    Some(start) if start.synced > 0 => start.before,
+                    _ if record.marked => number,
+                    _ => 0,
+                };
+                facts.synced_before = facts.synced_before.max(synced);
+                facts.starts.extend(start.map(|start| (number, start)));
             }
         }
+        facts
     }
-    newest
 }
 
 /// The reading of the logs, oldest first.
@@ -50,6 +67,10 @@ pub(super) struct Logs {
     is_over: bool,
     /// The number of a log before which everything was synced.
     synced_before: u64,
+    /// All writes up to this number are in tables or copies of memory.
+    complete: u64,
+    /// The number of the last write that was certainly synced; 0 if none is known.
+    proven: u64,
 }
 
 /// A log that is being read.
@@ -70,15 +91,76 @@ impl DamagedLog {
 }
 
 impl Logs {
-    /// Begins to read logs of which all batches up to number `durable` are in tables or copies too.
-    /// Without `durable` the store is damaged already, and no gap counts as one of power loss.
-    pub(super) fn new(durable: Option<SeqNo>, synced_before: u64) -> Logs {
-        Logs {
-            next: durable.map_or(0, |durable| durable.0 + 1),
-            has_damage: durable.is_none(),
+    /// Begins to read the logs. Returns the numbers of those to read, oldest first: all that the
+    /// manifest needs, without those that an earlier opening has left out. If the manifest is
+    /// damaged, so is the store, and no gap counts as one of power loss.
+    pub(super) fn new(old: &mut DamagedStore, known: &Known) -> (Logs, Vec<u64>) {
+        let row = known.logs.filter(|_| known.is_exact);
+        let mut numbers = old.numbers(FileKind::Wal);
+        numbers.retain(|number| row.is_none_or(|row| *number >= row.from));
+        let facts = LogFacts::read(old, &numbers);
+        if known.is_exact {
+            let row = row_of(&facts.starts);
+            let is_stray =
+                |number: u64| facts.starts.contains_key(&number) && !row.contains(&number);
+            numbers
+                .iter()
+                .filter(|number| is_stray(**number))
+                .for_each(|number| old.leave_out(*number));
+            numbers.retain(|number| !is_stray(*number));
+        }
+        let states = || known.keyspaces.values().map(|keyspace| &keyspace.state);
+        let durable = states().map(|state| state.durable_seq().0).max().unwrap_or(0);
+        let complete = states().map(|state| state.complete_seq().0).min().unwrap_or(u64::MAX);
+        let unknown = Logs {
+            next: 0,
+            has_damage: !known.is_exact,
             is_behind_tear: false,
             is_over: false,
-            synced_before,
+            synced_before: facts.synced_before,
+            complete: 0,
+            proven: 0,
+        };
+        let logs = match row {
+            Some(row) => {
+                let proven = durable.max(known.synced_seq.0);
+                Logs { next: row.first.0.max(1), complete, proven, ..unknown }
+            }
+            // Manifests of earlier versions do not say where the oldest log begins.
+            None if known.is_exact => Logs { next: durable + 1, ..unknown },
+            None => unknown,
+        };
+        (logs, numbers)
+    }
+
+    /// Returns true if some keyspace needs a write behind the last one that was read, which was
+    /// certainly synced.
+    fn lacks_synced(&self) -> bool {
+        self.next <= self.proven && self.complete < self.proven
+    }
+
+    /// Reports what is missing behind the last log that was read, number `last`.
+    pub(super) fn end(&self, old: &mut DamagedStore, known: &Known, last: Option<u64>) {
+        let named = known.logs.filter(|row| known.is_exact && row.newest >= row.from);
+        let is_missing = named.is_some_and(|row| last.is_none_or(|last| last < row.newest));
+        let newest = named.map_or(0, |row| row.newest).max(last.unwrap_or(0));
+        let path = numbered(&old.dir, FileKind::Wal, newest);
+        let mut lost = self.lacks_synced().then(|| self.proven + 1 - self.next);
+        if is_missing {
+            let kind = FindingKind::LostBatches { bytes: 0, writes: lost };
+            old.report(kind, &path, None, "the log is missing: the manifest names it");
+        } else if let Some(Finding { kind: FindingKind::LostBatches { writes, .. }, .. }) =
+            old.findings.last_mut()
+            && writes.is_none()
+        {
+            *writes = lost.take();
+        } else if let Some(writes) = lost {
+            let message = format!(
+                "writes {} to {} are missing, which had been synced",
+                self.next, self.proven
+            );
+            let kind = FindingKind::LostBatches { bytes: 0, writes: Some(writes) };
+            old.report(kind, &path, None, message);
         }
     }
 
@@ -148,6 +230,10 @@ impl Logs {
         record: &FoundRecord,
         first: u64,
     ) {
+        if first <= self.complete.saturating_add(1) {
+            // Nobody needs what is missing.
+            self.next = self.next.max(first);
+        }
         let distance = first.checked_sub(self.next);
         let writes = distance.filter(|writes| *writes > 0 && self.next > 0);
         let bytes = record.offset - log.end;
@@ -156,7 +242,7 @@ impl Logs {
             let kind = FindingKind::LostBatches { bytes, writes };
             old.report(kind, &log.path, Some(log.end), "no batch can be read");
         } else if let Some(writes) = writes {
-            let synced = log.number <= self.synced_before;
+            let synced = log.number <= self.synced_before || self.lacks_synced();
             if self.is_behind_tear && !self.has_damage && !synced {
                 self.is_over = true;
                 return;
@@ -194,5 +280,15 @@ impl Logs {
             // Reported where the batches are missing.
             Err(_) => {}
         }
+    }
+}
+
+impl DamagedStore {
+    /// Reports log `number`, which is not in the row of logs.
+    fn leave_out(&mut self, number: u64) {
+        let path = numbered(&self.dir, FileKind::Wal, number);
+        let bytes = self.env.file_bytes(&path).unwrap_or(0);
+        let message = "an earlier opening has left the log out";
+        self.report(FindingKind::LeftOut { bytes }, &path, None, message);
     }
 }

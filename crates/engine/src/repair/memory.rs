@@ -1,7 +1,7 @@
 //! Reads what memory held, from copies of memory and from the logs: the newest write of each key.
 
 use super::known::Known;
-use super::logs::{Logs, synced_before};
+use super::logs::Logs;
 use super::{DamagedStore, FindingKind};
 use crate::inspect::Entry;
 use crate::memory::{Spilled, spilled_keyspace, take_record};
@@ -79,14 +79,8 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
             }
         }
     }
-    let in_tables = known.keyspaces.values().map(|keyspace| keyspace.state.durable_seq()).max();
-    let row = known.logs.filter(|_| known.is_exact);
-    let mut numbers = old.numbers(FileKind::Wal);
-    numbers.retain(|number| row.is_none_or(|row| *number >= row.from));
-    let before = row.map_or(SeqNo(0), |row| SeqNo(row.first.0.saturating_sub(1)));
-    let durable = in_tables.unwrap_or_default().max(before);
-    let mut logs = Logs::new(known.is_exact.then_some(durable), synced_before(old, &numbers));
-    for number in numbers {
+    let (mut logs, numbers) = Logs::new(old, known);
+    for &number in &numbers {
         logs.read(old, number, &mut |old, first, ops| {
             for (op, seq) in ops.iter().zip(first.0..) {
                 if known.was_dropped(op.keyspace) {
@@ -117,6 +111,7 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
             }
         });
     }
+    logs.end(old, known, numbers.last().copied());
     memories
 }
 

@@ -12,10 +12,10 @@ use crate::options::PersistMode;
 use crate::stats::add;
 use lsmith_storage::directory;
 use lsmith_storage::env::SyncReach;
-use lsmith_storage::error::Result;
+use lsmith_storage::error::{ErrorKind, Result};
 use lsmith_storage::log::{LOG_START_BYTES_MAX, LogId, LogKind, LogStart, LogWriter};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_storage::sync::atomic::{AtomicBool, Ordering};
+use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lsmith_storage::sync::{Mutex, MutexGuard};
 use lsmith_tree::SeqNo;
 use std::collections::VecDeque;
@@ -36,6 +36,8 @@ pub(crate) struct Wal {
     retiring: Mutex<()>,
     /// True if several keyspaces share the log, or a second one is being made.
     is_shared: AtomicBool,
+    /// The newest log that the manifest is known to name.
+    named: AtomicU64,
 }
 
 /// A log made ahead, with its number.
@@ -125,21 +127,29 @@ impl Wal {
             ahead_due: AtomicBool::new(false),
             retiring: Mutex::default(),
             is_shared: AtomicBool::new(keyspaces.read().len() > 1),
+            named: AtomicU64::new(0),
         }
     }
 
     /// Begins a new log file behind `older` logs, which are still needed, and `kept` ones before
-    /// them, which are not, for writes from number `first` on. The caller gives what comes out to
-    /// [`open`](Wal::open).
+    /// them, which are not, for writes from number `first` on. `are_synced` says that the older
+    /// logs are synced. The caller gives what comes out to [`open`](Wal::open).
     ///
     /// # Errors
     /// `Full`, `Io`.
-    pub(crate) fn begin(&self, kept: &[Log], older: &[Log], first: SeqNo) -> Result<WalWriter> {
+    pub(crate) fn begin(
+        &self,
+        kept: &[Log],
+        older: &[Log],
+        first: SeqNo,
+        are_synced: bool,
+    ) -> Result<WalWriter> {
         // The new log names the log before it. So a log that opening left out is never read again,
         // even if it could not be set aside.
         let before = older.last().or(kept.last()).map_or(0, |log| log.number);
+        let synced = older.last().filter(|_| are_synced).map_or(0, |log| log.bytes);
         let (number, log) = self.create_log(0)?;
-        log.append(&[&LogStart { before, first, synced: 0 }.encode()])?;
+        log.append(&[&LogStart { before, first, synced }.encode()])?;
         let current = Log { number, first, bytes: log.capacity() };
         Ok(WalWriter {
             current: Arc::new(log),
@@ -156,6 +166,7 @@ impl Wal {
 
     /// Lets threads write with `writer`.
     pub(crate) fn open(&self, writer: WalWriter) {
+        self.named.store(writer.number, Ordering::Release);
         *self.writer.lock() = Some(writer);
     }
 
@@ -214,13 +225,30 @@ impl Wal {
         Ok(())
     }
 
-    /// Syncs `logs`, so that all records appended to them so far survive power loss.
+    /// Syncs `logs`, so that all records appended to them so far survive power loss, and has the
+    /// manifest name the newest of them.
     ///
     /// # Errors
-    /// Fails with `Io`. The store is then poisoned.
+    /// Fails with `Io`. The store is then poisoned if it is uncertain what was synced.
     pub(crate) fn sync(&self, logs: &[Arc<LogWriter>], reach: SyncReach) -> Result<()> {
         let synced = logs.iter().try_for_each(|log| log.sync(reach).map(drop));
-        synced.inspect_err(|_| self.context.poison())
+        synced.inspect_err(|_| self.context.poison())?;
+        logs.last().map_or(Ok(()), |newest| self.name(newest.number()))
+    }
+
+    /// Has the manifest name log `number`, unless it names that or a newer one. Otherwise nothing
+    /// could tell that the log is missing.
+    fn name(&self, number: u64) -> Result<()> {
+        if number <= self.named.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match self.manifest.name_log(number) {
+            Ok(()) => drop(self.named.fetch_max(number, Ordering::Release)),
+            // What was synced is synced. The next sync tries again.
+            Err(error) if error.kind() == ErrorKind::Full => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Syncs `logs` as `mode` asks. The writer then forgets those of them that are full.
@@ -297,7 +325,8 @@ impl Wal {
         self.context.leases.remove(path, "an old log");
     }
 
-    /// Syncs the logs, removes those made ahead, and cuts the unused end off the current log.
+    /// Syncs the logs and notes that in the manifest, removes those made ahead, and cuts the unused
+    /// end off the current log.
     ///
     /// # Errors
     /// Fails with `Io` or `Poisoned`.
@@ -306,7 +335,11 @@ impl Wal {
             return Ok(());
         }
         self.context.check_writable()?;
-        self.sync_for(PersistMode::SyncAll, &self.logs_to_sync())?;
+        let last = |writer: &WalWriter| (writer.logs_to_sync(), SeqNo(writer.next_seq - 1));
+        let Some((logs, last)) = self.writer.lock().as_ref().map(last) else { return Ok(()) };
+        self.sync_for(PersistMode::SyncAll, &logs)?;
+        // Nothing is appended after this sync that could tell of it.
+        self.manifest.note_synced(last)?;
         let mut guard = self.writer.lock();
         let Some(writer) = guard.as_mut() else { return Ok(()) };
         writer.spares.drain(..).for_each(|(number, _)| self.remove_log(number));

@@ -252,6 +252,7 @@ fn old_stores_have_files_of_all_kinds() {
         " root ",
         " of .. 0B",
         "spill ",
+        "synced ",
         "expiry none filters store 6 ",
         "operator counter ",
     ] {

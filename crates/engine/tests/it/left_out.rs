@@ -59,17 +59,21 @@ fn a_log_behind_a_gap_is_left_out() {
     for number in 0..100 {
         space.put([number], [7; 1000]).unwrap();
     }
+    // As a process that is killed leaves them: closing would note that all is synced.
+    let dead = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), dead.path().join(entry.file_name())).unwrap();
+        }
+    }
     drop((space, store));
+    let dir = dead;
     let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     let mut logs: Vec<_> = names.filter(|path| path.extension() == Some("wal".as_ref())).collect();
     logs.sort();
     let log = |path: &Path| LogFile::open(&RealEnv::new(), path).unwrap();
-    let ends: Vec<u64> = logs
-        .iter()
-        .filter_map(|path| log(path).records().last())
-        .map(|last| last.offset + last.bytes)
-        .collect();
-    assert_eq!(ends.len(), 2, "two logs have records");
+    let count = logs.iter().filter(|path| log(path).records().last().is_some()).count();
+    assert_eq!(count, 2, "two logs have records");
     // As if the end of the first log had never got to the device.
     let record = log(&logs[0]).records().nth(20).unwrap();
     let mut bytes = fs::read(&logs[0]).unwrap();
@@ -79,7 +83,7 @@ fn a_log_behind_a_gap_is_left_out() {
     let told = left_out(dir.path());
     let tear = told.iter().find(|left| left.3 == LeftOutReason::TornEnd);
     assert!(tear.is_none(), "zeros are no torn end");
-    assert_eq!(told, [(name, 0, ends[1], LeftOutReason::BehindGap)]);
+    assert_eq!(told, [(name, 0, 64 << 10, LeftOutReason::BehindGap)]);
 }
 
 #[test]

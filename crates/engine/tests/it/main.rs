@@ -69,6 +69,7 @@ mod lives;
 mod load;
 mod load_snapshots;
 mod log_files;
+mod log_lives;
 mod log_row;
 mod mapped;
 mod merge_memory;

@@ -26,7 +26,7 @@ pub(super) struct Made {
 
 /// Makes all fixtures again.
 pub(super) fn all() -> Vec<Made> {
-    vec![closed(), killed(), reused(), power_lost(), trees(), arrived()]
+    vec![closed(), killed(), reused(), power_lost(), trees(), arrived(), lives()]
 }
 
 /// A store under way, and its expected content.
@@ -273,6 +273,23 @@ fn trees() -> Made {
     }
     run.batch(&[&plain, &packed], PersistMode::Buffer);
     run.kill("trees")
+}
+
+/// Closed properly after each of three lives with one batch: the manifest says what was synced.
+fn lives() -> Made {
+    let mut run = Run::begin(7, |builder| builder);
+    let space = run.space("space", "tiered(ratio=3)");
+    run.batch(&[&space], PersistMode::SyncData);
+    drop(space);
+    for _ in 0..2 {
+        run.store = builder(&MemEnv::new()).open().unwrap();
+        run.store = builder(&run.disk).open().unwrap();
+        let space = run.store.existing_keyspace("space").unwrap();
+        run.write(&space, 1, 20);
+    }
+    let Run { store, disk, maps, .. } = run;
+    drop(store);
+    Made { name: "lives", disk, maps }
 }
 
 /// A time that no clock shows while the fixture is in use.
