@@ -12,7 +12,7 @@ use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::{EntryKind, Erased, KeyRange, SeqNo, Slice};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -159,6 +159,21 @@ impl Hides {
     }
 }
 
+/// Returns true if `entry` is newer than `other`, which a newer source has. That source decides
+/// unless both have a number.
+fn is_newer(entry: &Entry, other: &Entry) -> bool {
+    SeqNo(0) < other.seq && other.seq < entry.seq
+}
+
+/// Takes the newest of the entries of a key that are left in the sources, newest source first.
+fn take_newest(left: &mut [VecDeque<Entry>]) -> Option<Entry> {
+    let newest = left
+        .iter_mut()
+        .filter(|entries| !entries.is_empty())
+        .reduce(|best, other| if is_newer(&other[0], &best[0]) { other } else { best });
+    newest.and_then(VecDeque::pop_front)
+}
+
 /// The copying of a keyspace, in key order.
 struct KeyspaceCopy {
     hides: Hides,
@@ -260,24 +275,23 @@ impl KeyspaceCopy {
     fn combined(&mut self, newest: &Entry, candidates: &[Candidate]) -> Option<Bytes> {
         let is_newest = |candidate: &&Candidate| std::ptr::eq(&candidate.entry, newest);
         let own = candidates.iter().find(is_newest).expect("it is one of them");
-        let entries = |candidate: &'_ Candidate| {
-            let all = std::iter::once(&candidate.entry).chain(&candidate.below);
-            all.cloned().collect::<Vec<Entry>>()
-        };
-        let mut stack = entries(own);
         let logged = self.sources.logged;
-        let others = candidates.iter().filter(|candidate| candidate.source != logged);
-        let mut older: Vec<Entry> =
-            others.filter(|other| other.source != own.source).flat_map(entries).collect();
-        older.sort_by_key(|entry| Reverse(entry.seq));
-        for entry in older {
-            let last = stack.last().expect("the newest is in it");
-            if last.kind == EntryKind::Combine && entry.seq < last.seq {
-                stack.push(entry);
-            }
-        }
+        let others = candidates.iter().filter(|other| other.source != logged);
+        // An entry of the log counts if it is newer than all others.
+        let all = Some(own).filter(|own| own.source == logged).into_iter().chain(others);
+        let entries = |candidate: &Candidate| {
+            std::iter::once(&candidate.entry).chain(&candidate.below).cloned().collect()
+        };
+        let mut left: Vec<VecDeque<Entry>> = all.map(entries).collect();
         let mut found = Stack::default();
-        for entry in stack {
+        let mut last: Option<SeqNo> = None;
+        while let Some(entry) = take_newest(&mut left) {
+            let is_above = last.is_none() && entry.seq != newest.seq;
+            let is_again = last.is_some_and(|last| SeqNo(0) < last && last <= entry.seq);
+            if is_above || is_again {
+                continue;
+            }
+            last = Some(entry.seq);
             if self.hides.hide(&entry) || found.push(entry.seq, entry.kind, entry.value) {
                 break;
             }
@@ -309,8 +323,7 @@ impl KeyspaceCopy {
         let (logged, others): (Vec<&Candidate>, Vec<&Candidate>) =
             candidates.iter().partition(|candidate| candidate.source == self.sources.logged);
         let newer = |best: &'a Candidate, other: &'a Candidate| {
-            let both = best.entry.seq > SeqNo(0) && other.entry.seq > SeqNo(0);
-            if both && other.entry.seq > best.entry.seq { other } else { best }
+            if is_newer(&other.entry, &best.entry) { other } else { best }
         };
         let best = others.iter().copied().reduce(newer);
         let is_guessed = |candidate: &&Candidate| self.sources.guessed.contains(&candidate.source);

@@ -10,6 +10,7 @@ mod logs;
 mod manifests;
 mod random;
 mod trees;
+mod whole;
 
 use crate::dice::{Dice, with_seeds};
 use crate::format::copies;
