@@ -84,16 +84,17 @@ pub trait Cursor: Send {
     /// Goes to the previous entry, or before the start. The cursor must be on an entry.
     fn prev(&mut self) -> Result<()>;
 
-    /// Goes to the next entry, and may pass over entries in `range` with sequence numbers up to
-    /// `upto` if that costs less than to visit them. The cursor must be on such an entry.
-    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        let _ = (range, upto);
+    /// Goes to the next entry, and may pass over what the range delete with number `below` hides in
+    /// `range`, if that costs less than to visit it: entries with smaller sequence numbers, and the
+    /// tombstone that stands for the range delete in memory. The cursor must be on such an entry.
+    fn leap(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
+        let _ = (range, below);
         self.next()
     }
 
     /// The reverse of [`leap`](Cursor::leap).
-    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        let _ = (range, upto);
+    fn leap_back(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
+        let _ = (range, below);
         self.prev()
     }
 
@@ -163,12 +164,12 @@ impl Cursor for Box<dyn Cursor> {
         (**self).prev()
     }
 
-    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        (**self).leap(range, upto)
+    fn leap(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
+        (**self).leap(range, below)
     }
 
-    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        (**self).leap_back(range, upto)
+    fn leap_back(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
+        (**self).leap_back(range, below)
     }
 
     fn newest(&self) -> SeqNo {

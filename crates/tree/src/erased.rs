@@ -1,7 +1,8 @@
 //! Which keys range deletes have erased, and when.
 //!
 //! A range delete is a key range and a sequence number: no entry in the range with a smaller number
-//! is visible to a reader at or above that number. Range deletes are kept apart from tables, in the
+//! is visible to a reader at or above that number. An entry with the same number, which only a
+//! table from outside can bring, is visible. Range deletes are kept apart from tables, in the
 //! tree. So a table, a slice and a run know nothing of them, whatever kind they are, and a reader
 //! looks in one place only.
 //!
@@ -82,9 +83,8 @@ impl ErasedPart {
     /// Returns true if a reader at `at` sees nothing of a table here whose greatest number is
     /// `newest`.
     fn hides_all(&self, newest: SeqNo, at: SeqNo) -> bool {
-        let hides = self.newest_at(at);
         // A table of which all entries have forgotten their numbers has 0.
-        SeqNo(0) < hides && newest <= hides
+        newest < self.newest_at(at)
     }
 
     /// Returns the oldest of its numbers.

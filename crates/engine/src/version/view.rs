@@ -271,10 +271,11 @@ impl Cursor for Source {
         on_cursor!(self, cursor => cursor.entry())
     }
 
-    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+    fn leap(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
         match self {
-            // The cursor of a run in memory does not know what is newest in it.
-            Source::Other { cursor, newest, is_on_storage: false } if *newest <= upto => {
+            // The cursor of a run in memory does not know what is newest in it. In memory only the
+            // tombstone that stands for a range delete has the number of that range delete.
+            Source::Other { cursor, newest, is_on_storage: false } if *newest <= below => {
                 match &range.end {
                     Some(end) => cursor.seek(end),
                     None => {
@@ -283,16 +284,16 @@ impl Cursor for Source {
                     }
                 }
             }
-            source => on_cursor!(source, cursor => cursor.leap(range, upto)),
+            source => on_cursor!(source, cursor => cursor.leap(range, below)),
         }
     }
 
-    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+    fn leap_back(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
         match self {
-            Source::Other { cursor, newest, is_on_storage: false } if *newest <= upto => {
+            Source::Other { cursor, newest, is_on_storage: false } if *newest <= below => {
                 cursor.seek_before(&range.start)
             }
-            source => on_cursor!(source, cursor => cursor.leap_back(range, upto)),
+            source => on_cursor!(source, cursor => cursor.leap_back(range, below)),
         }
     }
 
@@ -415,7 +416,7 @@ impl Version {
                 && let Some(run) = runs.next()
             {
                 if let Some(handle) = run.table_of(key)
-                    && (newest_erased == SeqNo(0) || handle.newest() > newest_erased)
+                    && (newest_erased == SeqNo(0) || handle.newest() >= newest_erased)
                 {
                     slots[asked] = Some(handle.table());
                     asked += 1;

@@ -11,6 +11,7 @@ mod disk_env;
 mod dropped;
 mod erased;
 mod erased_sealed;
+mod erased_ties;
 
 mod arrivals;
 mod arrivals_random;

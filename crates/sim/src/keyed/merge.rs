@@ -78,7 +78,7 @@ impl Erasing {
     /// Returns true if `entry` would lie under a range delete without its sequence number.
     fn needs_number<E: KeyedEntry>(&mut self, entry: E) -> bool {
         let part = self.walk.part_of(&rank_key(u64::from(entry.rank())));
-        part.is_some_and(|part| part.oldest() < entry.seq())
+        part.is_some_and(|part| part.oldest() <= entry.seq())
     }
 }
 

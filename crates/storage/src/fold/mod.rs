@@ -159,12 +159,11 @@ impl Erasing {
         let oldest = self.oldest_reader(snapshots);
         while let Some(entry) = cursor.entry()
             && let Some(part) = self.walk.part_of(entry.key)
-            && let upto = part.newest_at(oldest)
-            && SeqNo(0) < upto
-            && cursor.newest() <= upto
+            && let below = part.newest_at(oldest)
+            && cursor.newest() < below
         {
             let range = part.range.clone();
-            self.leaps.leap(cursor, &range, upto)?;
+            self.leaps.leap(cursor, &range, below)?;
         }
         Ok(())
     }
@@ -182,16 +181,16 @@ impl Erasing {
         hides <= self.visible && !snapshots.iter().any(is_between)
     }
 
-    /// Returns true if a range delete of `key` lies between entries `older` and `newer`.
+    /// Returns true if a range delete of `key` hides entry `older` and not entry `newer`.
     fn divides(&mut self, key: &[u8], older: SeqNo, newer: SeqNo) -> bool {
         let Some(part) = self.walk.part_of(key) else { return false };
-        part.seqs.iter().any(|erased| older < *erased && *erased < newer)
+        part.seqs.iter().any(|erased| older < *erased && *erased <= newer)
     }
 
-    /// Returns true if a range delete of `key` is older than entry `seq`. Without its number the
+    /// Returns true if a range delete of `key` does not hide entry `seq`. Without its number the
     /// entry would lie under the range delete.
     fn needs_number(&mut self, key: &[u8], seq: SeqNo) -> bool {
-        self.walk.part_of(key).is_some_and(|part| part.oldest() < seq)
+        self.walk.part_of(key).is_some_and(|part| part.oldest() <= seq)
     }
 }
 

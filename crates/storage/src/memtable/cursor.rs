@@ -215,16 +215,16 @@ impl MemtableCursor {
     }
 
     /// Returns the part of `range` around the current key in which all entries that a reader sees
-    /// have numbers up to `upto`, if it is known. The reader sees the range delete with this
-    /// number.
-    fn older_range(&self, range: &KeyRange, upto: SeqNo) -> Option<KeyRange> {
-        if self.newest() <= upto {
+    /// are older than the range delete with number `below`, if it is known. The reader sees this
+    /// range delete.
+    fn older_range(&self, range: &KeyRange, below: SeqNo) -> Option<KeyRange> {
+        if self.newest() <= below {
             return Some(range.clone());
         }
         // Nothing was written there since the range delete, at least up to when the cursor was
         // made. So later writes are newer than the reader.
         let part = self.erased.part_of(self.copies.key(self.here()?))?;
-        let is_clean = part.seqs.first() == Some(&upto) && part.written == SeqNo(0);
+        let is_clean = part.seqs.first() == Some(&below) && part.written == SeqNo(0);
         is_clean.then(|| part.range.intersection(range))
     }
 
@@ -275,8 +275,8 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
-    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        match self.older_range(range, upto) {
+    fn leap(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
+        match self.older_range(range, below) {
             Some(KeyRange { end: Some(end), .. }) => self.seek(&end),
             Some(KeyRange { end: None, .. }) => {
                 self.copies.clear();
@@ -287,8 +287,8 @@ impl Cursor for MemtableCursor {
         }
     }
 
-    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        match self.older_range(range, upto) {
+    fn leap_back(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
+        match self.older_range(range, below) {
             Some(older) => self.seek_before(&older.start),
             None => self.prev(),
         }

@@ -278,14 +278,14 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
     }
 
     /// Passes over parts that lie in `range` without opening them.
-    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+    fn leap(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
         let Some(mut index) = self.index else { return Ok(()) };
-        if self.parts.newest(index) > upto {
+        if self.parts.newest(index) >= below {
             return self.next();
         }
         self.live = false;
         let end = range.end.as_deref();
-        while self.parts.newest(index) <= upto {
+        while self.parts.newest(index) < below {
             if let Some(end) = end
                 && self.parts.end(index).is_none_or(|part| end < part)
             {
@@ -301,13 +301,13 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
         self.settle_forward()
     }
 
-    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
+    fn leap_back(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
         let Some(mut index) = self.index else { return Ok(()) };
-        if self.parts.newest(index) > upto {
+        if self.parts.newest(index) >= below {
             return self.prev();
         }
         self.live = false;
-        while self.parts.newest(index) <= upto {
+        while self.parts.newest(index) < below {
             if self.parts.start(index) < &*range.start {
                 self.seek_before(&range.start)?;
                 return self.check_landing(|key| key < &*range.start);

@@ -20,7 +20,7 @@ impl Leaps {
         self.before = None;
     }
 
-    /// Goes on from an entry in `range` with a number up to `upto` by
+    /// Goes on from an entry in `range` that the range delete `below` hides by
     /// [`Cursor::leap`].
     ///
     /// # Errors
@@ -31,10 +31,10 @@ impl Leaps {
         &mut self,
         cursor: &mut impl Cursor,
         range: &KeyRange,
-        upto: SeqNo,
+        below: SeqNo,
     ) -> Result<()> {
         self.note(cursor, |key, before| key < before)?;
-        cursor.leap(range, upto)?;
+        cursor.leap(range, below)?;
         self.note(cursor, |key, before| key < before)
     }
 
@@ -44,10 +44,10 @@ impl Leaps {
         &mut self,
         cursor: &mut impl Cursor,
         range: &KeyRange,
-        upto: SeqNo,
+        below: SeqNo,
     ) -> Result<()> {
         self.note(cursor, |key, before| key > before)?;
-        cursor.leap_back(range, upto)?;
+        cursor.leap_back(range, below)?;
         self.note(cursor, |key, before| key > before)
     }
 

@@ -315,12 +315,12 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         self.step(Direction::Backward, C::prev)
     }
 
-    fn leap(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        self.step(Direction::Forward, |cursor| cursor.leap(range, upto))
+    fn leap(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
+        self.step(Direction::Forward, |cursor| cursor.leap(range, below))
     }
 
-    fn leap_back(&mut self, range: &KeyRange, upto: SeqNo) -> Result<()> {
-        self.step(Direction::Backward, |cursor| cursor.leap_back(range, upto))
+    fn leap_back(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
+        self.step(Direction::Backward, |cursor| cursor.leap_back(range, below))
     }
 
     fn disorder(&self) -> Error {

@@ -372,11 +372,11 @@ impl<C: Cursor> VisibleIter<C> {
     fn leap(&mut self) -> Result<()> {
         let Some(entry) = self.cursor.entry() else { return Ok(()) };
         let Some(part) = self.hidden.part_of(entry.key) else { return Ok(()) };
-        let upto = part.newest_at(self.snapshot);
+        let below = part.newest_at(self.snapshot);
         let range = part.range.clone();
         match self.side {
-            Side::Back => self.leaps.leap_back(&mut self.cursor, &range, upto),
-            Side::Front | Side::Neither => self.leaps.leap(&mut self.cursor, &range, upto),
+            Side::Back => self.leaps.leap_back(&mut self.cursor, &range, below),
+            Side::Front | Side::Neither => self.leaps.leap(&mut self.cursor, &range, below),
         }
     }
 
