@@ -48,6 +48,8 @@ struct WrittenEdit {
     bytes_read: u64,
     bytes_written: u64,
     bytes_at_peak: u64,
+    /// As in [`PlanOutput`].
+    filtered_from: Option<u64>,
 }
 
 /// Clears the coming tree of the state when dropped, also by a panic.
@@ -160,7 +162,7 @@ impl Committer {
         done: PlanOutput,
     ) -> Result<Arc<Version>> {
         let PlanPart { plan, end, waiting_bytes } = plan_part;
-        let PlanOutput { outcome, tables, bytes_read, bytes_written, .. } = done;
+        let PlanOutput { outcome, tables, bytes_read, bytes_written, filtered_from, .. } = done;
         let discard = || tables.iter().for_each(|table| table.discard());
         // A damaged table can hold keys that are not in its range.
         let version = reserved.keyspace.version.load_full();
@@ -192,6 +194,7 @@ impl Committer {
             bytes_read,
             bytes_written,
             bytes_at_peak,
+            filtered_from,
         };
         Ok(self.apply_written(state, reserved, written))
     }
@@ -244,7 +247,7 @@ impl Committer {
         written: WrittenEdit,
     ) -> Arc<Version> {
         let WrittenEdit { plan, end, edit, after, flushed_seq, .. } = written;
-        let WrittenEdit { bytes_read, bytes_written, bytes_at_peak, .. } = written;
+        let WrittenEdit { bytes_read, bytes_written, bytes_at_peak, filtered_from, .. } = written;
         let step = self.context.one_step();
         state.release(&reserved.plan);
         let before = std::mem::replace(&mut state.view.tree, after);
@@ -252,7 +255,13 @@ impl Committer {
         state.forget_taken(&plan, flushed_seq);
         let old = reserved.keyspace.version.load_full();
         state.failed_in_row = 0;
-        reserved.keyspace.publish(state);
+        let publish = || reserved.keyspace.publish(state);
+        match filtered_from {
+            None => publish(),
+            Some(from) => {
+                self.context.snapshots.show_filtered(from, reserved.keyspace.id, &old, publish);
+            }
+        }
         step.over();
         state.let_go(&old, &edit, &reserved.keyspace.version.load());
         if state.spill.is_none() {

@@ -179,9 +179,11 @@ impl Clock {
 
 /// Decides in merges which entries of a keyspace stay.
 ///
-/// A merge shows it the newest value of a key, unless a live snapshot sees that value. So snapshots
-/// stay as they are. Merges that keep blocks do not show it the entries of these. It is called on
-/// any thread, and for one entry as often as that is merged. It must not call the store.
+/// A merge shows it the newest value of a key, unless a snapshot that lives when the merge begins
+/// sees that value. Snapshots that are taken while the merge runs go on reading what was there
+/// before. So snapshots stay as they are. Merges that keep blocks do not show it the entries of
+/// these. It is called on any thread, and for one entry as often as that is merged. It must not
+/// call the store.
 pub trait MergeFilter: Send + Sync {
     /// Returns what becomes of `key`, which has `value`.
     fn verdict(&self, key: &[u8], value: &[u8]) -> Verdict;

@@ -1,8 +1,11 @@
 //! The live snapshots of a store: sequence numbers for which merges keep old versions.
 //!
-//! Tables with sequence numbers of their own arrive with numbers that are older than snapshots
-//! which must not see them. So each snapshot from before goes on reading the version from before,
-//! which is [pinned](Pin) until the last of them is dropped.
+//! Some changes have no place in the order of sequence numbers that would hide them from older
+//! snapshots: tables that arrive with numbers of their own, the clearing of a keyspace, what
+//! another process has written, and what a [filter](crate::MergeFilter) drops. Each of them ends an
+//! *era*. A snapshot belongs to the era in which it was taken, and goes on reading the version from
+//! the end of its era, which is [pinned](Pin) as long as a snapshot of the era lives. So a snapshot
+//! pins at most one version of each keyspace, however many changes follow.
 
 use crate::version::Version;
 use lsmith_storage::sync::Mutex;
@@ -17,26 +20,69 @@ pub(crate) struct Snapshots {
     live: Mutex<Live>,
     /// The oldest live snapshot, or an older number. `u64::MAX` if there is none.
     oldest: AtomicU64,
-    /// The sequence number of the newest arrival for which a version was pinned; 0 if there was
-    /// none. Snapshots from this number on need no pinned version.
-    newest_pin: AtomicU64,
+    /// No version is pinned for this era or a later one.
+    unpinned_from: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Live {
-    /// The number of guards of each live sequence number.
-    guards: BTreeMap<u64, usize>,
-    /// Pinned versions, oldest arrival first.
-    pins: Vec<Pin>,
+    /// The era of snapshots that are taken now.
+    era: u64,
+    /// The number of guards of each live snapshot: of its era and its sequence number, neither of
+    /// which is smaller than that of an older snapshot.
+    guards: BTreeMap<(u64, u64), usize>,
+    /// Pinned versions, by era and keyspace.
+    pins: BTreeMap<(u64, u32), Pin>,
 }
 
-/// The version of a keyspace from before tables arrived, for snapshots from before.
+/// The version that snapshots of one era read of a keyspace, in place of the newest one.
 #[derive(Debug)]
 struct Pin {
-    keyspace: u32,
-    /// The sequence number of the arrival. Older snapshots do not see it.
-    arrival: SeqNo,
     version: Arc<Version>,
+    /// True if later versions have lost entries, or got some, that a transaction which began in
+    /// this era does not find by their numbers.
+    is_replaced: bool,
+}
+
+impl Live {
+    /// Pins `before` for the live snapshots of the eras from `from` on that read the newest version
+    /// of `keyspace`. Ends their eras.
+    fn pin(&mut self, keyspace: u32, from: u64, before: &Arc<Version>, replaces: bool) {
+        let mut next = from;
+        while let Some((&(era, _), _)) = self.guards.range((next, 0)..).next() {
+            let new = || Pin { version: Arc::clone(before), is_replaced: false };
+            self.pins.entry((era, keyspace)).or_insert_with(new).is_replaced |= replaces;
+            next = era + 1;
+            self.era = self.era.max(next);
+        }
+    }
+
+    /// Returns the oldest live snapshot; `u64::MAX` if there is none.
+    fn oldest(&self) -> u64 {
+        self.guards.keys().next().map_or(u64::MAX, |(_, seq)| *seq)
+    }
+
+    /// Returns the first era behind those for which versions are pinned.
+    fn unpinned_from(&self) -> u64 {
+        self.pins.last_key_value().map_or(0, |((era, _), _)| era + 1)
+    }
+
+    /// Removes a guard of `snapshot`. Returns the versions that no other snapshot reads.
+    fn let_go(&mut self, snapshot: (u64, u64)) -> Vec<Pin> {
+        let Some(count) = self.guards.get_mut(&snapshot) else { return Vec::new() };
+        *count -= 1;
+        if *count > 0 {
+            return Vec::new();
+        }
+        self.guards.remove(&snapshot);
+        let (era, _) = snapshot;
+        let is_over = self.guards.range((era, 0)..(era + 1, 0)).next().is_none();
+        if self.pins.is_empty() || !is_over {
+            return Vec::new();
+        }
+        let unpinned = self.pins.extract_if((era, 0)..(era + 1, 0), |_, _| true);
+        unpinned.map(|(_, pin)| pin).collect()
+    }
 }
 
 impl Snapshots {
@@ -44,7 +90,7 @@ impl Snapshots {
         Snapshots {
             live: Mutex::default(),
             oldest: AtomicU64::new(u64::MAX),
-            newest_pin: AtomicU64::new(0),
+            unpinned_from: AtomicU64::new(0),
         }
     }
 
@@ -58,9 +104,10 @@ impl Snapshots {
         let mut live = self.live.lock();
         self.oldest.fetch_min(visible.load(SeqCst), SeqCst);
         let seq = visible.load(SeqCst);
-        *live.guards.entry(seq).or_default() += 1;
-        self.oldest.store(*live.guards.keys().next().expect("just entered"), SeqCst);
-        SnapshotGuard { seq: SeqNo(seq), of: Arc::clone(self) }
+        let era = live.era;
+        *live.guards.entry((era, seq)).or_default() += 1;
+        self.oldest.store(live.oldest(), SeqCst);
+        SnapshotGuard { seq: SeqNo(seq), era, of: Arc::clone(self) }
     }
 
     /// Shows a bulk load to readers: `publish` publishes the version that holds it, and `visible`
@@ -87,13 +134,13 @@ impl Snapshots {
         published
     }
 
-    /// Shows tables with sequence numbers of their own to readers, as
-    /// [`show_load`](Snapshots::show_load) shows a load. `before` is the version of `keyspace`
-    /// without them, which all live snapshots go on reading.
+    /// Shows tables with sequence numbers of their own to readers, or that a keyspace was cleared,
+    /// as [`show_load`](Snapshots::show_load) shows a load. `before` is the version of `keyspace`
+    /// from before, which all live snapshots go on reading.
     ///
     /// A reader loads the version of the keyspace first, and asks for a
     /// [pinned](Snapshots::pinned) one second. So a reader that finds none has loaded `before`, or
-    /// its snapshot is no older than `seq`.
+    /// its snapshot is of a later era.
     pub(crate) fn show_arrival<T>(
         &self,
         seq: SeqNo,
@@ -103,13 +150,37 @@ impl Snapshots {
         publish: impl FnOnce() -> T,
     ) -> T {
         let mut live = self.live.lock();
-        if !live.guards.is_empty() {
-            live.pins.push(Pin { keyspace, arrival: seq, version: Arc::clone(before) });
-            self.newest_pin.store(seq.0, SeqCst);
-        }
+        live.pin(keyspace, 0, before, true);
+        self.unpinned_from.store(live.unpinned_from(), SeqCst);
         let published = publish();
         visible.store(seq.0, SeqCst);
         published
+    }
+
+    /// Begins an era, if there are snapshots of the present one. Returns the era of the snapshots
+    /// that are taken from now on.
+    pub(crate) fn begin_era(&self) -> u64 {
+        let mut live = self.live.lock();
+        if live.guards.last_key_value().is_some_and(|((newest, _), _)| *newest == live.era) {
+            live.era += 1;
+        }
+        live.era
+    }
+
+    /// Shows the output of a merge whose filter has dropped or changed values of `keyspace`. The
+    /// merge knew the snapshots of eras before `from`, and has kept what they see. Later ones go on
+    /// reading `before`, the version without the output.
+    pub(crate) fn show_filtered(
+        &self,
+        from: u64,
+        keyspace: u32,
+        before: &Arc<Version>,
+        publish: impl FnOnce(),
+    ) {
+        let mut live = self.live.lock();
+        live.pin(keyspace, from, before, false);
+        self.unpinned_from.store(live.unpinned_from(), SeqCst);
+        publish();
     }
 
     /// Shows what another process has written up to `seq` to the readers of this one. `publish`
@@ -126,37 +197,37 @@ impl Snapshots {
         publish: impl FnOnce(),
     ) {
         let mut live = self.live.lock();
-        let is_read = !live.guards.is_empty();
-        if is_read {
-            let pin = |(keyspace, version)| Pin { keyspace, arrival: seq, version };
-            live.pins.extend(before.into_iter().map(pin));
-            self.newest_pin.store(seq.0, SeqCst);
+        for (keyspace, version) in before {
+            live.pin(keyspace, 0, &version, true);
         }
+        self.unpinned_from.store(live.unpinned_from(), SeqCst);
         visible.store(seq.0, SeqCst);
         publish();
     }
 
-    /// Returns true if a snapshot at `seq` is live.
-    pub(crate) fn has(&self, seq: SeqNo) -> bool {
-        self.live.lock().guards.contains_key(&seq.0)
-    }
-
-    /// Returns the version of `keyspace` that a snapshot at `seq` must read in place of the newest
+    /// Returns the version of `keyspace` that the snapshot `at` must read in place of the newest
     /// one, if there is any.
-    pub(crate) fn pinned(&self, keyspace: u32, seq: SeqNo) -> Option<Arc<Version>> {
-        if seq.0 >= self.newest_pin.load(SeqCst) {
+    #[inline]
+    pub(crate) fn pinned(&self, keyspace: u32, at: &SnapshotGuard) -> Option<Arc<Version>> {
+        if at.era >= self.unpinned_from.load(SeqCst) {
             return None;
         }
         let live = self.live.lock();
-        let pin = live.pins.iter().find(|pin| pin.keyspace == keyspace && seq < pin.arrival)?;
-        Some(Arc::clone(&pin.version))
+        live.pins.get(&(at.era, keyspace)).map(|pin| Arc::clone(&pin.version))
+    }
+
+    /// Returns true if `keyspace` was cleared since the snapshot `at` was taken, or if tables with
+    /// sequence numbers of their own came into it.
+    pub(crate) fn is_replaced(&self, keyspace: u32, at: &SnapshotGuard) -> bool {
+        let live = self.live.lock();
+        live.pins.get(&(at.era, keyspace)).is_some_and(|pin| pin.is_replaced)
     }
 
     /// Lets go of the pinned versions of `keyspace`, which was dropped, and returns them.
     pub(crate) fn unpin(&self, keyspace: u32) -> Vec<Arc<Version>> {
         let mut live = self.live.lock();
-        let unpinned = live.pins.extract_if(.., |pin| pin.keyspace == keyspace);
-        unpinned.map(|pin| pin.version).collect()
+        let unpinned = live.pins.extract_if(.., |(_, of), _| *of == keyspace);
+        unpinned.map(|(_, pin)| pin.version).collect()
     }
 
     /// Returns the sequence number from which on old versions must be kept: the smaller of
@@ -166,9 +237,13 @@ impl Snapshots {
         SeqNo(seen.min(self.oldest.load(SeqCst)))
     }
 
-    /// Returns all live snapshots, newest first.
+    /// Returns the numbers of all live snapshots, newest first.
     pub(crate) fn newest_first(&self) -> Vec<SeqNo> {
-        self.live.lock().guards.keys().rev().map(|&seq| SeqNo(seq)).collect()
+        let live = self.live.lock();
+        let mut seqs: Vec<SeqNo> = live.guards.keys().rev().map(|(_, seq)| SeqNo(*seq)).collect();
+        drop(live);
+        seqs.dedup();
+        seqs
     }
 }
 
@@ -176,6 +251,7 @@ impl Snapshots {
 #[derive(Debug)]
 pub(crate) struct SnapshotGuard {
     seq: SeqNo,
+    era: u64,
     of: Arc<Snapshots>,
 }
 
@@ -188,15 +264,8 @@ impl SnapshotGuard {
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
         let mut live = self.of.live.lock();
-        if let Some(count) = live.guards.get_mut(&self.seq.0) {
-            *count -= 1;
-            if *count == 0 {
-                live.guards.remove(&self.seq.0);
-            }
-        }
-        let oldest = live.guards.keys().next().copied().unwrap_or(u64::MAX);
-        self.of.oldest.store(oldest, SeqCst);
-        let unpinned: Vec<Pin> = live.pins.extract_if(.., |pin| pin.arrival.0 <= oldest).collect();
+        let unpinned = live.let_go((self.era, self.seq.0));
+        self.of.oldest.store(live.oldest(), SeqCst);
         // Versions are dropped outside of the lock.
         drop(live);
         drop(unpinned);

@@ -159,7 +159,7 @@ impl Keyspace {
     /// `Io` if a read fails; `Corruption` if a block that is read is damaged; `Callback` if a
     /// [combine operator](KeyspaceOptions::operator) fails or panics.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
-        self.read(key.as_ref(), self.latest(), |value| value.into_shared())
+        self.read(key.as_ref(), None, |value| value.into_shared())
     }
 
     /// Calls `look` with the latest value of `key` and returns the result of `look`, or `None` if
@@ -186,11 +186,7 @@ impl Keyspace {
         key: impl AsRef<[u8]>,
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.read(key.as_ref(), self.latest(), |value| look(value.bytes()))
-    }
-
-    fn latest(&self) -> Moment<'_> {
-        Moment::Latest(&self.store.context().visible)
+        self.read(key.as_ref(), None, |value| look(value.bytes()))
     }
 
     /// Returns true if `key` has a value.
@@ -201,22 +197,22 @@ impl Keyspace {
         Ok(self.get_with(key, |_| ())?.is_some())
     }
 
-    /// Returns `take` of the value that `key` has at `moment`. The version that holds the value
-    /// lives until `take` returns.
+    /// Returns `take` of the value that `key` has at the snapshot `at`, or now. The version that
+    /// holds the value lives until `take` returns.
     #[inline]
     pub(crate) fn read<R>(
         &self,
         key: &[u8],
-        moment: Moment<'_>,
+        at: Option<&SnapshotGuard>,
         take: impl FnOnce(Value<'_>) -> R,
     ) -> Result<Option<R>> {
         let context = self.store.context();
         let timer = context.timer();
         let mut reads = ReadCount::default();
         let newest = self.shared.version.load();
-        let pinned = match moment {
-            Moment::Snapshot(seq) => context.snapshots.pinned(self.shared.id, seq),
-            Moment::Latest(_) => None,
+        let (moment, pinned) = match at {
+            Some(at) => (Moment::Snapshot(at.seq()), context.snapshots.pinned(self.shared.id, at)),
+            None => (Moment::Latest(&context.visible), None),
         };
         let version: &Version = pinned.as_deref().unwrap_or(&newest);
         let found = version.get(&self.stored_key(key), moment, &mut reads);
@@ -353,7 +349,7 @@ impl Keyspace {
     /// Returns the version that a snapshot reads.
     pub(super) fn version_at(&self, at: &SnapshotGuard) -> Arc<Version> {
         let newest = self.shared.version.load_full();
-        let pinned = self.store.context().snapshots.pinned(self.shared.id, at.seq());
+        let pinned = self.store.context().snapshots.pinned(self.shared.id, at);
         pinned.unwrap_or(newest)
     }
 

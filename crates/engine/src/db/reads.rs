@@ -2,7 +2,6 @@
 
 use super::iter::range_of;
 use super::{Cursor, Iter, Keyspace, Snapshot, prefix_bounds};
-use crate::version::Moment;
 use bytes::Bytes;
 use lsmith_storage::cursor::Cursor as _;
 use lsmith_storage::error::Result;
@@ -130,8 +129,8 @@ impl Snapshot {
         keys: impl IntoIterator<Item = K>,
     ) -> Result<Vec<Option<Bytes>>> {
         self.check_store(keyspace)?;
-        let moment = Moment::Snapshot(self.seq());
-        let get = |key: K| keyspace.read(key.as_ref(), moment, |value| value.into_shared());
+        let at = Some(self.guard());
+        let get = |key: K| keyspace.read(key.as_ref(), at, |value| value.into_shared());
         keys.into_iter().map(get).collect()
     }
 

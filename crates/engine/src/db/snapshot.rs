@@ -2,7 +2,6 @@
 
 use super::{Iter, Keyspace, Store};
 use crate::snapshots::SnapshotGuard;
-use crate::version::Moment;
 use bytes::Bytes;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_tree::SeqNo;
@@ -56,7 +55,7 @@ impl Snapshot {
     /// `InvalidArgument` if the keyspace belongs to another store. Otherwise as [`Keyspace::get`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.check_store(keyspace)?;
-        keyspace.read(key.as_ref(), Moment::Snapshot(self.seq()), |value| value.into_shared())
+        keyspace.read(key.as_ref(), Some(self.guard()), |value| value.into_shared())
     }
 
     /// Calls `look` with the value that `key` has in `keyspace` at the snapshot, as
@@ -71,8 +70,7 @@ impl Snapshot {
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         self.check_store(keyspace)?;
-        let moment = Moment::Snapshot(self.seq());
-        keyspace.read(key.as_ref(), moment, |value| look(value.bytes()))
+        keyspace.read(key.as_ref(), Some(self.guard()), |value| look(value.bytes()))
     }
 
     /// Returns an iterator over the entries that `keyspace` has in `range` at the snapshot, in key

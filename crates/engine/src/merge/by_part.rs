@@ -62,10 +62,12 @@ impl Merger {
         let inputs = version.tree.disk_runs().filter(|run| reserved.plan.takes(run.id()));
         let bytes: u64 = inputs.map(|run| run.bytes()).sum();
         reserved.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
+        let era = self.begin_era(&keyspace);
         let plan = SplitPlan::new(&self.context, reserved, &version, table);
         let split = self.offer(plan, parts, version, self.parts_ahead());
         // Even after a panic, no thread may take another part or keep the version.
-        let result = panics::as_error("a merge", || self.commit_parts(reserved, &split, commit));
+        let result =
+            panics::as_error("a merge", || self.commit_parts(reserved, &split, era, commit));
         self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
         // Parts after one that failed, or after one that the changed tree did not allow.
         for done in split.finish().into_iter().flatten() {
@@ -84,6 +86,7 @@ impl Merger {
         &self,
         reserved: &mut ReservedPlan,
         split: &Arc<Split>,
+        era: u64,
         commit: &mut Commit<'_>,
     ) -> Result<()> {
         let mut blocks = 0;
@@ -112,7 +115,9 @@ impl Merger {
             }
             let read = (tally.blocks() - blocks, tally.bytes() - bytes);
             (blocks, bytes) = (blocks + read.0, bytes + read.1);
+            let is_filtered = done.counts.filtered > 0;
             let output = self.done_of(split, done, &plan, &version, read)?;
+            let output = output.filtered(is_filtered, era);
             drop(version);
             let waiting_bytes = split.waiting_bytes();
             let plan_part = PlanPart { plan, end: range.end.clone(), waiting_bytes };

@@ -32,6 +32,7 @@ use crate::keyspace::KeyspaceShared;
 use crate::throttle::Throttle;
 use crate::version::Version;
 use crate::wal::Wal;
+use lsmith_storage::combine::Combiner;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::fold::{Erasing, FoldCounts};
 use lsmith_storage::panics;
@@ -81,8 +82,9 @@ impl Merger {
             return Ok(PlanOutput::new(dropped(&reserved.plan, version), &reserved.plan, version));
         }
         let options = self.table_options(reserved, version);
+        let era = self.begin_era(&reserved.keyspace);
         if reserved.plan.makes_trees() {
-            return self.grow(reserved, version, options);
+            return self.grow(reserved, version, options, era);
         }
         let output = self.output(reserved.plan.cut_bytes, options.clone());
         let mut output = output
@@ -95,14 +97,22 @@ impl Merger {
         };
         let executed = panics::as_error("a merge", execute);
         match executed {
-            Ok((outcome, bytes_read)) => {
-                Ok(PlanOutput::new(outcome, &reserved.plan, version).written(output, bytes_read))
+            Ok(Merged { outcome, bytes_read, is_filtered }) => {
+                let done = PlanOutput::new(outcome, &reserved.plan, version);
+                Ok(done.written(output, bytes_read).filtered(is_filtered, era))
             }
             Err(error) => {
                 output.remove();
                 Err(named(error, &reserved.plan.inputs, version))
             }
         }
+    }
+
+    /// Begins an era for a merge in `keyspace`, whose filter may change what it writes. A filter
+    /// leaves alone what the snapshots of earlier eras see. Returns the first era whose snapshots
+    /// the merge may not know.
+    fn begin_era(&self, keyspace: &KeyspaceShared) -> u64 {
+        if keyspace.rules.has_filters() { self.context.snapshots.begin_era() } else { 0 }
     }
 
     /// Returns the options for the tables of the output.
@@ -134,9 +144,18 @@ impl Merger {
     }
 }
 
+/// What came out of a merge.
+struct Merged {
+    outcome: Outcome,
+    /// Bytes read from files.
+    bytes_read: u64,
+    /// True if a filter has dropped or changed values.
+    is_filtered: bool,
+}
+
 /// Returns the range deletes as the merge of `plan` in `version` applies them, and the live
 /// snapshots, newest first. The inputs are fixed already: later snapshots see the newest version of
-/// all keys.
+/// all keys. If a filter takes that away, they read the version from before the merge.
 fn erasing(context: &Context, plan: &MergePlan, version: &Version) -> (Erasing, Vec<SeqNo>) {
     let erased = version.all_erased();
     let lasting = version.lasting_erased(plan);

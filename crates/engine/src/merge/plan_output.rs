@@ -14,6 +14,9 @@ pub(crate) struct PlanOutput {
     /// Bytes read from files, and bytes of the files written.
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
+    /// If a filter has dropped or changed values: the first era of snapshots that the merge did not
+    /// know.
+    pub(crate) filtered_from: Option<u64>,
 }
 
 impl PlanOutput {
@@ -26,13 +29,25 @@ impl PlanOutput {
             Some((part.clone(), run.clip(&part.range).collect()))
         });
         let relies_on = shares.collect();
-        PlanOutput { outcome, relies_on, tables: Vec::new(), bytes_read: 0, bytes_written: 0 }
+        PlanOutput {
+            outcome,
+            relies_on,
+            tables: Vec::new(),
+            bytes_read: 0,
+            bytes_written: 0,
+            filtered_from: None,
+        }
     }
 
     /// Adds the tables of `output`, all of them open, and the bytes read from files.
     pub(super) fn written(self, output: Output<'_>, bytes_read: u64) -> PlanOutput {
         let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
         self.with(output.handles, bytes_read, bytes_written)
+    }
+
+    /// Adds the era from `era` on whose snapshots the merge did not know, if it `is_filtered`.
+    pub(super) fn filtered(self, is_filtered: bool, era: u64) -> PlanOutput {
+        PlanOutput { filtered_from: is_filtered.then_some(era), ..self }
     }
 
     /// Adds `tables`, and the bytes read from files and written to them.

@@ -8,7 +8,7 @@ use super::output::Output;
 use super::part::{Block, Cursors, Part};
 use super::side::{FoldedSide, MergeSide, Sides, StorageSide};
 use super::{InputCursor, Merger, ReservedPlan, entry_size};
-use super::{erasing, outcome_of};
+use super::{Merged, erasing, outcome_of};
 use crate::version::{OpenRun, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, Result};
@@ -25,15 +25,15 @@ use lsmith_tree::{
 use std::sync::Arc;
 
 impl Merger {
-    /// Merges the inputs of the plan, and keeps blocks as `reuse` says. Returns the outcome and the
-    /// bytes read from files.
+    /// Merges the inputs of the plan, and keeps blocks as `reuse` says. Returns what came
+    /// out.
     pub(super) fn preserve(
         &self,
         reserved: &ReservedPlan,
         reuse: Reuse,
         version: &Version,
         output: &mut Output<'_>,
-    ) -> Result<(Outcome, u64)> {
+    ) -> Result<Merged> {
         let plan = &reserved.plan;
         let tally = Arc::new(ReadTally::default());
         let (erasing, snapshots) = erasing(&self.context, plan, version);
@@ -73,7 +73,7 @@ impl Merger {
         outcome.cleared = if new.copied == Size::default() { cleared } else { SeqNo(0) };
         new.add_to(&mut outcome, &parts, closed)?;
         outcome.blocks.read = tally.blocks();
-        Ok((outcome, tally.bytes()))
+        Ok(Merged { outcome, bytes_read: tally.bytes(), is_filtered: counts.filtered > 0 })
     }
 
     fn preserve_rules(
@@ -127,6 +127,7 @@ fn total_counts(first: FoldCounts, second: FoldCounts) -> FoldCounts {
         tombstones_dropped: first.tombstones_dropped + second.tombstones_dropped,
         pairs_cancelled: first.pairs_cancelled + second.pairs_cancelled,
         erased: first.erased + second.erased,
+        filtered: first.filtered + second.filtered,
         dropped_below: first.dropped_below.max(second.dropped_below),
     }
 }

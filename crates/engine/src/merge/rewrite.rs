@@ -1,7 +1,7 @@
 //! Rewrites the remaining slices of a table, so that its file can be removed.
 
 use super::output::Output;
-use super::{Merger, ReservedPlan, entry_size};
+use super::{Merged, Merger, ReservedPlan, entry_size};
 use crate::version::Version;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::Result;
@@ -19,14 +19,14 @@ enum Piece {
 
 impl Merger {
     /// Copies the slices of `table` in the only input of the plan to a new table. All other slices
-    /// stay. Returns the outcome and the bytes read from files.
+    /// stay. Returns what came out.
     pub(super) fn rewrite(
         &self,
         reserved: &ReservedPlan,
         table: TableId,
         version: &Version,
         output: &mut Output<'_>,
-    ) -> Result<(Outcome, u64)> {
+    ) -> Result<Merged> {
         let Input { run, range } = &reserved.plan.inputs[0];
         let open = version.disk_run(*run).expect("check_plan found every input");
         let tally = Arc::new(ReadTally::default());
@@ -67,6 +67,6 @@ impl Merger {
             }
         };
         outcome.slices = pieces.into_iter().map(slice).collect();
-        Ok((outcome, tally.bytes()))
+        Ok(Merged { outcome, bytes_read: tally.bytes(), is_filtered: false })
     }
 }

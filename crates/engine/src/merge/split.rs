@@ -7,8 +7,8 @@
 
 use super::input::{InputCursor, taken_of};
 use super::output::{Output, Written};
+use super::{Merged, erasing, named, outcome_of};
 use super::{Merger, ReservedPlan};
-use super::{erasing, named, outcome_of};
 use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
 use crate::version::Version;
@@ -17,7 +17,7 @@ use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Operators};
 use lsmith_storage::panics;
 use lsmith_storage::sync::{Condvar, Mutex};
 use lsmith_storage::table::{ReadTally, TableOptions};
-use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size};
+use lsmith_tree::{Input, Key, KeyRange, SeqNo, Size};
 use std::fmt;
 use std::sync::Arc;
 
@@ -197,14 +197,14 @@ impl Drop for PartGuard<'_> {
 
 impl Merger {
     /// Merges all inputs of the plan into new tables, in parts if the plan is large and there are
-    /// threads. Returns the outcome, with its tables in `output`, and the bytes read from files.
+    /// threads. Returns what came out, with its tables in `output`.
     pub(super) fn merge(
         &self,
         reserved: &ReservedPlan,
         version: &Arc<Version>,
         output: &mut Output<'_>,
         table: TableOptions,
-    ) -> Result<(Outcome, u64)> {
+    ) -> Result<Merged> {
         let plan = SplitPlan::new(&self.context, reserved, version, table);
         let tally = Arc::clone(&plan.tally);
         let cleared = plan.erasing.cleared(&reserved.plan.hull(), &plan.snapshots);
@@ -236,7 +236,7 @@ impl Merger {
         outcome.cleared = cleared;
         outcome.blocks.read = tally.blocks();
         output.add_to(&mut outcome);
-        Ok((outcome, tally.bytes()))
+        Ok(Merged { outcome, bytes_read: tally.bytes(), is_filtered: counts.filtered > 0 })
     }
 
     /// Offers `parts` to all threads, and works with them. Returns the results in key order.

@@ -20,7 +20,6 @@ use crate::options::Options;
 use crate::version::Version;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::names::READERS;
-use lsmith_storage::sync::atomic::Ordering::SeqCst;
 use lsmith_tree::SeqNo;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -77,21 +76,15 @@ pub(crate) fn refresh(engine: &Engine) -> Result<()> {
         KeyspaceBase { tables: tables.unwrap_or_default(), lease: None }
     };
     let (opening, new) = read(context, base_of)?;
-    if show(engine, &opening) {
-        *view = Some(new);
-    }
+    show(engine, &opening);
+    *view = Some(new);
     Ok(())
 }
 
-/// Shows `opening` to the readers of `engine`. Returns false if they must go on with what they see.
-fn show(engine: &Engine, opening: &Opening) -> bool {
+/// Shows `opening` to the readers of `engine`.
+fn show(engine: &Engine, opening: &Opening) {
     let context = &engine.context;
     let seq = SeqNo(opening.last_seq);
-    // Merges may have dropped what snapshots at this number see, if tables from outside came that
-    // took no number which this reader knows. Nothing was written, so nothing is missed.
-    if seq.0 == context.visible.load(SeqCst) && context.snapshots.has(seq) {
-        return false;
-    }
     opening.look_for_holes();
     let mut by_name = engine.keyspaces.write();
     let open: BTreeMap<u32, Arc<KeyspaceShared>> =
@@ -116,7 +109,6 @@ fn show(engine: &Engine, opening: &Opening) -> bool {
     context.snapshots.show_view(seq, &context.visible, before, publish);
     drop(by_name);
     engine.keyspaces.balance_memory();
-    true
 }
 
 /// Opens what the manifest and the logs say now. `base_of` returns what an opening of a keyspace

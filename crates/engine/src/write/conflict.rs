@@ -39,14 +39,19 @@ impl WritePath {
         context.check_writable()?;
         // Most of the work is done before other writers are kept out.
         let looked = SeqNo(context.visible.load(Ordering::SeqCst));
-        check(context, used, began.seq(), began.seq())?;
-        self.write_if(ops, mode, || check(context, used, began.seq(), looked))
+        check(context, used, began, began.seq())?;
+        self.write_if(ops, mode, || check(context, used, began, looked))
     }
 }
 
 /// Fails with `Conflict` if something in `used` has changed since `since`, which is `began` or
 /// later, and with `NotFound` if its keyspace was dropped.
-fn check(context: &Context, used: &[Footprint], began: SeqNo, since: SeqNo) -> Result<()> {
+fn check(
+    context: &Context,
+    used: &[Footprint],
+    began: &SnapshotGuard,
+    since: SeqNo,
+) -> Result<()> {
     for Footprint { keyspace, keys, ranges } in used {
         // The version first: whoever finds no pinned one has loaded one without an arrival, or is
         // no older than the arrival.
@@ -54,7 +59,7 @@ fn check(context: &Context, used: &[Footprint], began: SeqNo, since: SeqNo) -> R
         if version.is_dropped && !(keys.is_empty() && ranges.is_empty()) {
             return Err(dropped());
         }
-        if context.snapshots.pinned(keyspace.id, began).is_some() {
+        if context.snapshots.is_replaced(keyspace.id, began) {
             let name = &keyspace.name;
             let message = format!(
                 "`{name}` was cleared, or tables with sequence numbers of their own came into it, \
@@ -64,12 +69,12 @@ fn check(context: &Context, used: &[Footprint], began: SeqNo, since: SeqNo) -> R
         }
         for key in keys {
             if let Some(seq) = version.newer_entry(key, since)? {
-                return Err(conflict(keyspace, key, seq, began));
+                return Err(conflict(keyspace, key, seq, began.seq()));
             }
         }
         for range in ranges {
             if let Some((key, seq)) = version.newer_within(range, since)? {
-                return Err(conflict(keyspace, &key, seq, began));
+                return Err(conflict(keyspace, &key, seq, began.seq()));
             }
         }
     }

@@ -76,6 +76,7 @@ mod mapped;
 mod merge_memory;
 mod metrics;
 mod model;
+mod moments;
 mod mutated;
 mod mutated_sizes;
 mod numbered;

@@ -62,6 +62,8 @@ pub struct FoldCounts {
     pub pairs_cancelled: u64,
     /// Entries dropped because a range delete hides them from all readers.
     pub erased: u64,
+    /// Values that a filter has dropped or changed. Each is counted in another field too.
+    pub filtered: u64,
     /// At or above the sequence number of every tombstone that was dropped or cancelled, and of
     /// every operand that was joined with what lies beneath, unless numbers are forgotten.
     pub dropped_below: SeqNo,
@@ -75,6 +77,7 @@ impl AddAssign for FoldCounts {
         self.tombstones_dropped += other.tombstones_dropped;
         self.pairs_cancelled += other.pairs_cancelled;
         self.erased += other.erased;
+        self.filtered += other.filtered;
         self.dropped_below = self.dropped_below.max(other.dropped_below);
     }
 }

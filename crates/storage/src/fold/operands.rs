@@ -99,10 +99,12 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         match operators.combiner.verdict(&self.held.key, &self.held.value[from..])? {
             Verdict::Keep => Ok(kind),
             Verdict::Drop => {
+                self.counts.filtered += 1;
                 self.held.value.clear();
                 Ok(EntryKind::Delete)
             }
             Verdict::Change(value) => {
+                self.counts.filtered += 1;
                 self.held.value.truncate(from);
                 self.held.value.extend_from_slice(&value);
                 Ok(kind)

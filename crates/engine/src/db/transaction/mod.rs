@@ -10,7 +10,6 @@ use super::{Keyspace, Store};
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
 use crate::snapshots::SnapshotGuard;
-use crate::version::Moment;
 use crate::write::{Footprint, Op, OpBuffer, Ops};
 use bytes::Bytes;
 use changes::{Before, Changes};
@@ -304,8 +303,7 @@ impl Transaction {
             if self.isolation == Isolation::Serializable {
                 reads.lock().add_key(&stored);
             }
-            let moment = Moment::Snapshot(self.began.seq());
-            keyspace.read(key, moment, |value| value.into_shared())?
+            keyspace.read(key, Some(&*self.began), |value| value.into_shared())?
         };
         match own {
             Some(own) => own.value(&stored, older, &*keyspace.shared().rules),

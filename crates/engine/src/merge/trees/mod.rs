@@ -116,6 +116,7 @@ impl Merger {
         reserved: &ReservedPlan,
         version: &Version,
         options: TableOptions,
+        era: u64,
     ) -> Result<PlanOutput> {
         let target = reserved.plan.appends_to();
         let others = reserved.plan.inputs.iter().filter(|input| Some(input.run) != target);
@@ -141,7 +142,8 @@ impl Merger {
         match grown {
             Ok(taken) => {
                 add(&self.context.counts.node_bytes, trees.node_bytes);
-                Ok(output(&plan, trees, &taken))
+                let is_filtered = trees.counts.filtered > 0;
+                Ok(output(&plan, trees, &taken).filtered(is_filtered, era))
             }
             Err(error) => {
                 for number in &trees.created {
@@ -237,6 +239,7 @@ impl Merger {
         let (counts, taken) = walk.end();
         // What the trees met they have counted; what the walk gave them counts once.
         trees.counts.entries_in += counts.entries_in - counts.entries_out;
+        trees.counts.filtered += counts.filtered;
         trees.counts.dropped_below = trees.counts.dropped_below.max(counts.dropped_below);
         taken
     }
