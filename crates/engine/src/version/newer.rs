@@ -1,15 +1,19 @@
-//! Looks for entries that are newer than a moment.
+//! Looks for entries that are newer than a moment, and for values that a filter has changed.
 //!
 //! A snapshot at that moment, or an older one, must be live. So memtables and merges keep the
 //! numbers of all newer entries. What they drop altogether, a put and its delete, leaves the key as
 //! it was.
 
-use super::{Moment, Version};
+use super::{Moment, Source, Version};
+use bytes::Bytes;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::Result;
 use lsmith_storage::format::key_hash;
+use lsmith_storage::read::{MergingCursor, VisibleIter};
 use lsmith_storage::table::{CacheFill, ReadCount};
-use lsmith_tree::{Key, KeyRange, SeqNo};
+use lsmith_tree::{ErasedWalk, Key, KeyRange, SeqNo};
+use std::ops::Bound;
+use std::sync::Arc;
 
 impl Version {
     /// Returns the number of the newest entry of `key`, if it is greater than `since`. Looks only
@@ -77,6 +81,40 @@ impl Version {
             }
         }
         Ok(None)
+    }
+}
+
+impl Version {
+    /// Returns the first key in `range` whose value at number `seq` is another one in `other` than
+    /// here, if there is any.
+    pub(crate) fn first_other(
+        &self,
+        other: &Version,
+        range: &KeyRange,
+        seq: SeqNo,
+    ) -> Result<Option<Key>> {
+        let (mut here, mut there) = (self.seen(range, seq), other.seen(range, seq));
+        loop {
+            let pair = (here.next().transpose()?, there.next().transpose()?);
+            match pair {
+                (None, None) => return Ok(None),
+                (Some(one), Some(same)) if one == same => {}
+                (one, another) => {
+                    let keys = one.into_iter().chain(another).map(|(key, _)| key);
+                    return Ok(keys.min().map(|key| Key::copy_from_slice(&key)));
+                }
+            }
+        }
+    }
+
+    /// Returns the keys and values in `range` at number `seq`.
+    fn seen(&self, range: &KeyRange, seq: SeqNo) -> VisibleIter<MergingCursor<Source>> {
+        let cursor = self.cursor_within(None, || range.clone(), &Arc::default());
+        let lower = Bound::Included(Bytes::copy_from_slice(&range.start));
+        let end = range.end.as_ref().map(|end| Bytes::copy_from_slice(end));
+        let upper = end.map_or(Bound::Unbounded, Bound::Excluded);
+        let seen = VisibleIter::new(cursor, seq, lower, upper).combining(self.rules.combiner());
+        seen.hiding(ErasedWalk::new(self.all_erased()))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::group::NUMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
 use crate::snapshots::SnapshotGuard;
-use crate::version::dropped;
+use crate::version::{Version, dropped};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{Key, KeyRange, SeqNo};
@@ -18,13 +18,25 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Footprint {
     pub(crate) keyspace: Arc<KeyspaceShared>,
-    pub(crate) keys: BTreeSet<Key>,
+    /// The keys that it writes.
+    pub(crate) written: BTreeSet<Key>,
+    /// True if others may not have written these keys.
+    pub(crate) first_wins: bool,
+    /// The keys and key ranges that it has read, and that must be as it has read them.
+    pub(crate) read: BTreeSet<Key>,
     pub(crate) ranges: Vec<KeyRange>,
 }
 
+impl Footprint {
+    /// Returns true if the transaction needs the keyspace when it commits.
+    fn is_needed(&self) -> bool {
+        !(self.written.is_empty() && self.read.is_empty() && self.ranges.is_empty())
+    }
+}
+
 impl WritePath {
-    /// Writes `ops`, at least one, if nothing in `used` has changed since `began`. Returns the
-    /// number of the last of them when they are as durable as `mode` says.
+    /// Writes `ops` if nothing in `used` has changed since `began`. Returns the number of the last
+    /// of them, or 0 if there is none, when they are as durable as `mode` says.
     ///
     /// # Errors
     /// `Conflict` if something has changed. Otherwise as [`write`](WritePath::write).
@@ -46,17 +58,13 @@ impl WritePath {
 
 /// Fails with `Conflict` if something in `used` has changed since `since`, which is `began` or
 /// later, and with `NotFound` if its keyspace was dropped.
-fn check(
-    context: &Context,
-    used: &[Footprint],
-    began: &SnapshotGuard,
-    since: SeqNo,
-) -> Result<()> {
-    for Footprint { keyspace, keys, ranges } in used {
+fn check(context: &Context, used: &[Footprint], began: &SnapshotGuard, since: SeqNo) -> Result<()> {
+    for used in used {
+        let Footprint { keyspace, written, first_wins, read, ranges } = used;
         // The version first: whoever finds no pinned one has loaded one without an arrival, or is
         // no older than the arrival.
         let version = keyspace.version.load_full();
-        if version.is_dropped && !(keys.is_empty() && ranges.is_empty()) {
+        if version.is_dropped && used.is_needed() {
             return Err(dropped());
         }
         if context.snapshots.is_replaced(keyspace.id, began) {
@@ -67,7 +75,8 @@ fn check(
             );
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        for key in keys {
+        let written = written.iter().filter(|_| *first_wins);
+        for key in written.chain(read) {
             if let Some(seq) = version.newer_entry(key, since)? {
                 return Err(conflict(keyspace, key, seq, began.seq()));
             }
@@ -77,17 +86,38 @@ fn check(
                 return Err(conflict(keyspace, &key, seq, began.seq()));
             }
         }
+        if let Some(seen) = context.snapshots.pinned(keyspace.id, began) {
+            check_filtered(used, &seen, &version, began.seq())?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails with `Conflict` if a filter of merges has changed what was read in `used`. The transaction
+/// has read `seen`, the version from before, at number `began`. What a filter makes of a value has
+/// no number of its own.
+fn check_filtered(used: &Footprint, seen: &Version, now: &Version, began: SeqNo) -> Result<()> {
+    let Footprint { keyspace, read, ranges, .. } = used;
+    let keys = read.iter().map(|key| KeyRange::inclusive(key, key));
+    for range in keys.chain(ranges.iter().cloned()) {
+        if let Some(key) = seen.first_other(now, &range, began)? {
+            let what = "was dropped or changed by the filter of merges";
+            return Err(conflict_at(keyspace, &key, what, began));
+        }
     }
     Ok(())
 }
 
 fn conflict(keyspace: &KeyspaceShared, key: &Key, seq: SeqNo, began: SeqNo) -> Error {
+    conflict_at(keyspace, key, &format!("was written as number {seq}"), began)
+}
+
+fn conflict_at(keyspace: &KeyspaceShared, key: &Key, what: &str, began: SeqNo) -> Error {
     let number_bytes = if keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
     let shown = key[number_bytes..].escape_ascii();
     let name = keyspace.name_of(key);
     let message = format!(
-        "key `{shown}` of keyspace `{name}` was written as number {seq}, after the transaction \
-         began at number {began}"
+        "key `{shown}` of keyspace `{name}` {what}, after the transaction began at number {began}"
     );
     Error::new(ErrorKind::Conflict, message)
 }

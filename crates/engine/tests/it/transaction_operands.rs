@@ -77,6 +77,7 @@ fn own_operands_are_read_over_whatever_lies_beneath() {
     }
 }
 
+/// Serializable transactions must have read what lies beneath.
 #[test]
 fn operands_conflict_as_puts_do() {
     for isolation in [Isolation::Snapshot, Isolation::Serializable] {
@@ -86,6 +87,9 @@ fn operands_conflict_as_puts_do() {
             let combine = |key: &str| {
                 let mut one = store.transaction(isolation);
                 one.combine(&space, key, "x").unwrap();
+                if isolation == Isolation::Serializable {
+                    one.get(&space, key).unwrap();
+                }
                 one
             };
             let [one, two, three] = ["key", "key", "other"].map(combine);
@@ -103,6 +107,21 @@ fn operands_conflict_as_puts_do() {
             assert_eq!(get(&space, "other").as_deref(), Some("y"));
         }
     }
+}
+
+#[test]
+fn operands_over_what_nobody_has_read_add_up_if_they_are_serializable() {
+    let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+    let space = notes(&store);
+    let combine = |operand: &str| {
+        let mut one = store.transaction(Isolation::Serializable);
+        one.combine(&space, "key", operand).unwrap();
+        one
+    };
+    let [one, two] = ["x", "y"].map(combine);
+    two.commit(PersistMode::Buffer).unwrap();
+    one.commit(PersistMode::Buffer).unwrap();
+    assert_eq!(get(&space, "key").as_deref(), Some("yx"));
 }
 
 /// What a read found beneath an operand still counts when the operand is taken back.

@@ -1,8 +1,9 @@
 //! Transactions.
 //!
 //! Promised: a transaction reads one moment and its own writes. It commits as a whole or not at
-//! all. It commits only if nobody has written meanwhile what it writes and what it read for update;
-//! if it is serializable, also what it read. That holds whatever was flushed and merged meanwhile.
+//! all. It commits only if nobody has written meanwhile what it read for update, and what it
+//! writes; if it is serializable, what it read, and not what it only writes. That holds whatever
+//! was flushed and merged meanwhile.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{GROUP_POLICIES, POLICIES, restless};
@@ -94,6 +95,7 @@ fn own_writes_are_read_and_nobody_else_sees_them() {
     assert_eq!(get(&space, "b").as_deref(), Some("new"));
 }
 
+/// Serializable transactions must have read what they write.
 #[test]
 fn the_first_that_commits_wins() {
     for isolation in [Isolation::Snapshot, Isolation::Serializable] {
@@ -102,6 +104,9 @@ fn the_first_that_commits_wins() {
         let mut transactions: Vec<Transaction> =
             (0..3).map(|_| store.transaction(isolation)).collect();
         for (number, transaction) in transactions.iter_mut().enumerate() {
+            if isolation == Isolation::Serializable {
+                assert!(transaction.get(&space, "key").unwrap().is_some());
+            }
             transaction.put(&space, "key", number.to_string()).unwrap();
             transaction.put(&space, format!("own{number}"), "x").unwrap();
         }
@@ -114,6 +119,74 @@ fn the_first_that_commits_wins() {
         conflicts(three.commit(PersistMode::Buffer), "key");
         assert_eq!(get(&space, "key").as_deref(), Some("1"));
         assert_eq!(get(&space, "own0"), None, "nothing of it is written");
+    }
+}
+
+/// Their order is that of their commits: nothing that one wrote was read by the other.
+#[test]
+fn blind_writers_both_commit_if_they_are_serializable() {
+    for flush in [false, true] {
+        let (store, space) = made();
+        let [mut one, mut two] = [(); 2].map(|()| store.transaction(Isolation::Serializable));
+        one.put(&space, "key", "1").unwrap();
+        two.put(&space, "key", "2").unwrap();
+        two.delete(&space, "other").unwrap();
+        // What a transaction has written itself is no read.
+        assert_eq!(two.get(&space, "key").unwrap().as_deref(), Some(&b"2"[..]));
+        space.put("other", "0").unwrap();
+        let first = one.commit(PersistMode::Buffer).unwrap();
+        if flush {
+            store.flush().unwrap();
+        }
+        assert!(two.commit(PersistMode::Buffer).unwrap() > first);
+        assert_eq!(pairs(space.iter()), [("key".to_string(), "2".to_string())]);
+        // Under the other isolation the update of the first would be lost.
+        let [mut one, mut two] = [(); 2].map(|()| store.transaction(Isolation::Snapshot));
+        one.put(&space, "key", "3").unwrap();
+        two.put(&space, "key", "4").unwrap();
+        one.commit(PersistMode::Buffer).unwrap();
+        conflicts(two.commit(PersistMode::Buffer), "key");
+    }
+}
+
+/// As in RocksDB, a commit without writes fails too. What broke: it looked at nothing.
+#[test]
+fn a_key_read_for_update_is_looked_at_without_any_write() {
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        for flush in [false, true] {
+            let (store, space) = made();
+            space.put("key", "0").unwrap();
+            let begin = |lock: bool| {
+                let mut one = store.transaction(isolation);
+                let read = if lock { Transaction::get_for_update } else { Transaction::get };
+                assert!(read(&mut one, &space, "key").unwrap().is_some());
+                assert!(read(&mut one, &space, "absent").unwrap().is_none());
+                one
+            };
+            let (locked, unlocked) = (begin(true), begin(false));
+            let began = locked.seq();
+            space.put("another", "1").unwrap();
+            assert_eq!(locked.commit(PersistMode::SyncData).unwrap(), began);
+            let locked = [begin(true), begin(true)];
+            space.put("absent", "1").unwrap();
+            if flush {
+                store.flush().unwrap();
+            }
+            for mut one in locked {
+                one.set_savepoint();
+                one.put(&space, "taken back", "1").unwrap();
+                one.rollback_to_savepoint().unwrap();
+                assert!(one.is_empty());
+                conflicts(one.commit(PersistMode::Buffer), "absent");
+            }
+            unlocked.commit(PersistMode::Buffer).unwrap();
+            store.drop_keyspace("a").unwrap();
+            let mut gone = store.transaction(isolation);
+            let refused = gone.get_for_update(&space, "key").unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::NotFound);
+            let refused = gone.commit(PersistMode::Buffer).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::NotFound);
+        }
     }
 }
 
@@ -371,14 +444,18 @@ impl Modelled {
         let is_written = self.own.written.contains_key(key) || self.own.deleted.contains(key);
         let is_read = self.read.iter().any(|(start, end)| start <= key && key < end);
         let is_promised = self.promised.contains(key);
-        is_written || is_promised || is_read && self.isolation == Isolation::Serializable
+        match self.isolation {
+            Isolation::Snapshot => is_written || is_promised,
+            Isolation::Serializable => is_read || is_promised,
+        }
     }
 
     /// Commits, and checks whether it may. Returns the keys that it has written to `map`, or `None`
     /// if it was refused.
     fn commit(self, map: &mut Map) -> Option<Vec<Vec<u8>>> {
         let writes = !self.own.written.is_empty() || !self.own.deleted.is_empty();
-        let in_the_way = self.keys.iter().filter(|(key, _)| writes && self.minds(key));
+        let looks = writes || !self.promised.is_empty();
+        let in_the_way = self.keys.iter().filter(|(key, _)| looks && self.minds(key));
         let minds: Vec<bool> = in_the_way.map(|(_, is_sure)| *is_sure).collect();
         match self.transaction.commit(PersistMode::Buffer) {
             Ok(_) => {
@@ -464,6 +541,15 @@ impl Modelled {
         }
     }
 
+    /// Reads `key`.
+    fn look(&mut self, space: &Keyspace, key: &[u8]) {
+        let found = self.transaction.get(space, key).unwrap();
+        assert_eq!(found.as_deref(), self.map.get(key).map(|value| &value[..]));
+        if !self.own.whole.contains(key) {
+            self.read.push((key.to_vec(), [key, &[0]].concat()));
+        }
+    }
+
     fn step(&mut self, space: &Keyspace, dice: &mut Dice) {
         let key = format!("{:02}", dice.below(30)).into_bytes();
         match dice.below(10) {
@@ -484,16 +570,16 @@ impl Modelled {
             8 | 9 => self.insert_or_remove(space, key, dice),
             2 | 3 if space.operator().is_some() => {
                 let operand = value(b'+', dice);
+                if self.isolation == Isolation::Serializable {
+                    // What it has not read it need not find, so the map would not tell the result.
+                    self.look(space, &key);
+                }
                 self.transaction.combine(space, &key, &operand).unwrap();
                 let value = [self.map.get(&key).cloned().unwrap_or_default(), operand].concat();
                 self.set(key, value);
             }
             4 => {
-                let found = self.transaction.get(space, &key).unwrap();
-                assert_eq!(found.as_deref(), self.map.get(&key).map(|value| &value[..]));
-                if !self.own.whole.contains(&key) {
-                    self.read.push((key.clone(), [&key[..], &[0]].concat()));
-                }
+                self.look(space, &key);
             }
             5 => self.step_savepoint(dice),
             _ => {

@@ -29,8 +29,9 @@ pub enum Isolation {
     /// and write different ones may both commit.
     #[default]
     Snapshot,
-    /// All keys and key ranges that it has read or writes. The transactions that commit have the
-    /// same effect as one after the other.
+    /// All keys and key ranges that it has read. The transactions that commit have the same effect
+    /// as one after the other. A key that it writes and has not read may have changed: of two that
+    /// write it, the later one has the last word.
     Serializable,
 }
 
@@ -206,9 +207,10 @@ impl Transaction {
     }
 
     /// Gives `key` what the operator of `keyspace` makes of its value and `operand`. The operator
-    /// is called later, by reads and by merges, those of this transaction among them. The commit
-    /// fails if others have written `key` meanwhile, also if they have only combined. Outside of
-    /// transactions, combines do not conflict: [`Keyspace::combine`].
+    /// is called later, by reads and by merges, those of this transaction among them. A combine is a
+    /// write: under [`Isolation::Snapshot`] the commit fails if others have written `key`
+    /// meanwhile, also if they have only combined. Outside of transactions, combines do not
+    /// conflict: [`Keyspace::combine`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -276,7 +278,8 @@ impl Transaction {
     }
 
     /// Does the same as [`get`](Transaction::get). The commit then fails if others have written
-    /// `key` meanwhile, under each [`Isolation`], also if the transaction does not write it.
+    /// `key` meanwhile, under each [`Isolation`], also if the transaction writes another key, or
+    /// none. Others need not wait.
     ///
     /// # Errors
     /// As [`get`](Transaction::get).
@@ -385,17 +388,18 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes all that the transaction has written, atomically, if what it used is unchanged.
-    /// Returns the sequence number of its last write when all is as durable as `mode` says, or that
-    /// of its beginning if it has written nothing. Such a transaction always commits: it has read
-    /// one moment.
+    /// Writes all that the transaction has written, atomically, if what its [`Isolation`] says is
+    /// unchanged. Returns the sequence number of its last write when all is as durable as
+    /// `mode` says, or that of its beginning if it has written nothing. A transaction that has
+    /// neither written nor read for update always commits: it has read one moment.
     ///
     /// # Errors
-    /// `Conflict` if others have written a key that the transaction used since it began: the
-    /// message names the key. `NotFound` if a keyspace was dropped that it has written or must find
+    /// `Conflict` if others have changed what must be unchanged since the transaction began: the
+    /// message names a key. `NotFound` if a keyspace was dropped that it has written or must find
     /// unchanged. Nothing is written then. Otherwise as [`Store::write`].
     pub fn commit(self, mode: PersistMode) -> Result<SeqNo> {
-        if self.is_empty() {
+        let locks = self.spaces.iter().any(|space| !space.locked.is_empty());
+        if self.is_empty() && !locks {
             return Ok(self.seq());
         }
         let mut buffer = OpBuffer::default();
@@ -408,7 +412,7 @@ impl Transaction {
         let timer = engine.context.timer();
         let seq = engine.write_path.write_unchanged(ops, mode, &used, &self.began)?;
         timer.end(|recorders| &recorders.write_nanos);
-        Ok(seq)
+        Ok(seq.max(self.seq()))
     }
 
     /// Takes all writes back. So does dropping the transaction.
@@ -461,13 +465,15 @@ impl Space {
 
     /// Returns what must be unchanged when the transaction commits.
     fn footprint(&self, isolation: Isolation) -> Footprint {
-        let written = self.changes.iter().map(|(key, _)| key.clone());
-        let mut keys: BTreeSet<Key> = written.chain(self.locked.iter().cloned()).collect();
+        let written = self.changes.iter().map(|(key, _)| key.clone()).collect();
+        let mut read = self.locked.clone();
         let mut ranges = Vec::new();
-        if isolation == Isolation::Serializable {
-            self.reads.lock().add_to(&mut keys, &mut ranges);
+        let is_serializable = isolation == Isolation::Serializable;
+        if is_serializable {
+            self.reads.lock().add_to(&mut read, &mut ranges);
         }
-        Footprint { keyspace: Arc::clone(&self.keyspace), keys, ranges }
+        let keyspace = Arc::clone(&self.keyspace);
+        Footprint { keyspace, written, first_wins: !is_serializable, read, ranges }
     }
 }
 
