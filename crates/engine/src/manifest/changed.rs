@@ -48,6 +48,14 @@ impl Account {
         id < self.next_keyspace && !self.keyspaces.contains_key(&id)
     }
 
+    /// Returns true if the keyspace of `key` in tree `id`, a keyspace or a group, was made, whether
+    /// it was dropped or not.
+    pub(crate) fn knows(&self, id: u32, key: &[u8]) -> bool {
+        let Some(facts) = self.keyspaces.get(&id) else { return self.was_dropped(id) };
+        let number = key.first().map_or(0, |number| usize::from(*number));
+        facts.members.as_ref().is_none_or(|members| number < members.len())
+    }
+
     /// Returns the record of the next keyspace's number, if the keyspaces do not say it.
     pub(super) fn next_record(&self) -> Option<Record> {
         let last = self.keyspaces.keys().next_back();

@@ -6,7 +6,8 @@
 //! * A [lease](crate::leases) comes first. From then on no file goes that the manifest names.
 //! * Logs may be longer than the manifest knows. That is as if the writer had died later, except
 //!   for writes that are not in the logs alone; see [`LogLimit`].
-//! * If the opening fails, and the manifest has changed since it began, it is tried again.
+//! * If the opening fails, and the manifest has changed since it began or a file has gone, it is
+//!   tried again.
 
 use super::follow::{follow, position};
 use super::replay::LogLimit;
@@ -135,7 +136,11 @@ fn read(
             }
             Err(error) => {
                 let now = position(&context.options)?;
-                if now == at {
+                // Files that hold nothing go without a word in the manifest, and no lease keeps
+                // them. One may go between the listing of the directory and its opening.
+                let has_gone =
+                    error.io_error().is_some_and(|error| error.kind() == ErrorKind::NotFound);
+                if now == at && !has_gone {
                     return Err(error);
                 }
                 at = now;

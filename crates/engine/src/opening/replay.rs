@@ -93,7 +93,8 @@ struct InTables {
 ///
 /// The manifest was read before the logs. Most of what the manifest lacks is in the logs. Two
 /// things are not: tables that came from outside, for which the log has an empty batch, and new
-/// keyspaces. The reader stops before these, so that it sees a prefix of what was written.
+/// keyspaces, those of groups among them. The reader stops before these, so that it sees a prefix
+/// of what was written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LogLimit {
     /// The manifest that was read has everything that belongs to writes up to this number.
@@ -110,8 +111,7 @@ impl LogLimit {
         let is_whole = !batch.ops.is_empty();
         // The manifest is written between an empty batch and the next one.
         self.newest = if is_whole { batch.last().0 } else { batch.first.0 - 1 };
-        let knows = |id: u32| account.keyspaces.contains_key(&id) || account.was_dropped(id);
-        let is_known = batch.ops.iter().all(|op| knows(op.keyspace));
+        let is_known = batch.ops.iter().all(|op| account.knows(op.keyspace, op.key));
         if !(is_whole && is_known) && batch.last().0 > self.settled {
             self.stop.get_or_insert(batch.first.0 - 1);
         }

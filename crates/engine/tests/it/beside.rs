@@ -541,3 +541,187 @@ fn a_reader_follows_what_becomes_of_keyspaces() {
         assert_eq!(before.get(&find(new), "key").unwrap(), None, "{new} is younger");
     }
 }
+
+/// Called with the path of what the environment is asked for.
+type Hook = Box<dyn Fn(&Path) + Send + Sync>;
+
+/// A disk that lets others act before it removes a file, or after it has listed a directory.
+struct Meeting {
+    disk: MemEnv,
+    before_remove: Hook,
+    after_list: Hook,
+}
+
+impl std::fmt::Debug for Meeting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Meeting").field(&self.disk).finish()
+    }
+}
+
+impl Env for Meeting {
+    left_to_the_disk!(but list);
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let names = self.disk.list(dir);
+        (self.after_list)(dir);
+        names
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        (self.before_remove)(path);
+        self.disk.remove_file(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.disk.create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.disk.open(path)
+    }
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        self.disk.create_log(path, capacity)
+    }
+
+    fn now(&self) -> std::time::Duration {
+        self.disk.now()
+    }
+}
+
+/// Returns a hook that calls `act` when it is called for the first time.
+fn once(act: impl FnOnce() + Send + 'static) -> Hook {
+    let act = std::sync::Mutex::new(Some(act));
+    Box::new(move |_| {
+        let act = act.lock().unwrap().take();
+        if let Some(act) = act {
+            act();
+        }
+    })
+}
+
+/// The reader lists a log that nobody needs, and the writer removes it then.
+#[test]
+fn a_log_that_a_writer_removes_meanwhile_fails_no_opening() {
+    let disk = MemEnv::new();
+    let store = small(disk.clone(), "constant(k=1)").open().unwrap();
+    store.keyspace("a").unwrap().put("key", "1").unwrap();
+    drop(store);
+    // A writer that died had made it ahead.
+    disk.create_log(&Path::new(DIR).join("000099.wal"), 4096).unwrap();
+    let (at_removal, removing) = std::sync::mpsc::channel();
+    let (listed, may_remove) = std::sync::mpsc::channel();
+    let may_remove = std::sync::Mutex::new(may_remove);
+    let before_remove: Hook = Box::new(move |path| {
+        if path.ends_with("000099.wal") {
+            at_removal.send(()).unwrap();
+            may_remove.lock().unwrap().recv().unwrap();
+        }
+    });
+    let writer = Meeting { disk: disk.clone(), before_remove, after_list: Box::new(|_| ()) };
+    thread::scope(|scope| {
+        let writing = scope.spawn(|| small(writer, "constant(k=1)").open().unwrap());
+        removing.recv().unwrap();
+        let path = Path::new(DIR).join("000099.wal");
+        let there = disk.clone();
+        let after_list = once(move || {
+            listed.send(()).unwrap();
+            while there.file_bytes(&path).is_ok() {
+                thread::yield_now();
+            }
+        });
+        let env = Meeting { disk: disk.clone(), before_remove: Box::new(|_| ()), after_list };
+        let read = reader(env).open().unwrap();
+        let value = read.existing_keyspace("a").unwrap().get("key").unwrap();
+        assert_eq!(value.as_deref(), Some(&b"1"[..]));
+        drop(writing.join().unwrap());
+    });
+}
+
+/// The manifest is read before the keyspace is made, and the logs are read after it was written.
+#[test]
+fn a_batch_to_a_new_keyspace_of_a_group_is_seen_as_a_whole() {
+    for (member, group) in [("two", Some("g")), ("two", None)] {
+        let disk = MemEnv::new();
+        let store = small(disk.clone(), "constant(k=1)").memtable_bytes(1 << 20).open().unwrap();
+        let options = KeyspaceOptions { group: group.map(str::to_string), ..Default::default() };
+        let one = store.keyspace_with("one", &options).unwrap();
+        one.put("before", "0").unwrap();
+        let after_list = once(move || {
+            let two = store.keyspace_with(member, &options).unwrap();
+            let mut batch = Batch::new();
+            batch.put(&one, "key", "1");
+            batch.put(&two, "key", "1");
+            store.write(batch, PersistMode::Buffer).unwrap();
+            std::mem::forget((store, one, two));
+        });
+        let env = Meeting { disk: disk.clone(), before_remove: Box::new(|_| ()), after_list };
+        let read = reader(env).open().unwrap();
+        let sees = |name: &str| {
+            let space = read.existing_keyspace(name).ok()?;
+            space.get("key").unwrap()
+        };
+        assert_eq!(sees("one"), sees("two"), "a batch is torn, group {group:?}");
+        read.refresh().unwrap();
+        assert_eq!(sees("one"), sees("two"));
+        assert!(sees("two").is_some());
+    }
+}
+
+/// What broke: as long as a snapshot of the newest moment lived, a refresh did nothing.
+#[test]
+fn a_snapshot_of_the_newest_moment_holds_no_refresh_up() {
+    let env = MemEnv::new();
+    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    for name in ["one", "two", "three"] {
+        store.keyspace(name).unwrap().put("key", name).unwrap();
+    }
+    let follower = reader(env.clone()).open().unwrap();
+    let [one, three] = ["one", "three"].map(|name| follower.existing_keyspace(name).unwrap());
+    let snapshot = follower.snapshot();
+    let mut iter = three.iter();
+    // None of these is a write.
+    store.keyspace("new").unwrap();
+    store.rename_keyspace("one", "first").unwrap();
+    store.drop_keyspace("two").unwrap();
+    store.flush().unwrap();
+    for round in 0..3 {
+        follower.refresh().unwrap();
+        assert_eq!(follower.keyspaces(), store.keyspaces(), "round {round}");
+        assert_eq!(one.name(), "first");
+        assert!(follower.existing_keyspace("two").is_err());
+        store.keyspace(&format!("another{round}")).unwrap();
+    }
+    // Merges may drop what the snapshot sees, and the reader goes on with files of its own.
+    store.existing_keyspace("first").unwrap().put("key", "changed").unwrap();
+    for space in ["first", "three"] {
+        store.existing_keyspace(space).unwrap().merge().unwrap();
+    }
+    follower.refresh().unwrap();
+    assert_eq!(one.get("key").unwrap().as_deref(), Some(&b"changed"[..]));
+    assert_eq!(snapshot.get(&one, "key").unwrap().as_deref(), Some(&b"one"[..]));
+    assert_eq!(iter.next().unwrap().unwrap().1, "three");
+}
+
+/// One snapshot of a reader keeps one version and its lease, however often the reader is refreshed.
+#[test]
+fn many_refreshes_under_one_snapshot_keep_one_lease() {
+    let env = MemEnv::new();
+    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    fill(&space, 0);
+    let follower = reader(env.clone()).open().unwrap();
+    let read = follower.existing_keyspace("a").unwrap();
+    let snapshot = follower.snapshot();
+    let before = entries(&snapshot);
+    for round in 1..40 {
+        fill(&space, round);
+        space.merge().unwrap();
+        follower.refresh().unwrap();
+        assert_eq!(read.get(0_u32.to_be_bytes()).unwrap().as_deref(), Some(&[round; 50][..]));
+        assert!(leases(&env).len() <= 2, "{:?}", leases(&env));
+    }
+    assert!(entries(&snapshot) == before);
+    drop(snapshot);
+    assert_eq!(leases(&env).len(), 1);
+}

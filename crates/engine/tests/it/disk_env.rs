@@ -1,6 +1,6 @@
 //! Helpers for environments of tests that observe a disk.
 
-/// Forwards the methods of `Env` to the field `disk`: all of them, or all but `rename`.
+/// Forwards the methods of `Env` to the field `disk`: all of them, or all but `rename` or `list`.
 macro_rules! left_to_the_disk {
     () => {
         left_to_the_disk!(but rename);
@@ -10,12 +10,22 @@ macro_rules! left_to_the_disk {
         }
     };
     (but rename) => {
-        fn create_dir_all(&self, dir: &std::path::Path) -> std::io::Result<()> {
-            self.disk.create_dir_all(dir)
-        }
+        left_to_the_disk!(but rename and list);
 
         fn list(&self, dir: &std::path::Path) -> std::io::Result<Vec<String>> {
             self.disk.list(dir)
+        }
+    };
+    (but list) => {
+        left_to_the_disk!(but rename and list);
+
+        fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
+            self.disk.rename(from, to)
+        }
+    };
+    (but rename and list) => {
+        fn create_dir_all(&self, dir: &std::path::Path) -> std::io::Result<()> {
+            self.disk.create_dir_all(dir)
         }
 
         fn file_bytes(&self, path: &std::path::Path) -> std::io::Result<u64> {
