@@ -257,13 +257,16 @@ fn changes_of(
     payload: &Bytes,
     batch: &LoggedBatch<'_>,
 ) -> Vec<Change> {
+    let is_there = |tree: &Arc<KeyspaceShared>| !tree.version.load().is_dropped;
     let mut changes = Vec::with_capacity(batch.ops.len());
+    let mut has_looked = false;
     for op in &batch.ops {
-        if !trees.contains_key(&op.keyspace) {
+        if !has_looked && !trees.get(&op.keyspace).is_some_and(is_there) {
             let all = store.engine().keyspaces.all();
             *trees = all.into_iter().map(|tree| (tree.id, tree)).collect();
+            has_looked = true;
         }
-        if let Some(tree) = trees.get(&op.keyspace) {
+        if let Some(tree) = trees.get(&op.keyspace).filter(|tree| is_there(tree)) {
             changes.push(change(tree, payload, op));
         }
     }

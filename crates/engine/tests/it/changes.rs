@@ -308,3 +308,38 @@ fn changes_of_a_keyspace_with_options_are_named() {
         assert_eq!((&**keyspace, &found[..]), (name, key.as_bytes()));
     }
 }
+
+/// What broke: a feed that had met a keyspace returned its changes after it was dropped, under a
+/// name that a new one had.
+#[test]
+fn what_was_written_to_a_dropped_keyspace_is_left_out() {
+    for has_met in [false, true] {
+        let env = MemEnv::new();
+        let store = builder(&env).changes_bytes(1 << 20).open().unwrap();
+        let mut feed = store.changes(store.next_seq()).unwrap();
+        let put = |space: &lsmith::Keyspace, key: &str| space.put(key, "value").unwrap();
+        let (old, stays) = (store.keyspace("a").unwrap(), store.keyspace("stays").unwrap());
+        put(&old, "first");
+        if has_met {
+            assert_eq!(feed.next_batch().unwrap().unwrap().changes.len(), 1);
+        }
+        let mut batch = lsmith::Batch::new();
+        batch.put(&old, "second", "value");
+        batch.put(&stays, "third", "value");
+        batch.delete_range(&old, "a".."b");
+        store.write(batch, PersistMode::Buffer).unwrap();
+        store.drop_keyspace("a").unwrap();
+        put(&store.keyspace("a").unwrap(), "fourth");
+        store.rename_keyspace("stays", "stayed").unwrap();
+        let mut found = Vec::new();
+        while let Some(batch) = feed.next_batch().unwrap() {
+            for change in batch.changes {
+                let Change::Put { keyspace, key, .. } = change else { panic!("{change:?}") };
+                found.push((keyspace.to_string(), String::from_utf8(key.to_vec()).unwrap()));
+            }
+        }
+        let expected = [("stayed", "third"), ("a", "fourth")];
+        let expected = expected.map(|(space, key)| (space.to_string(), key.to_string()));
+        assert_eq!(found, expected, "had met the keyspace: {has_met}");
+    }
+}
