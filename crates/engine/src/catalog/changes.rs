@@ -32,6 +32,7 @@ impl Catalog {
         self.wal.sync(&writer.logs_to_sync(), SyncReach::Data)?;
         let unused = self.commit_drop(&dropped, name)?;
         drop(halt);
+        self.wal.leave_log(writer);
         drop(guard);
         self.wal.retire_logs();
         // The files of the tables go here, outside of the locks, unless someone reads them.

@@ -7,6 +7,9 @@ use crate::memory::seal;
 use lsmith_storage::log::LogWriter;
 use std::sync::Arc;
 
+/// A log of which less is written is written on when nothing needs it.
+const LEFT_BYTES_MIN: u64 = 1 << 20;
+
 /// Logs whose files are to be removed.
 struct UnneededLogs {
     files: Vec<Log>,
@@ -108,6 +111,19 @@ impl Wal {
             let bytes = self.context.options.changes_bytes;
             let gone = take_logs_below(writer, needed, bytes);
             self.remove_logs(gone);
+        }
+    }
+
+    /// Begins a new log if no memtable needs the current one or an older one, and much of it is
+    /// written. So it can go too.
+    pub(crate) fn leave_log(&self, writer: &mut WalWriter) {
+        let is_needed = self.oldest_needed_log(u64::MAX) <= writer.number;
+        if is_needed || writer.current.bytes() < LEFT_BYTES_MIN {
+            return;
+        }
+        // Without room it stays.
+        if let Err(error) = self.next_log(writer, 0) {
+            tracing::warn!(%error, "cannot begin a log in place of one that nothing needs");
         }
     }
 

@@ -34,6 +34,7 @@ impl WritePath {
         let old = self.commit_cleared(keyspace, member, seq)?;
         drop(halt);
         self.scheduler.after_seal(writer);
+        self.wal.leave_log(writer);
         drop(guard);
         self.wal.retire_logs();
         // The files of the tables go here, outside of the locks, unless someone reads them.

@@ -414,3 +414,65 @@ fn keyspaces_are_listed_without_opening_the_store() {
     assert_eq!((&*d.policy, d.memtable_bytes, d.keep_numbers, d.id), ("none", 777, true, 2));
     assert_eq!(store.keyspaces(), ["a", "d", "e", "f"], "the store is open all the while");
 }
+
+/// What broke: the log in use stayed, whatever its size.
+#[test]
+fn a_log_that_only_a_dropped_or_cleared_keyspace_needs_goes_with_it() {
+    let held = |env: &MemEnv| {
+        let names = env.list(Path::new(DIR)).unwrap();
+        let held = |name: &String| env.held_bytes(&Path::new(DIR).join(name)).unwrap();
+        names.iter().filter(|name| name.ends_with(".wal")).map(held).sum::<u64>() >> 20
+    };
+    for (lockstep, clears) in [(true, false), (true, true), (false, false), (false, true)] {
+        let env = MemEnv::new();
+        let builder = builder(&env, lockstep);
+        let store = builder.clone().open().unwrap();
+        let large =
+            KeyspaceOptions { memtable_bytes: Some(64 << 20), ..KeyspaceOptions::default() };
+        let (gone, kept) =
+            (store.keyspace_with("gone", &large).unwrap(), store.keyspace("kept").unwrap());
+        // Each record has a log of its own. Other logs have 8 MiB, of which two are made ahead.
+        let fill = |number: u8| {
+            let mut batch = Batch::new();
+            batch.put(&gone, [number], vec![number; 28 << 20]);
+            store.write(batch, PersistMode::Buffer).unwrap();
+        };
+        let end = || match clears {
+            true => gone.clear().unwrap(),
+            false => store.drop_keyspace("gone").unwrap(),
+        };
+        fill(1);
+        assert!(held(&env) >= 28, "{} MiB of logs", held(&env));
+        if clears {
+            end();
+            assert!(held(&env) <= 25, "{} MiB of logs are left", held(&env));
+            // A small log is written on.
+            let logs = files(&env, ".wal");
+            gone.put("small", "").unwrap();
+            end();
+            assert!(!lockstep || files(&env, ".wal") == logs);
+        }
+        // Logs from the oldest on that another keyspace needs stay.
+        kept.put("key", "value").unwrap();
+        fill(2);
+        if clears {
+            end();
+            assert!(held(&env) >= 28, "{} MiB of logs", held(&env));
+            kept.flush().unwrap();
+        } else {
+            kept.flush().unwrap();
+            end();
+            assert!(held(&env) <= 25, "{} MiB of logs are left", held(&env));
+        }
+        kept.put("later", "value").unwrap();
+        store.persist(PersistMode::SyncAll).unwrap();
+        drop((gone, kept, store));
+        let lost = env.crash_clone(3, 0.5);
+        for env in [env, lost] {
+            let store = builder.clone().env(Arc::new(env)).open().unwrap();
+            let kept = store.existing_keyspace("kept").unwrap();
+            assert_eq!(keys(&kept), ["key", "later"]);
+            assert!(store.left_out().unwrap().is_empty());
+        }
+    }
+}
