@@ -41,7 +41,7 @@ pub struct Counter;
 
 impl Counter {
     fn number(bytes: &[u8]) -> std::result::Result<i64, CombineError> {
-        let found = || format!("a counter has 8 bytes, found {}", bytes.len());
+        let found = || format!("expected a number of 8 bytes, found {}", bytes.len());
         Ok(i64::from_le_bytes(bytes.try_into().map_err(|_| found())?))
     }
 }
@@ -62,6 +62,14 @@ impl Combine for Counter {
             sum = sum.wrapping_add(Counter::number(number)?);
         }
         Ok(sum.to_le_bytes().to_vec())
+    }
+
+    fn check_operand(
+        &self,
+        _key: &[u8],
+        operand: &[u8],
+    ) -> std::result::Result<(), CombineError> {
+        Counter::number(operand).map(drop)
     }
 
     fn combine_operands(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
@@ -97,6 +105,15 @@ impl CombineOperators {
     /// Returns the operator called `name`.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Combine>> {
         self.0.get(name)
+    }
+
+    /// Checks an `operand` for `key` by the operator called `name`, if that is known.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the operator refuses the operand; `Callback` if it panics.
+    pub(crate) fn check_operand(&self, name: &str, key: &[u8], operand: &[u8]) -> Result<()> {
+        let Some(combine) = self.get(name) else { return Ok(()) };
+        Operator::new(Arc::from(name), Arc::clone(combine), 0).check_operand(key, operand)
     }
 
     /// Returns the names of all operators.
@@ -230,7 +247,7 @@ pub(crate) struct Rules {
     /// By number of the keyspace in its group; 0 for a keyspace in none.
     keyspaces: RwLock<BTreeMap<u8, OfKeyspace>>,
     /// By number of the keyspace in its group; 0 for a keyspace in none. With the name of each.
-    operators: RwLock<BTreeMap<u8, (String, Operator)>>,
+    operators: RwLock<BTreeMap<u8, (Arc<str>, Operator)>>,
 }
 
 impl Rules {
@@ -288,7 +305,7 @@ impl Rules {
     pub(crate) fn set_operator(&self, number: u8, keyspace: &str, combine: &Arc<dyn Combine>) {
         let key_from = if self.is_group { NUMBER_BYTES } else { 0 };
         let operator = Operator::new(Arc::from(keyspace), Arc::clone(combine), key_from);
-        self.operators.write().insert(number, (combine.name().to_string(), operator));
+        self.operators.write().insert(number, (Arc::from(combine.name()), operator));
     }
 
     /// Returns the number of the keyspace of `key`.
@@ -298,19 +315,33 @@ impl Rules {
 
     /// Returns the name of the operator of keyspace `number`.
     pub(crate) fn operator_name(&self, number: u8) -> Option<String> {
-        self.operators.read().get(&number).map(|(name, _)| name.clone())
+        self.operators.read().get(&number).map(|(name, _)| name.to_string())
     }
 
-    /// Returns the operators for a merge, which fails if one of them does; `None` if there are
-    /// none.
-    pub(crate) fn strict(self: &Arc<Self>) -> Option<Operators> {
+    /// Returns the operators for a merge; `None` if there are none, and nothing expires or is
+    /// filtered.
+    pub(crate) fn for_merges(self: &Arc<Self>) -> Option<Operators> {
         let is_ruled = self.has_operators() || !self.keyspaces.read().is_empty();
-        is_ruled.then(|| Operators::strict(self.combiner()))
+        is_ruled.then(|| Operators::for_merges(self.combiner()))
     }
 
-    /// Returns the operators for folding memory, which must not fail; `None` if there are none.
-    pub(crate) fn lenient(self: &Arc<Self>) -> Option<Operators> {
-        self.has_operators().then(|| Operators::lenient(self.combiner()))
+    /// Returns the operators for folding memory; `None` if there are none.
+    pub(crate) fn for_memory(self: &Arc<Self>) -> Option<Operators> {
+        self.has_operators().then(|| Operators::for_memory(self.combiner()))
+    }
+
+    /// Checks that an `operand` may be written to `key` of the tree, in the keyspace called `name`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace has no operator, or its operator refuses the operand;
+    /// `Callback` if the operator panics.
+    pub(crate) fn check_operand(&self, name: &str, key: &[u8], operand: &[u8]) -> Result<()> {
+        let found = self.operators.read().get(&self.number_of(key)).cloned();
+        let missing = || {
+            let message = format!("the keyspace `{name}` has no combine operator");
+            Error::new(ErrorKind::InvalidArgument, message)
+        };
+        found.ok_or_else(missing)?.1.check_operand(key, operand)
     }
 
     fn has_operators(&self) -> bool {

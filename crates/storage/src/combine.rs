@@ -4,7 +4,7 @@
 //! *operand*. Whoever has all operands of a key down to a value, or to its absence, can compute the
 //! value: a read, or a merge. The code that computes it belongs to the application. So whatever
 //! it does, it cannot hurt the store: a panic, an error, or a value that is too long is an error of
-//! the read or the merge that called it.
+//! the read that called it. A merge keeps what cannot be combined as it is.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::expiry::{EXPIRY_BYTES, has_expired};
@@ -61,13 +61,21 @@ pub trait Combine: Send + Sync {
     /// before them, or `None` if the key was absent.
     ///
     /// # Errors
-    /// Any error makes the read or the merge fail.
+    /// Any error makes the read fail. A merge leaves the value and the operands as they are.
     fn combine(
         &self,
         key: &[u8],
         value: Option<&[u8]>,
         operands: &[&[u8]],
     ) -> std::result::Result<Vec<u8>, CombineError>;
+
+    /// Checks an `operand` for `key` before it is written. By default all are accepted.
+    ///
+    /// # Errors
+    /// Any error refuses the write. It says what was expected, and what was found.
+    fn check_operand(&self, _key: &[u8], _operand: &[u8]) -> std::result::Result<(), CombineError> {
+        Ok(())
+    }
 
     /// Returns one operand that does what `older` and then `newer` do, or `None` if there is none.
     /// It must have the same effect on every value.
@@ -152,6 +160,7 @@ impl Operator {
     /// Calls the operator, and checks what it returns.
     fn call<T>(
         &self,
+        key: &[u8],
         call: impl FnOnce() -> std::result::Result<T, CombineError>,
         bytes: impl Fn(&T) -> usize,
     ) -> Result<T> {
@@ -164,21 +173,40 @@ impl Operator {
             Ok(Err(error)) => format!("failed: {error}"),
             Err(panic) => format!("panicked: {panic}"),
         };
-        let message = format!("the operator of keyspace `{}` {what}", self.keyspace);
-        Err(Error::new(ErrorKind::Callback, message))
+        let message = format!(
+            "the operator of keyspace `{}` {what}, at key `{}`: put or delete the key",
+            self.keyspace,
+            key.escape_ascii()
+        );
+        Err(Error::new(ErrorKind::Callback, message).of_key(key))
+    }
+
+    /// Checks an `operand` for `key`, as a caller is about to write it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the operator refuses it; `Callback` if the operator panics.
+    pub fn check_operand(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        let key = &key[self.key_from..];
+        let (kind, what) = match panics::catch(|| self.combine.check_operand(key, operand)) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => (ErrorKind::InvalidArgument, format!("refuses an operand: {error}")),
+            Err(panic) => (ErrorKind::Callback, format!("panicked: {panic}")),
+        };
+        let (name, key) = (self.combine.name(), key.escape_ascii());
+        Err(Error::new(kind, format!("the operator `{name}` {what}, at key `{key}`")))
     }
 }
 
 impl Combiner for Operator {
     fn combine(&self, key: &[u8], value: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>> {
         let key = &key[self.key_from..];
-        self.call(|| self.combine.combine(key, value, operands), Vec::len)
+        self.call(key, || self.combine.combine(key, value, operands), Vec::len)
     }
 
     fn combine_operands(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Result<Option<Vec<u8>>> {
         let key = &key[self.key_from..];
         let call = || Ok(self.combine.combine_operands(key, older, newer));
-        self.call(call, |made| made.as_ref().map_or(0, Vec::len))
+        self.call(key, call, |made| made.as_ref().map_or(0, Vec::len))
     }
 }
 
@@ -326,13 +354,13 @@ pub(crate) mod tests {
 
     #[test]
     fn whatever_an_operator_does_is_an_error_that_names_the_keyspace() {
-        for (operand, what) in [
-            ("!", "the operator of keyspace `notes` failed: an exclamation"),
-            ("?", "the operator of keyspace `notes` panicked: a question"),
-        ] {
+        for (operand, what) in [("!", "failed: an exclamation"), ("?", "panicked: a question")] {
+            let way_out = "at key `k`: put or delete the key";
+            let what = format!("the operator of keyspace `notes` {what}, {way_out}");
             let error = stack(&[(EntryKind::Combine, operand)]).combine(b"k", Some(&*join()));
             let error = error.unwrap_err();
-            assert_eq!((error.kind(), error.to_string()), (ErrorKind::Callback, what.into()));
+            assert_eq!((error.kind(), error.to_string()), (ErrorKind::Callback, what));
+            assert_eq!(error.key(), Some(&b"k"[..]));
         }
     }
 

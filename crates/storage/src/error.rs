@@ -56,6 +56,7 @@ struct Inner {
     message: String,
     path: Option<PathBuf>,
     offset: Option<u64>,
+    key: Option<Box<[u8]>>,
     source: Option<io::Error>,
 }
 
@@ -70,6 +71,7 @@ impl Error {
             message: message.into(),
             path: None,
             offset: None,
+            key: None,
             source: None,
         }))
     }
@@ -101,14 +103,22 @@ impl Error {
         self
     }
 
+    /// Sets the key that the error is about. No other key is affected.
+    #[must_use]
+    pub fn of_key(mut self, key: &[u8]) -> Error {
+        self.0.key = Some(key.into());
+        self
+    }
+
     /// Returns a copy of the error for another caller, with `prefix` in front of its message.
     pub fn said_again(&self, prefix: &str) -> Error {
-        let Inner { kind, message, path, offset, source } = &*self.0;
+        let Inner { kind, message, path, offset, key, source } = &*self.0;
         Error(Box::new(Inner {
             kind: *kind,
             message: format!("{prefix}{message}"),
             path: path.clone(),
             offset: *offset,
+            key: key.clone(),
             source: source.as_ref().map(copy),
         }))
     }
@@ -131,6 +141,12 @@ impl Error {
     /// Returns the offset in the file, in bytes from its start, if it is known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
+    }
+
+    /// Returns the key, if the error is about one key alone: its value cannot be combined. Iterators
+    /// go on behind it, and a put or a delete of the key ends the error.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.0.key.as_deref()
     }
 
     /// Returns the error of the operating system, if there is one. `Display` ends with it.

@@ -81,7 +81,8 @@ impl Batch {
     }
 
     /// Adds a combine: `key` gets what the operator of the keyspace makes of its value and
-    /// `operand`. The keyspace must have an [operator](crate::KeyspaceOptions::operator).
+    /// `operand`. The keyspace must have an [operator](crate::KeyspaceOptions::operator) that does
+    /// not [refuse](crate::Combine::check_operand) the operand.
     pub fn combine(
         &mut self,
         keyspace: &Keyspace,
@@ -90,9 +91,9 @@ impl Batch {
     ) {
         let key = keyspace.stored_key(key.as_ref());
         let value = operand.as_ref();
-        if let Some(message) = keyspace.lacks_operator() {
+        if let Err(error) = keyspace.check_operand(&key, value) {
             let op = refused(keyspace, EntryKind::Combine, &key, value);
-            return self.ops.push_refused(op, &message);
+            return self.ops.push_refused(op, error.message());
         }
         self.push_rare(keyspace, EntryKind::Combine, &key, value);
     }

@@ -74,7 +74,8 @@ impl Cursor {
     /// Goes to the first entry.
     ///
     /// # Errors
-    /// As [`Iter::next_ref`]. After an error the next step tries again.
+    /// As [`Iter::next_ref`]. After an error the next step tries again, except after one of a
+    /// [single key](crate::Error::key), behind which it goes on.
     pub fn first(&mut self) -> Lent<'_> {
         self.place = Place::Before;
         self.facing = None;
@@ -154,12 +155,18 @@ impl Cursor {
             self.place = end;
             return Ok(None);
         };
-        let (key, value) = entry?;
-        self.key.truncate(self.number.len());
-        self.key.extend_from_slice(key);
-        self.place = Place::On;
-        self.facing = Some(side);
-        Ok(Some((key, value)))
+        let found = match &entry {
+            Ok((key, _)) => Some(*key),
+            // The next step goes on behind a key that has no value because of an error.
+            Err(error) => error.key(),
+        };
+        if let Some(key) = found {
+            self.key.truncate(self.number.len());
+            self.key.extend_from_slice(key);
+            self.place = Place::On;
+            self.facing = Some(side);
+        }
+        entry.map(Some)
     }
 }
 

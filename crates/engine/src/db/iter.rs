@@ -8,13 +8,14 @@ use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::read::{MergingCursor, VisibleIter};
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::{ErasedWalk, Key, KeyRange, key_after};
+use lsmith_tree::{Key, KeyRange, key_after};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// An iterator over the entries of a keyspace within a key range at one moment. It yields ascending
-/// keys from the front and descending keys from the back, and ends after an error.
+/// keys from the front and descending keys from the back. It ends after an error, except after one of
+/// a [single key](crate::Error::key): then it goes on behind the key.
 ///
 /// While it lives, the iterator keeps the files of the tables that it reads, even if they are
 /// merged away, and their dead blocks. It also keeps its store open, because the next process to

@@ -390,20 +390,24 @@ impl Keyspace {
     /// until all merges of the store have come to rest. The merge policy may then reshape the tree.
     ///
     /// # Errors
-    /// As [`Store::settle`].
+    /// As [`Store::settle`], except that what blocks other keyspaces is no error, and not waited
+    /// for.
     pub fn merge(&self) -> Result<()> {
-        self.store.seal_and_ask(&self.shared, Request::Merge)?;
-        self.store.settle()
+        self.seal_and_settle(Request::Merge)
     }
 
     /// Seals the memtable of the keyspace, or of its group, and waits until it is flushed and all
     /// merges of the store have come to rest.
     ///
     /// # Errors
-    /// As [`Store::settle`].
+    /// As [`merge`](Keyspace::merge).
     pub fn flush(&self) -> Result<()> {
-        self.store.seal_and_ask(&self.shared, Request::Flush)?;
-        self.store.settle()
+        self.seal_and_settle(Request::Flush)
+    }
+
+    fn seal_and_settle(&self, request: Request) -> Result<()> {
+        self.store.seal_and_ask(&self.shared, request)?;
+        self.store.engine().scheduler.settle(Some(&self.shared))
     }
 
     /// Returns the tree as it is now. Its `Display` is the text form. In the tree of a group, the

@@ -231,7 +231,7 @@ impl Store {
         }
         engine.scheduler.after_seal(writer);
         drop(guard);
-        engine.scheduler.settle()
+        engine.scheduler.settle(None)
     }
 
     /// Waits until all merges have come to rest and the files of tables that no reader uses are
@@ -244,7 +244,7 @@ impl Store {
     /// observer panicked. `Poisoned` if a write of the log or the manifest failed. `ReadOnly` if
     /// the store was opened for reading only.
     pub fn settle(&self) -> Result<()> {
-        self.engine().scheduler.settle()
+        self.engine().scheduler.settle(None)
     }
 
     /// Allows all plans that failed to be tried again, and policies that panicked to be asked

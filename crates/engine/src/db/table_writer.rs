@@ -3,6 +3,7 @@
 use super::change::range_ends;
 use super::loaded::{Loaded, check_entry};
 use crate::options::{FilterChoice, check_operator_name};
+use crate::rules::CombineOperators;
 use crate::write::{ARRIVING_SEQ_MAX, broken_range_rule};
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::{Env, RealEnv};
@@ -53,6 +54,7 @@ pub struct TableWriter {
     last_key: Vec<u8>,
     /// The name of the operator that operands are for.
     operator: Option<String>,
+    operators: CombineOperators,
     has_operands: bool,
     /// The range deletes, with their numbers.
     erased: Vec<(KeyRange, SeqNo)>,
@@ -94,6 +96,9 @@ pub struct TableWriterOptions {
     /// The name of the operator that [operands](TableWriter::combine) are for. Only a keyspace with
     /// this operator ingests a table with operands. `None`, the default, means no operands.
     pub operator: Option<String>,
+    /// The operators that this process knows. If `operator` is among them, it
+    /// [checks](crate::Combine::check_operand) each operand.
+    pub operators: CombineOperators,
 }
 
 impl Default for TableWriterOptions {
@@ -106,6 +111,7 @@ impl Default for TableWriterOptions {
             prefix_bytes: None,
             compression: "none".into(),
             operator: None,
+            operators: CombineOperators::default(),
         }
     }
 }
@@ -149,6 +155,7 @@ impl TableWriter {
             path,
             last_key: Vec::new(),
             operator: options.operator.clone(),
+            operators: options.operators.clone(),
             has_operands: false,
             erased: Vec::new(),
             numbered: None,
@@ -222,7 +229,7 @@ impl TableWriter {
     ///
     /// # Errors
     /// As [`put`](TableWriter::put). `InvalidArgument` also if the options name no
-    /// [operator](TableWriterOptions::operator).
+    /// [operator](TableWriterOptions::operator), or if it refuses the operand.
     pub fn combine(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.add_operand(key.as_ref(), operand.as_ref(), UNDATED)
     }
@@ -371,14 +378,15 @@ impl TableWriter {
     }
 
     fn add_operand(&mut self, key: &[u8], operand: &[u8], seq: SeqNo) -> Result<()> {
-        if self.operator.is_none() {
+        let Some(operator) = &self.operator else {
             let message = format!(
                 "expected `TableWriterOptions::operator` to name the operator of operands, found \
                  none at key `{}`",
                 key.escape_ascii()
             );
             return Err(Error::new(ErrorKind::InvalidArgument, message));
-        }
+        };
+        self.operators.check_operand(operator, key, operand)?;
         self.add(key, EntryKind::Combine, operand, seq)?;
         self.has_operands = true;
         Ok(())

@@ -106,13 +106,13 @@ impl Keyspace {
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace has no
-    /// [operator](crate::KeyspaceOptions::operator). Otherwise as
+    /// [operator](crate::KeyspaceOptions::operator), or if its operator refuses the operand: see
+    /// [`Combine::check_operand`](crate::Combine::check_operand). Otherwise as
     /// [`Store::write`](crate::Store::write).
     pub fn combine(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        match self.lacks_operator() {
-            Some(message) => Err(Error::new(ErrorKind::InvalidArgument, message)),
-            None => self.write_one(EntryKind::Combine, key.as_ref(), operand.as_ref()),
-        }
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        self.check_operand(&self.stored_key(key), operand)?;
+        self.write_one(EntryKind::Combine, key, operand)
     }
 
     /// Returns how entries of the keyspace expire, if they do.
@@ -136,10 +136,10 @@ impl Keyspace {
         self.lives().map(|after| self.shared().rules.value_for(after, value)).transpose()
     }
 
-    /// Returns a message if the keyspace has no operator.
-    pub(super) fn lacks_operator(&self) -> Option<String> {
-        let message = || format!("the keyspace `{}` has no combine operator", self.name());
-        self.operator().is_none().then(message)
+    /// Fails if the operator of the keyspace refuses an `operand` for `key`, as the tree has the key,
+    /// or if there is no operator.
+    pub(super) fn check_operand(&self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.shared().rules.check_operand(self.name(), key, operand)
     }
 
     /// Returns the name of the combine operator, if the keyspace has one.

@@ -122,7 +122,9 @@ impl KeyspaceShared {
     /// Returns an error if the observer has panicked on a merging thread.
     pub(crate) fn observer_trouble(&self) -> Option<Error> {
         let message = self.observer_panic.lock().clone()?;
-        Some(Error::new(ErrorKind::Panicked, format!("the observer panicked: {message}")))
+        Some(Error::new(ErrorKind::Panicked, format!(
+            "the observer panicked, which `Store::retry` forgets: {message}"
+        )))
     }
 
     /// Returns all reasons why the keyspace, whose state is `state`, cannot come to rest.
@@ -151,11 +153,11 @@ impl KeyspaceShared {
         }
     }
 
-    /// Returns the operators for folding memory, which must not fail; `None` if operands stay as
+    /// Returns the operators for folding memory; `None` if operands stay as
     /// they are. Where numbers are kept, a table may bring an entry that belongs between two
     /// operands, so memory keeps them apart. Merges tell the tree which they have joined.
     pub(crate) fn memory_operators(&self) -> Option<Operators> {
-        if self.keeps_numbers { None } else { self.rules.lenient() }
+        if self.keeps_numbers { None } else { self.rules.for_memory() }
     }
 
     /// Checks that the keyspace, or the group, has what `options` ask for. Their policy has its

@@ -59,13 +59,14 @@ pub(crate) struct Spilled {
 }
 
 impl ReservedSpill {
-    /// Reserves the memory of `keyspace` for copying, if that is due and no plan takes from memory.
+    /// Reserves the memory of `keyspace` for copying, if that is due and no plan under way takes from
+    /// memory. A blocked plan does not stand in the way: it may be why memory is copied.
     pub(crate) fn next(keyspace: &Arc<KeyspaceShared>, state: &mut KeyspaceState) -> Option<Self> {
         if !state.is_spill_due() {
             state.requests.withdraw(Request::Spill);
             return None;
         }
-        (!state.is_memory_reserved()).then(|| {
+        (!state.is_memory_in_work()).then(|| {
             state.requests.withdraw(Request::Spill);
             let content = match state.vanished.filter(|_| state.sealed.is_empty()) {
                 Some(vanished) => {

@@ -37,7 +37,7 @@ impl Merger {
         let plan = &reserved.plan;
         let tally = Arc::new(ReadTally::default());
         let (erasing, snapshots) = erasing(&self.context, plan, version);
-        let operators = reserved.keyspace.rules.strict();
+        let operators = reserved.keyspace.rules.for_merges();
         let applied = Applied { erasing: &erasing, snapshots: &snapshots, operators: &operators };
         let sides = sides(version, plan, applied, &tally)?;
         let cleared = erasing.cleared(&plan.hull(), &snapshots);

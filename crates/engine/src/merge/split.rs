@@ -64,7 +64,7 @@ impl SplitPlan {
             cut_keys: reserved.plan.cut_keys(&version.tree),
             table,
             snapshots,
-            operators: reserved.keyspace.rules.strict(),
+            operators: reserved.keyspace.rules.for_merges(),
             erasing,
             tally: Arc::default(),
         }

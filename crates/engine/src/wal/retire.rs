@@ -64,13 +64,13 @@ impl Wal {
     }
 
     /// Requests copies of memory that needs log `limit` or an older one. Leaves out keyspaces that
-    /// flush their memory soon anyway.
+    /// flush their memory soon anyway. Where a plan has failed, nobody knows when that will be.
     pub(crate) fn spill_up_to(&self, limit: u64) {
         for keyspace in self.keyspaces.all() {
             let mut state = keyspace.state.lock();
             let needs = |writes: &WriteSpan| writes.log.is_some_and(|log| log <= limit);
-            let stays =
-                !state.flushes_memory() && state.sealed.iter().any(|run| needs(&run.writes));
+            let flushes_soon = state.flushes_memory() && state.failures.is_empty();
+            let stays = !flushes_soon && state.sealed.iter().any(|run| needs(&run.writes));
             if stays || state.vanished.is_some_and(|vanished| needs(&vanished)) {
                 state.ask(Request::Spill);
             }

@@ -23,6 +23,7 @@ mod behind;
 mod beside;
 mod beside_damage;
 mod beside_files;
+mod blast;
 mod budget;
 mod by_part;
 mod changes;

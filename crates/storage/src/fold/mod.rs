@@ -288,7 +288,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     /// Returns the next entry to be written, or `None` after the last one.
     ///
     /// # Errors
-    /// Fails if the cursor or an operator fails. The fold must not be used after that.
+    /// Fails if the cursor or a filter fails. The fold must not be used after that.
     pub fn next_entry(&mut self) -> Result<Option<EntryRef<'_>>> {
         if !self.waiting.is_empty() {
             return Ok(Some(self.next_waiting()));

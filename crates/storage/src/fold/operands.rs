@@ -13,8 +13,8 @@
 //! Whatever is older than operands that were joined, and comes later, comes too late to take part.
 //! So they count among what `dropped_below` tells of, unless numbers are forgotten.
 //!
-//! The operator belongs to the application. If it fails, so does the fold, unless it is
-//! [lenient](Fold::combining): then all versions that the operator is needed for stay.
+//! The operator belongs to the application. If it fails for a key, a fold joins what can be joined of
+//! the key, and keeps the rest as it is. So an operator never keeps a merge from being made.
 
 use super::{Fold, Walk};
 use crate::combine::{Combiner, Verdict};
@@ -28,7 +28,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Operators {
     combiner: Arc<dyn Combiner>,
-    lenient: bool,
     /// The time of the merge. A clock that fails lets nothing expire.
     now: u64,
     /// Whether filters are asked: in merges, not where memory is folded.
@@ -36,24 +35,17 @@ pub struct Operators {
 }
 
 impl Operators {
-    /// Returns the operators that `combiner` knows. If one fails, the fold fails.
-    pub fn strict(combiner: Arc<dyn Combiner>) -> Operators {
+    /// Returns the operators that `combiner` knows, for a merge, which also asks filters, and drops
+    /// what has expired.
+    pub fn for_merges(combiner: Arc<dyn Combiner>) -> Operators {
         let now = combiner.now().unwrap_or_default();
         let filters = combiner.has_filters();
-        Operators { combiner, lenient: false, now, filters }
+        Operators { combiner, now, filters }
     }
 
-    /// Returns the operators that `combiner` knows. If one fails, what it is needed for stays.
-    pub fn lenient(combiner: Arc<dyn Combiner>) -> Operators {
-        Operators { combiner, lenient: true, now: 0, filters: false }
-    }
-
-    /// Returns `made`, or `None` if the operator failed and that is allowed.
-    fn allow<T>(&self, made: Result<T>) -> Result<Option<T>> {
-        match made {
-            Err(_) if self.lenient => Ok(None),
-            made => made.map(Some),
-        }
+    /// Returns the operators that `combiner` knows, for folding memory.
+    pub fn for_memory(combiner: Arc<dyn Combiner>) -> Operators {
+        Operators { combiner, now: 0, filters: false }
     }
 }
 
@@ -118,27 +110,27 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     #[inline(never)]
     pub(super) fn fold_operands(&mut self) -> Result<()> {
         let Stripe { operands, base, is_divided } = self.take_stripe()?;
-        let joined = match &self.operators {
+        let met = operands.len() + usize::from(base.is_some());
+        self.waiting = match &self.operators {
             Some(operators) if self.held.mark == 0 && !is_divided => {
                 let operators = operators.clone();
                 let is_last = self.stripe_floor().is_none();
-                if base.is_some() || (is_last && (self.nothing_beneath)(&self.held.key)) {
-                    self.full(&operators, &operands, base.as_ref())?
-                } else {
-                    self.partial(&operators, &operands)?
+                let is_whole =
+                    base.is_some() || (is_last && (self.nothing_beneath)(&self.held.key));
+                let full = is_whole.then(|| self.full(&operators, &operands, base.as_ref()));
+                match full.flatten() {
+                    Some(value) => vec![value],
+                    None => base.into_iter().chain(self.partial(&operators, operands)).collect(),
                 }
             }
-            _ => None,
+            _ => base.into_iter().chain(operands.into_iter().rev()).collect(),
         };
-        let met = operands.len() + usize::from(base.is_some());
-        let is_made = |made: &Vec<Waiting>| {
-            made.len() < met || made.iter().any(|made| made.kind != EntryKind::Combine)
-        };
-        if !self.forgets && joined.as_ref().is_some_and(is_made) {
+        let is_one_operand =
+            || matches!(&self.waiting[..], [one] if one.kind == EntryKind::Combine);
+        let is_made = self.waiting.len() < met || (met == 1 && !is_one_operand());
+        if !self.forgets && is_made {
             self.counts.dropped_below = self.counts.dropped_below.max(self.held.seq);
         }
-        self.waiting =
-            joined.unwrap_or_else(|| base.into_iter().chain(reversed(operands)).collect());
         self.counts.superseded += (met - self.waiting.len()) as u64;
         Ok(())
     }
@@ -197,13 +189,14 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         Ok(stripe)
     }
 
-    /// Returns the value that the operands make of the base, or of an absent key.
+    /// Returns the value that the operands make of the base, or of an absent key. Returns `None` if
+    /// the operator fails.
     fn full(
         &self,
         operators: &Operators,
         operands: &[Waiting],
         base: Option<&Waiting>,
-    ) -> Result<Option<Vec<Waiting>>> {
+    ) -> Option<Waiting> {
         let values: Vec<&[u8]> = operands.iter().rev().map(|operand| &operand.value[..]).collect();
         let below = base.filter(|base| base.kind.is_value()).map(|base| &base.value[..]);
         let made = operators.combiner.combine(&self.held.key, below, &values);
@@ -211,29 +204,26 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             Some(below) => EntryKind::Combine.over(below).expect("a combine never cancels"),
             None => EntryKind::Put,
         };
-        let made = operators.allow(made)?;
-        Ok(made.map(|value| vec![Waiting { seq: self.held.seq, kind, value, mark: 0 }]))
+        let failed = |error: &_| tracing::debug!(%error, "operands stay as they are");
+        let value = made.inspect_err(failed).ok()?;
+        Some(Waiting { seq: self.held.seq, kind, value, mark: 0 })
     }
 
-    /// Joins neighbours among the operands. Returns what is left of them, oldest first.
-    fn partial(&self, operators: &Operators, operands: &[Waiting]) -> Result<Option<Vec<Waiting>>> {
-        let kind = EntryKind::Combine;
+    /// Joins neighbours among the operands, as far as the operator does. Returns what is left of
+    /// them, oldest first.
+    fn partial(&self, operators: &Operators, operands: Vec<Waiting>) -> Vec<Waiting> {
         let mut left: Vec<Waiting> = Vec::new();
-        for Waiting { seq, value: newer, .. } in operands.iter().rev() {
+        for operand in operands.into_iter().rev() {
             if let Some(last) = left.last_mut() {
                 let combiner = &operators.combiner;
-                let made = combiner.combine_operands(&self.held.key, &last.value, newer);
-                if let Some(value) = operators.allow(made)?.flatten() {
-                    *last = Waiting { seq: *seq, kind, value, mark: 0 };
+                let made = combiner.combine_operands(&self.held.key, &last.value, &operand.value);
+                if let Ok(Some(value)) = made {
+                    *last = Waiting { value, ..operand };
                     continue;
                 }
             }
-            left.push(Waiting { seq: *seq, kind, value: newer.clone(), mark: 0 });
+            left.push(operand);
         }
-        Ok(Some(left))
+        left
     }
-}
-
-fn reversed(operands: Vec<Waiting>) -> impl Iterator<Item = Waiting> {
-    operands.into_iter().rev()
 }

@@ -25,7 +25,8 @@ enum Side {
 }
 
 /// Iterates over the keys within bounds that are present as of a snapshot, from both ends until
-/// they meet. It ends after an error.
+/// they meet. It ends after an error, except after one of a [single key](crate::Error::key), behind
+/// which it goes on.
 ///
 /// There is one cursor. It seeks when the caller changes between front and back.
 pub struct VisibleIter<C> {
@@ -494,7 +495,11 @@ impl<C: Cursor> VisibleIter<C> {
         }
         let step = go(self);
         if !matches!(step, Ok(Step::Entry)) {
-            self.ended = !matches!(step, Ok(Step::Computed));
+            self.ended = match &step {
+                Ok(step) => *step == Step::End,
+                // The limit has moved past the key.
+                Err(error) => error.key().is_none(),
+            };
         }
         step
     }

@@ -41,6 +41,19 @@ impl TransactionIter {
         TransactionIter { entries, reads, keyspace: keyspace.clone() }
     }
 
+    /// Notes what a step has found. A key with an error of its own has been read too.
+    fn note_next(&self, next: &Option<Result<(Bytes, Bytes)>>, is_back: bool) {
+        match next {
+            Some(Ok((key, _))) => self.note(Some(key), is_back),
+            Some(Err(error)) => {
+                if let Some(key) = error.key() {
+                    self.note(Some(key), is_back);
+                }
+            }
+            None => self.note(None, is_back),
+        }
+    }
+
     /// Notes that `key` was returned from the front or, if `is_back`, from the back, or that there
     /// is none.
     fn note(&self, key: Option<&[u8]>, is_back: bool) {
@@ -60,12 +73,7 @@ impl Iterator for TransactionIter {
 
     fn next(&mut self) -> Option<Result<(Bytes, Bytes)>> {
         let next = self.entries.next();
-        if !matches!(next, Some(Err(_))) {
-            self.note(
-                next.as_ref().and_then(|next| next.as_ref().ok()).map(|(key, _)| &**key),
-                false,
-            );
-        }
+        self.note_next(&next, false);
         next
     }
 }
@@ -73,12 +81,7 @@ impl Iterator for TransactionIter {
 impl DoubleEndedIterator for TransactionIter {
     fn next_back(&mut self) -> Option<Result<(Bytes, Bytes)>> {
         let next = self.entries.next_back();
-        if !matches!(next, Some(Err(_))) {
-            self.note(
-                next.as_ref().and_then(|next| next.as_ref().ok()).map(|(key, _)| &**key),
-                true,
-            );
-        }
+        self.note_next(&next, true);
         next
     }
 }

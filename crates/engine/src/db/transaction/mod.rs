@@ -230,19 +230,17 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if the keyspace has no [operator](crate::KeyspaceOptions::operator).
-    /// Otherwise as [`put`](Transaction::put).
+    /// `InvalidArgument` if the keyspace has no [operator](crate::KeyspaceOptions::operator), or if
+    /// its operator refuses the operand. Otherwise as [`put`](Transaction::put).
     pub fn combine(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
-        if let Some(message) = keyspace.lacks_operator() {
-            return Err(Error::new(ErrorKind::InvalidArgument, message));
-        }
-        let operand = Bytes::copy_from_slice(operand.as_ref());
-        self.write(keyspace, key.as_ref(), EntryKind::Combine, operand)
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        keyspace.check_operand(&keyspace.stored_key(key), operand)?;
+        self.write(keyspace, key, EntryKind::Combine, Bytes::copy_from_slice(operand))
     }
 
     /// Writes an entry of `kind`.

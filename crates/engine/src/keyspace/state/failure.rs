@@ -26,9 +26,14 @@ impl Failure {
         Failure { plan, error, needs_bytes: 0, free_bytes: 0, retry_at: Duration::ZERO }
     }
 
-    /// Returns the error for writers that would have to wait for this plan.
+    /// Returns the error for writers that would have to wait for this plan. It names the way out.
     pub(crate) fn to_error(&self) -> Error {
-        self.error.said_again("writes are refused because a merge failed: ")
+        let until = match self.error.kind() {
+            ErrorKind::Full => "there is room",
+            ErrorKind::Corruption => "`Keyspace::clear` or a repair",
+            _ => "`Store::retry`",
+        };
+        self.error.said_again(&format!("writes are refused until {until}: a merge failed: "))
     }
 
     /// Returns true if the plan failed because the device was full.
@@ -89,7 +94,9 @@ impl KeyspaceState {
     /// Returns an error if the policy has panicked on a merging thread.
     pub(crate) fn policy_trouble(&self) -> Option<Error> {
         let message = self.policy.panic()?;
-        let text = format!("the merge policy panicked and is not asked again: {message}");
+        let text = format!(
+            "the merge policy panicked and is not asked again until `Store::retry`: {message}"
+        );
         Some(Error::new(ErrorKind::Panicked, text))
     }
 }

@@ -8,7 +8,7 @@ use crate::stats::MemoryUse;
 use lsmith_storage::memtable::{Folded, Sealed};
 use lsmith_tree::{
     AddPlace, Addition, DoneReaders, Erased, Input, KeyRange, LevelId, MergePlan, Place, Reason,
-    Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit,
+    Reservation, ReservationState, Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit, apply,
 };
 use std::sync::Arc;
 
@@ -108,9 +108,19 @@ impl KeyspaceState {
 
     /// Returns true if a reservation, under way or blocked, takes from a run in memory.
     pub(crate) fn is_memory_reserved(&self) -> bool {
-        self.view.reservations.iter().any(|reservation| {
-            reservation.plan.inputs.iter().any(|input| self.sealed_run(input.run).is_some())
+        self.view.reservations.iter().any(|reservation| self.takes_sealed(reservation))
+    }
+
+    /// Returns true if work under way takes from a run in memory.
+    pub(crate) fn is_memory_in_work(&self) -> bool {
+        let mut reservations = self.view.reservations.iter();
+        reservations.any(|reservation| {
+            reservation.state == ReservationState::UnderWay && self.takes_sealed(reservation)
         })
+    }
+
+    fn takes_sealed(&self, reservation: &Reservation) -> bool {
+        reservation.plan.inputs.iter().any(|input| self.sealed_run(input.run).is_some())
     }
 
     /// Returns the entries of `run`, if it is a run in memory.

@@ -91,7 +91,7 @@ impl TreePlan<'_> {
         let bottom = drops && self.reserved.bottom;
         let forgets = drops && self.reserved.forgets;
         let fold = Fold::new(cursor, self.snapshots.clone(), move |_| bottom)?;
-        let fold = fold.forgetting(forgets).combining(self.reserved.keyspace.rules.strict());
+        let fold = fold.forgetting(forgets).combining(self.reserved.keyspace.rules.for_merges());
         Ok(fold.erasing(self.erasing.clone()))
     }
 
@@ -102,7 +102,7 @@ impl TreePlan<'_> {
             snapshots: self.snapshots.clone(),
             nothing_beneath: move |_: &[u8]| bottom,
             forgets: drops && self.reserved.forgets,
-            operators: self.reserved.keyspace.rules.strict(),
+            operators: self.reserved.keyspace.rules.for_merges(),
             erasing: self.erasing.clone(),
         }
     }
