@@ -64,11 +64,7 @@ impl Combine for Counter {
         Ok(sum.to_le_bytes().to_vec())
     }
 
-    fn check_operand(
-        &self,
-        _key: &[u8],
-        operand: &[u8],
-    ) -> std::result::Result<(), CombineError> {
+    fn check_operand(&self, _key: &[u8], operand: &[u8]) -> std::result::Result<(), CombineError> {
         Counter::number(operand).map(drop)
     }
 

@@ -13,12 +13,15 @@ static COUNTED: Counted = Counted;
 thread_local! {
     static HELD: Cell<i64> = const { Cell::new(0) };
     static PEAK: Cell<i64> = const { Cell::new(0) };
+    /// All bytes that were ever allocated.
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
 fn count(bytes: i64) {
     // While a thread ends, its counters no longer exist.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
+        ALLOCATED.with(|all| all.set(all.get() + bytes.max(0) as u64));
         PEAK.with(|peak| peak.set(peak.get().max(held.get())));
     });
 }
@@ -48,6 +51,14 @@ unsafe impl GlobalAlloc for Counted {
         // SAFETY: the caller keeps the contract.
         unsafe { System.realloc(place, layout, bytes) }
     }
+}
+
+/// Runs `work` and returns its result, with all bytes that this thread allocated during it, freed ones
+/// included: a measure of work.
+pub fn allocated_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let before = ALLOCATED.get();
+    let done = work();
+    (done, ALLOCATED.get() - before)
 }
 
 /// Runs `work` and returns its result, with the most bytes that this thread held during it beyond

@@ -42,7 +42,7 @@ mod text;
 pub use bolero;
 pub use bytes::{change, put_bytes, put_varint, varint, write_at};
 pub use choices::Choices;
-pub use counted::peak_bytes;
+pub use counted::{allocated_bytes, peak_bytes};
 #[doc(hidden)]
 pub use run::run;
 pub use text::{change_text, text_of};

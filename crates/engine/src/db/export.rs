@@ -7,7 +7,7 @@ use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::{EntryKind, ErasedWalk, Key, KeyRange, SeqNo};
+use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -133,14 +133,14 @@ impl Snapshot {
         let tally = Arc::new(ReadTally::default());
         let mut entries = version.cursor(&tally);
         entries.seek(&range.start)?;
-        let mut hides = ErasedWalk::new(version.all_erased());
+        let mut hidden = version.hidden();
         let mut now = None;
         // The key of the last entry that the snapshot sees. Older entries of it are hidden.
         let mut seen: Option<Vec<u8>> = None;
         while let Some(EntryRef { key, seq, kind, value }) = entries.entry()
             && range.contains(key)
         {
-            let erased = hides.part_of(key).map_or(SeqNo(0), |part| part.newest_at(self.seq()));
+            let erased = hidden.below(key, self.seq());
             if seq <= self.seq() && seq >= erased && seen.as_deref() != Some(key) {
                 let found = match kind {
                     EntryKind::Combine => Found::Combined,

@@ -86,7 +86,7 @@ impl Iter {
         let (lower, upper) = bounds;
         let entries = VisibleIter::new(cursor, snapshot.seq(), lower, upper);
         let entries = entries.without_first(key_from).combining(version.rules.combiner());
-        let entries = entries.hiding(ErasedWalk::new(version.all_erased()));
+        let entries = entries.hiding(version.hidden());
         let (moved, error) = (false, None);
         let note = ScanNote { tally, runs: None, store };
         Iter { entries, moved, error, snapshot, _version: version, note }
@@ -130,7 +130,8 @@ impl Iter {
     ///
     /// # Errors
     /// `Io` if a read fails; `Corruption` if a block that is read is damaged; `InvalidArgument` if
-    /// [`Snapshot::range`](crate::Snapshot::range) was called with a keyspace of another store.
+    /// [`Snapshot::range`](crate::Snapshot::range) was called with a keyspace of another store;
+    /// `Callback` if the operator fails for a key, or the clock of the store panics.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         self.step(VisibleIter::next_ref)
     }

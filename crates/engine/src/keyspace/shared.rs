@@ -122,9 +122,10 @@ impl KeyspaceShared {
     /// Returns an error if the observer has panicked on a merging thread.
     pub(crate) fn observer_trouble(&self) -> Option<Error> {
         let message = self.observer_panic.lock().clone()?;
-        Some(Error::new(ErrorKind::Panicked, format!(
-            "the observer panicked, which `Store::retry` forgets: {message}"
-        )))
+        Some(Error::new(
+            ErrorKind::Panicked,
+            format!("the observer panicked, which `Store::retry` forgets: {message}"),
+        ))
     }
 
     /// Returns all reasons why the keyspace, whose state is `state`, cannot come to rest.

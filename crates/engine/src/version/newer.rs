@@ -19,7 +19,7 @@ impl Version {
     /// Returns the number of the newest entry of `key`, if it is greater than `since`. Looks only
     /// into tables that have newer entries.
     pub(crate) fn newer_entry(&self, key: &[u8], since: SeqNo) -> Result<Option<SeqNo>> {
-        let erased = self.all_erased().newest_at(key, SeqNo::MAX);
+        let erased = self.newest_erased_of(key);
         if erased > since {
             return Ok(Some(erased));
         }
@@ -50,10 +50,8 @@ impl Version {
         range: &KeyRange,
         since: SeqNo,
     ) -> Result<Option<(Key, SeqNo)>> {
-        let erased = self.all_erased();
-        let newer = erased.overlapping(range).find(|part| part.seqs[0] > since);
-        if let Some(part) = newer {
-            return Ok(Some((part.range.intersection(range).start, part.seqs[0])));
+        if let Some(erased) = self.erased_within(range, since) {
+            return Ok(Some(erased));
         }
         let newest = self.active.seq_range().map(|(_, newest)| newest);
         if newest.is_some_and(|newest| newest > since)

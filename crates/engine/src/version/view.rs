@@ -9,12 +9,12 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
-use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
+use lsmith_storage::read::{ConcatCursor, Hidden, MergingCursor, Parts};
 use lsmith_storage::sync::atomic::Ordering;
 use lsmith_storage::table::{
     CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally, RunCursor, TableCursor,
 };
-use lsmith_tree::{EntryKind, Erased, KeyRange, MergePlan, RunId, SeqNo, Tree};
+use lsmith_tree::{EntryKind, Erased, Key, KeyRange, MergePlan, RunId, SeqNo, Tree};
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -534,7 +534,29 @@ impl Version {
         in_active.newest_at(key, at).max(older.unwrap_or_default())
     }
 
-    /// Returns all range deletes. Those of the active memtable may not be visible yet.
+    /// Returns what range deletes hide from readers, whose cost does not depend on their number.
+    pub(crate) fn hidden(&self) -> Hidden {
+        Hidden::new(self.erased.as_deref().cloned().unwrap_or_default(), self.active.erased())
+    }
+
+    /// Returns the number of the newest range delete of `key`, visible or not; 0 if there is none.
+    pub(super) fn newest_erased_of(&self, key: &[u8]) -> SeqNo {
+        self.newest_erased(key, Moment::Snapshot(SeqNo::MAX))
+    }
+
+    /// Returns a key in `range` under a range delete newer than `since`, and the number of that, if
+    /// there is one.
+    pub(super) fn erased_within(&self, range: &KeyRange, since: SeqNo) -> Option<(Key, SeqNo)> {
+        let in_active = self.active.erased();
+        let first = |erased: &Erased| {
+            let part = erased.overlapping(range).find(|part| part.seqs[0] > since)?;
+            Some((part.range.intersection(range).start, part.seqs[0]))
+        };
+        self.erased.as_deref().and_then(first).or_else(|| first(&in_active))
+    }
+
+    /// Returns all range deletes, for a merge: it costs as much as there are. Those of the active
+    /// memtable may not be visible yet.
     pub(crate) fn all_erased(&self) -> Erased {
         let in_active = self.active.erased();
         match self.erased.as_deref() {

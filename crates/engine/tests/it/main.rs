@@ -37,6 +37,7 @@ mod combine;
 mod combine_calls;
 mod commit;
 mod compression;
+mod costs;
 mod crafted;
 mod crash;
 mod damage;

@@ -7,7 +7,7 @@ use crate::combine::tests::join;
 use crate::cursor::Cursor;
 use crate::memtable::{FoundVersion, KeepFrom, Memtable, erased_key};
 use crate::read::vec_cursor::{Owned, VecCursor};
-use crate::read::{MergingCursor, VisibleIter};
+use crate::read::{Hidden, MergingCursor, VisibleIter};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use lsmith_tree::{Key, Readers, logical_bytes};
@@ -277,7 +277,7 @@ impl Miniature {
         let merging = MergingCursor::new(sources);
         VisibleIter::new(merging, snapshot, Bound::Unbounded, Bound::Unbounded)
             .combining(join())
-            .hiding(ErasedWalk::new(self.all_erased()))
+            .hiding(Hidden::new(self.erased.clone(), self.memtable.erased()))
     }
 
     fn check_reads(&self) {

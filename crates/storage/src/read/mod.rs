@@ -7,6 +7,7 @@
 //! ```
 
 mod concat;
+mod hidden;
 mod leaps;
 mod merging;
 #[cfg(test)]
@@ -14,6 +15,7 @@ pub(crate) mod vec_cursor;
 mod visible;
 
 pub use concat::{ConcatCursor, Parts};
+pub use hidden::Hidden;
 pub(crate) use leaps::Leaps;
 pub use merging::MergingCursor;
 pub use visible::VisibleIter;

@@ -5,9 +5,9 @@ use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::expiry::{EXPIRY_BYTES, has_expired};
 use crate::format::key_prefix;
-use crate::read::Leaps;
+use crate::read::{Hidden, Leaps};
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, ErasedWalk, SeqNo};
+use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct VisibleIter<C> {
     cursor: C,
     snapshot: SeqNo,
     /// What range deletes hide.
-    hidden: ErasedWalk,
+    hidden: Hidden,
     /// The leaps over hidden entries since the last seek.
     leaps: Leaps,
     /// The number of bytes that returned keys lack at their start.
@@ -176,16 +176,11 @@ impl From<Bound<Bytes>> for Limit {
     }
 }
 
-/// Returns the number below which `hidden` hides entries of `key` from a reader at `snapshot`.
-fn hidden_below(hidden: &mut ErasedWalk, key: &[u8], snapshot: SeqNo) -> SeqNo {
-    hidden.part_of(key).map_or(SeqNo(0), |part| part.newest_at(snapshot))
-}
-
 /// Returns true if `hidden` hides `entry` from a reader at `snapshot`.
 #[cold]
 #[inline(never)]
-fn hides(hidden: &mut ErasedWalk, entry: &EntryRef<'_>, snapshot: SeqNo) -> bool {
-    entry.seq < hidden_below(hidden, entry.key, snapshot)
+fn hides(hidden: &mut Hidden, entry: &EntryRef<'_>, snapshot: SeqNo) -> bool {
+    entry.seq < hidden.below(entry.key, snapshot)
 }
 
 /// Compares two keys, mostly without a call.
@@ -259,7 +254,7 @@ impl<C: Cursor> VisibleIter<C> {
         VisibleIter {
             cursor,
             snapshot,
-            hidden: ErasedWalk::default(),
+            hidden: Hidden::default(),
             leaps: Leaps::default(),
             key_from: 0,
             left: (lower.into(), upper.into()),
@@ -296,7 +291,7 @@ impl<C: Cursor> VisibleIter<C> {
     }
 
     /// Leaves out what the range deletes in `hidden` hide.
-    pub fn hiding(mut self, hidden: ErasedWalk) -> VisibleIter<C> {
+    pub fn hiding(mut self, hidden: Hidden) -> VisibleIter<C> {
         self.hidden = hidden;
         self
     }
@@ -372,9 +367,9 @@ impl<C: Cursor> VisibleIter<C> {
     #[cold]
     fn leap(&mut self) -> Result<()> {
         let Some(entry) = self.cursor.entry() else { return Ok(()) };
-        let Some(part) = self.hidden.part_of(entry.key) else { return Ok(()) };
-        let below = part.newest_at(self.snapshot);
-        let range = part.range.clone();
+        let Some((range, below)) = self.hidden.around(entry.key, self.snapshot) else {
+            return Ok(());
+        };
         match self.side {
             Side::Back => self.leaps.leap_back(&mut self.cursor, &range, below),
             Side::Front | Side::Neither => self.leaps.leap(&mut self.cursor, &range, below),
@@ -397,7 +392,7 @@ impl<C: Cursor> VisibleIter<C> {
             }
             return Ok(stays);
         }
-        let erased = hidden_below(&mut self.hidden, &self.left.0.key, self.snapshot);
+        let erased = self.hidden.below(&self.left.0.key, self.snapshot);
         let mut stack = Stack::at(now).above(erased);
         while let Some(entry) = self.cursor.entry()
             && entry.key == self.left.0.key

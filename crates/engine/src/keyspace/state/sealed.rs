@@ -8,7 +8,7 @@ use crate::stats::MemoryUse;
 use lsmith_storage::memtable::{Folded, Sealed};
 use lsmith_tree::{
     AddPlace, Addition, DoneReaders, Erased, Input, KeyRange, LevelId, MergePlan, Place, Reason,
-    Reservation, ReservationState, Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit, apply,
+    Reservation, ReservationState, Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit,
 };
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@ use crate::error::ErrorKind;
 use crate::fold::{Erasing, Fold, Walk};
 use crate::read::vec_cursor::{Owned, VecCursor, key, sort};
 use crate::read::visible::tests::entries;
-use crate::read::{ConcatCursor, MergingCursor, Parts, VisibleIter};
+use crate::read::{ConcatCursor, Hidden, MergingCursor, Parts, VisibleIter};
 use bytes::Bytes;
-use lsmith_tree::{Erased, ErasedWalk, Key, Readers};
+use lsmith_tree::{Erased, Key, Readers};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +120,7 @@ proptest! {
 
         let cursor = two_runs(&entries, older, &borders);
         let iter = VisibleIter::new(cursor, SeqNo(snapshot), Bound::Unbounded, Bound::Unbounded);
-        let mut iter = iter.hiding(ErasedWalk::new(erased));
+        let mut iter = iter.hiding(Hidden::new(erased, Erased::default()));
         for back in steps {
             let expected = if back { model.pop_last() } else { model.pop_first() };
             let found = if back { iter.next_back() } else { iter.next() };
@@ -161,7 +161,7 @@ proptest! {
     ) {
         let cursor = in_order(&entries(&writes), &order, &borders);
         let iter = VisibleIter::new(cursor, SeqNo(snapshot), Bound::Unbounded, Bound::Unbounded);
-        let mut iter = iter.hiding(ErasedWalk::new(erased(&deletes)));
+        let mut iter = iter.hiding(Hidden::new(Erased::default(), erased(&deletes)));
         loop {
             match if is_back { iter.next_back() } else { iter.next() } {
                 None => break,
