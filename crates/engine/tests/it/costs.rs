@@ -30,13 +30,16 @@ fn costs(store: &Store, space: &Keyspace, key: &[u8]) -> [(&'static str, u64); 5
         ("a seek", cost(|| drop(space.range(key..).next()))),
         ("a seek back", cost(|| drop(space.range(..key).next_back()))),
         ("a step", cost(|| drop(entries.next()))),
-        ("a commit", cost(|| {
-            let mut transaction = store.transaction(Isolation::Serializable);
-            transaction.get(space, key).unwrap();
-            transaction.range(space, key..).unwrap().next();
-            transaction.put(space, b"written", b"").unwrap();
-            transaction.commit(PersistMode::Buffer).unwrap();
-        })),
+        (
+            "a commit",
+            cost(|| {
+                let mut transaction = store.transaction(Isolation::Serializable);
+                transaction.get(space, key).unwrap();
+                transaction.range(space, key..).unwrap().next();
+                transaction.put(space, b"written", b"").unwrap();
+                transaction.commit(PersistMode::Buffer).unwrap();
+            }),
+        ),
     ]
 }
 
