@@ -133,8 +133,8 @@ mod tests {
         let mut puts = (0..1000).map(|number| keyspace.put(format!("{number}"), [7; 100]));
         let error = puts.find_map(Result::err).expect("the merge has no room");
         let message = message(&anyhow::Error::new(error).context("the load"));
-        let start = "the load: writes are refused until there is room: a merge failed: cannot write \
-                     in /store/";
+        let start = "the load: writes are refused until there is room: a merge failed: cannot \
+                     write in /store/";
         assert!(message.starts_with(start), "{message}");
         assert!(message.ends_with(".table: no space left on device"), "{message}");
     }

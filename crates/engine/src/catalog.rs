@@ -91,6 +91,9 @@ impl Catalog {
             drop(keyspaces);
             return agreed(found, name, &options);
         }
+        if options.expiry.is_some() {
+            self.note_clock()?;
+        }
         let made = match &options.group {
             None => Named::Alone(self.make_tree(&mut keyspaces, name, &options)?),
             Some(group) => self.make_member(&mut keyspaces, name, (group, operator), &options)?,
@@ -98,6 +101,16 @@ impl Catalog {
         // A merging thread must visit the new keyspace once, so that it comes to rest.
         self.context.progress.notify();
         Ok(made)
+    }
+
+    /// Notes the name of the clock in the manifest, once. A fixed clock stands in for any.
+    fn note_clock(&self) -> Result<()> {
+        match self.context.options.clock.name() {
+            Some(name) if self.manifest.clock()?.is_none() => {
+                self.manifest.write(Record::Clock(name.to_string()), |_| ())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes the keyspace `name` in `group`, which it makes too if it does not exist.

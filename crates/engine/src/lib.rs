@@ -152,6 +152,7 @@ struct TransactionsPage;
 mod backup;
 mod catalog;
 mod checkpoint;
+mod clock;
 mod commit;
 mod compression;
 mod context;
@@ -188,6 +189,7 @@ mod version;
 mod wal;
 mod write;
 
+pub use clock::Clock;
 pub use compression::check_compression;
 pub use db::{
     Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Change, ChangeBatch, Changes,

@@ -147,6 +147,10 @@ impl Opening {
         base_of: impl Fn(u32) -> KeyspaceBase,
     ) -> Result<Opening> {
         let options = &context.options;
+        let conflict = account.clock.as_ref().and_then(|known| options.clock.conflict(known));
+        if let Some(message) = conflict {
+            return Err(Error::new(ErrorKind::Unsupported, message).at(&options.dir));
+        }
         let listed = options.env.list(&options.dir);
         let names = listed.map_err(|error| Error::io("list", &options.dir, error))?;
         let files = names::numbered_among(&options.dir, &names, account.next_file);

@@ -1,8 +1,9 @@
 //! The options that a store is opened with, and the rules that they obey.
 
+use crate::clock::Clock;
 use crate::compression::Compression;
 use crate::event::Observer;
-use crate::rules::{Clock, CombineOperators, Expiry, Filters};
+use crate::rules::{CombineOperators, Expiry, Filters};
 use crate::threads::Threads;
 use lsmith_policy::Registry;
 use lsmith_storage::env::Env;
@@ -180,6 +181,8 @@ pub(crate) struct Options {
     pub(crate) registry: Registry,
     pub(crate) operators: CombineOperators,
     pub(crate) clock: Clock,
+    /// True if the caller chose the clock.
+    pub(crate) names_clock: bool,
     pub(crate) filters: Filters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) policy: String,
@@ -215,6 +218,7 @@ impl Options {
         self.registry.build(&self.policy).map_err(bad_policy)?;
         Compression::parse(&self.compression)?;
         self.operators.names().try_for_each(check_operator_name)?;
+        self.clock.name().map_or(Ok(()), check_clock_name)?;
         check_memory(self)
     }
 
@@ -264,6 +268,15 @@ pub(crate) fn check_operator_name(name: &str) -> Result<()> {
         let message = format!(
             "a combine operator called `{name}`: expected 1 to 64 letters, digits, `_`, `-` or `.`"
         );
+        Error::new(ErrorKind::InvalidArgument, message)
+    })
+}
+
+/// Fails if no clock can have this name. The manifest holds it.
+pub(crate) fn check_clock_name(name: &str) -> Result<()> {
+    check_name(name).map_err(|_| {
+        let message =
+            format!("a clock called `{name}`: expected 1 to 64 letters, digits, `_`, `-` or `.`");
         Error::new(ErrorKind::InvalidArgument, message)
     })
 }

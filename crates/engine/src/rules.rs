@@ -4,6 +4,7 @@
 //! of each opening. Keyspaces of a group have operators of their own, so the first byte of a key
 //! chooses.
 
+use crate::clock::Clock;
 use crate::group::NUMBER_BYTES;
 use lsmith_storage::combine::{Combine, CombineError, Combiner, Operator, Verdict};
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
 /// A combine operator that counts: values and operands are numbers, and operands are added.
 ///
@@ -154,42 +155,6 @@ impl fmt::Display for Expiry {
     }
 }
 
-/// The application's clock. It returns a time, which must not go back.
-#[derive(Clone)]
-pub(crate) struct Clock(Arc<dyn Fn() -> u64 + Send + Sync>);
-
-impl Default for Clock {
-    fn default() -> Clock {
-        let seconds = || {
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            since.map_or(0, |since| since.as_secs())
-        };
-        Clock(Arc::new(seconds))
-    }
-}
-
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
-    }
-}
-
-impl Clock {
-    pub(crate) fn new(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Clock {
-        Clock(Arc::new(clock))
-    }
-
-    /// Returns the time.
-    ///
-    /// # Errors
-    /// `Callback` if the clock panics.
-    pub(crate) fn now(&self) -> Result<u64> {
-        panics::catch(&*self.0).map_err(|panic| {
-            Error::new(ErrorKind::Callback, format!("the clock of the store panicked: {panic}"))
-        })
-    }
-}
-
 /// Decides in merges which entries of a keyspace stay.
 ///
 /// A merge shows it the newest value of a key, unless a snapshot that lives when the merge begins
@@ -283,6 +248,25 @@ impl Rules {
     /// As [`Clock::now`].
     pub(crate) fn value_for(&self, after: u64, value: &[u8]) -> Result<Vec<u8>> {
         Ok(expiring_value(self.look_at_clock()?.saturating_add(after), value))
+    }
+
+    /// Returns the value that an entry has which is written now and lives for `life`.
+    ///
+    /// # Errors
+    /// As [`Clock::now`] and [`Clock::ticks`].
+    pub(crate) fn value_with_ttl(&self, life: Duration, value: &[u8]) -> Result<Vec<u8>> {
+        self.value_for(self.clock.ticks(life)?, value)
+    }
+
+    /// Returns the value that an entry has which lives until `time`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `time` is no time of the clock.
+    pub(crate) fn value_until(&self, time: u64, value: &[u8]) -> Result<Vec<u8>> {
+        match self.clock.broken_rule(time) {
+            Some(message) => Err(Error::new(ErrorKind::InvalidArgument, message)),
+            None => Ok(expiring_value(time, value)),
+        }
     }
 
     fn look_at_clock(&self) -> Result<u64> {

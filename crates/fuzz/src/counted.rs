@@ -53,8 +53,8 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
-/// Runs `work` and returns its result, with all bytes that this thread allocated during it, freed ones
-/// included: a measure of work.
+/// Runs `work` and returns its result, with all bytes that this thread allocated during it, freed
+/// ones included: a measure of work.
 pub fn allocated_bytes<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = ALLOCATED.get();
     let done = work();

@@ -132,7 +132,7 @@ impl Bench {
             .histograms(options.histograms)
             .observer(observer)
             .operator(Newest)
-            .clock(move || clock.load(Ordering::SeqCst))
+            .clock(lsmith::Clock::new("writes", move || clock.load(Ordering::SeqCst)))
             .open()?;
         // The clock goes on where an existing store has stopped: it must not go back. The last
         // sequence number is at least the number of writes so far.

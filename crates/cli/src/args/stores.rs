@@ -55,6 +55,10 @@ pub(crate) struct DbArgs {
     /// One that exists must have the same expiry, and has it without this option too
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds_of_life)]
     pub(crate) expire_after: Option<u64>,
+    /// The time that the store's clock shows, in its own unit, while this command runs. For stores
+    /// whose clock is not `unix_seconds`, the default; at 0 nothing has expired
+    #[arg(long, global = true, value_name = "TIME")]
+    pub(crate) time: Option<u64>,
     /// The combine operator of a keyspace that this command creates. One that exists must have the
     /// same. `counter` adds numbers of 8 bytes, the lowest first
     #[arg(long, global = true, value_name = "NAME", value_parser = ["counter"])]

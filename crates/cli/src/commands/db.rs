@@ -18,7 +18,7 @@ use crate::specs;
 use crate::text::Coding;
 use exchange::Input;
 use lsmith::prefix_bounds;
-use lsmith::{Builder, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Store};
+use lsmith::{Builder, Clock, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Store};
 use lsmith_lab::Newest;
 use std::ffi::{OsStr, OsString};
 use std::ops::Bound;
@@ -131,8 +131,17 @@ fn builder(dir: &Path) -> Builder {
     Store::builder(dir).registry(specs::registry().clone()).operator(Newest)
 }
 
+/// Returns a builder that also has the clock that the arguments ask for.
+fn timed(args: &DbArgs) -> Builder {
+    let builder = builder(&args.dir);
+    match args.time {
+        Some(time) => builder.clock(Clock::fixed(time)),
+        None => builder,
+    }
+}
+
 fn open_to_read(args: &DbArgs) -> lsmith::Result<Store> {
-    builder(&args.dir).read_only(true).open()
+    timed(args).read_only(true).open()
 }
 
 /// Opens the keyspace read-only.
@@ -142,7 +151,7 @@ fn to_read(args: &DbArgs) -> anyhow::Result<Keyspace> {
 
 /// Opens the existing store for writing.
 fn open_to_change(args: &DbArgs) -> lsmith::Result<Store> {
-    builder(&args.dir).create_if_missing(false).open()
+    timed(args).create_if_missing(false).open()
 }
 
 /// Opens the existing keyspace for writing.
@@ -154,7 +163,7 @@ fn to_change(args: &DbArgs) -> anyhow::Result<Keyspace> {
 fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
     let codecs = args.compression.as_deref().unwrap_or("none");
     check_codecs(codecs)?;
-    let store = builder(&args.dir).compression(codecs).open()?;
+    let store = timed(args).compression(codecs).open()?;
     store.keyspace_with(&args.keyspace, &asked(args)).map_err(wrong_argument)
 }
 

@@ -124,7 +124,7 @@ fn values_of_a_keyspace_expire_as_it_says_when_it_is_made() {
     // An hour later both are gone.
     let since = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
     for (now, there) in [(since + 3500, true), (since + 3601, false)] {
-        let store = lsmith::Store::builder(db).clock(move || now).open().unwrap();
+        let store = lsmith::Store::builder(db).clock(lsmith::Clock::fixed(now)).open().unwrap();
         let space = store.existing_keyspace("hour").unwrap();
         assert_eq!([space.contains("a").unwrap(), space.contains("b").unwrap()], [there; 2]);
     }

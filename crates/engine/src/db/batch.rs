@@ -5,11 +5,11 @@ use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
 use crate::write::{Op, OpBuffer, Ops};
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::expiry::expiring_value;
 use lsmith_storage::format::OpKind;
 use lsmith_tree::EntryKind;
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An ordered list of writes that take effect together, across keyspaces and across a crash: all of
 /// them or none.
@@ -107,14 +107,33 @@ impl Batch {
         value: impl AsRef<[u8]>,
         time: u64,
     ) {
-        let key = keyspace.stored_key(key.as_ref());
-        let value = expiring_value(time, value.as_ref());
+        let stored = keyspace.value_until(time, value.as_ref());
+        self.add_stored(keyspace, key.as_ref(), stored);
+    }
+
+    /// Adds a put: sets the value of `key` for the time `ttl` from now, as
+    /// [`Keyspace::put_with_ttl`] does. The time counts from this call.
+    pub fn put_with_ttl(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) {
+        let stored = keyspace.value_with_ttl(ttl, value.as_ref());
+        self.add_stored(keyspace, key.as_ref(), stored);
+    }
+
+    /// Adds a put that expires, whose value was `stored` by the keyspace.
+    fn add_stored(&mut self, keyspace: &Keyspace, key: &[u8], stored: Result<Vec<u8>>) {
+        let key = keyspace.stored_key(key);
         let kind = EntryKind::Expiring;
-        if let Some(message) = keyspace.lacks_expiry() {
-            let op = refused(keyspace, kind, &key, &value);
-            return self.ops.push_refused(op, &message);
+        match stored {
+            Ok(value) => self.push_rare(keyspace, kind, &key, &value),
+            Err(error) => {
+                self.ops.push_refused(refused(keyspace, kind, &key, &[]), error.message());
+            }
         }
-        self.push_rare(keyspace, kind, &key, &value);
     }
 
     #[inline]

@@ -1,9 +1,10 @@
 //! The options of a store, and opening it.
 
 use super::Store;
+use crate::clock::Clock;
 use crate::event::Observer;
 use crate::options::{DEFAULT_POLICY, MEMORY_PARTS, Options, PersistMode};
-use crate::rules::{Clock, CombineOperators, Filters, MergeFilter};
+use crate::rules::{CombineOperators, Filters, MergeFilter};
 use crate::threads::Threads;
 use lsmith_policy::Registry;
 use lsmith_storage::combine::Combine;
@@ -40,6 +41,7 @@ impl Builder {
                 registry: Registry::builtin(),
                 operators: CombineOperators::default(),
                 clock: Clock::default(),
+                names_clock: false,
                 filters: Filters::default(),
                 observer: None,
                 policy: DEFAULT_POLICY.to_string(),
@@ -88,12 +90,12 @@ impl Builder {
         self
     }
 
-    /// The clock by which entries [expire](crate::KeyspaceOptions::expiry). It may count in any
-    /// unit, and must not go back, not even from one opening to the next.
-    ///
-    /// Default: the system's time in seconds since 1970.
-    pub fn clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Builder {
-        self.options.clock = Clock::new(clock);
+    /// The clock by which entries [expire](crate::KeyspaceOptions::expiry). A store whose entries
+    /// can expire knows the name of its clock, and does not open with another. Default: the clock
+    /// [`UNIX_SECONDS`](Clock::UNIX_SECONDS).
+    pub fn clock(mut self, clock: Clock) -> Builder {
+        self.options.clock = clock;
+        self.options.names_clock = true;
         self
     }
 
@@ -371,7 +373,8 @@ impl Builder {
     /// * `Locked` if the store is open for writing already, in this process or another. Opening for
     ///   reading does not fail with it.
     /// * `Corruption` if a file is damaged; the error names path and offset.
-    /// * `Unsupported` if the files have a newer format or name a policy that is not registered.
+    /// * `Unsupported` if the files have a newer format or name a policy or an operator that is not
+    ///   registered, or a clock of another name.
     /// * `Full` if the device has no room.
     /// * `Io` if the system refuses an operation, or if a file of the store is not a regular file.
     pub fn open(self) -> Result<Store> {

@@ -14,8 +14,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// An iterator over the entries of a keyspace within a key range at one moment. It yields ascending
-/// keys from the front and descending keys from the back. It ends after an error, except after one of
-/// a [single key](crate::Error::key): then it goes on behind the key.
+/// keys from the front and descending keys from the back. It ends after an error, except after one
+/// of a [single key](crate::Error::key): then it goes on behind the key.
 ///
 /// While it lives, the iterator keeps the files of the tables that it reads, even if they are
 /// merged away, and their dead blocks. It also keeps its store open, because the next process to

@@ -6,8 +6,8 @@ use crate::options::PersistMode;
 use crate::rules::Expiry;
 use crate::write::{Op, Ops};
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::expiry::expiring_value;
 use lsmith_tree::EntryKind;
+use std::time::Duration;
 
 impl Keyspace {
     /// Sets the value of `key`, and replaces an older one.
@@ -85,19 +85,63 @@ impl Keyspace {
     ///
     /// # Errors
     /// `InvalidArgument` if entries of the keyspace cannot
-    /// [expire](crate::KeyspaceOptions::expiry).
-    /// Otherwise as [`Store::write`](crate::Store::write).
+    /// [expire](crate::KeyspaceOptions::expiry), or if the clock is the default one and `time` lies
+    /// before 2001, as durations do. Otherwise as [`Store::write`](crate::Store::write).
     pub fn put_until(
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
         time: u64,
     ) -> Result<()> {
-        if let Some(message) = self.lacks_expiry() {
-            return Err(Error::new(ErrorKind::InvalidArgument, message));
-        }
-        let stored = expiring_value(time, value.as_ref());
+        let stored = self.value_until(time, value.as_ref())?;
         self.write_one(EntryKind::Expiring, key.as_ref(), &stored)
+    }
+
+    /// Sets the value of `key` for the time `ttl` from now, to the tick of the
+    /// [clock](crate::Builder::clock), at most one tick less. Then the key is absent.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = lsmith::Store::builder(dir.path()).open()?;
+    /// use lsmith::{Expiry, KeyspaceOptions};
+    /// use std::time::Duration;
+    ///
+    /// let options = KeyspaceOptions { expiry: Some(Expiry::default()), ..Default::default() };
+    /// let sessions = store.keyspace_with("sessions", &options)?;
+    /// sessions.put_with_ttl("7", "ada", Duration::from_secs(3600))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if entries of the keyspace cannot
+    /// [expire](crate::KeyspaceOptions::expiry), or if the clock does not say how long a
+    /// [tick](crate::Clock::with_tick) is; `Callback` if the clock panics. Otherwise as
+    /// [`Store::write`](crate::Store::write).
+    pub fn put_with_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        let stored = self.value_with_ttl(ttl, value.as_ref())?;
+        self.write_one(EntryKind::Expiring, key.as_ref(), &stored)
+    }
+
+    /// Returns the value of the entry that a put of `value` makes which expires at `time`.
+    pub(super) fn value_until(&self, time: u64, value: &[u8]) -> Result<Vec<u8>> {
+        self.check_expires()?;
+        self.shared().rules.value_until(time, value)
+    }
+
+    /// Returns the value of the entry that a put of `value` makes which expires after `ttl`.
+    pub(super) fn value_with_ttl(&self, ttl: Duration, value: &[u8]) -> Result<Vec<u8>> {
+        self.check_expires()?;
+        self.shared().rules.value_with_ttl(ttl, value)
+    }
+
+    fn check_expires(&self) -> Result<()> {
+        let refuse = |message| Err(Error::new(ErrorKind::InvalidArgument, message));
+        self.lacks_expiry().map_or(Ok(()), refuse)
     }
 
     /// Gives `key` what the operator of the keyspace makes of its value and `operand`. The value is
@@ -136,8 +180,8 @@ impl Keyspace {
         self.lives().map(|after| self.shared().rules.value_for(after, value)).transpose()
     }
 
-    /// Fails if the operator of the keyspace refuses an `operand` for `key`, as the tree has the key,
-    /// or if there is no operator.
+    /// Fails if the operator of the keyspace refuses an `operand` for `key`, which is as the tree has
+    /// it, or if there is no operator.
     pub(super) fn check_operand(&self, key: &[u8], operand: &[u8]) -> Result<()> {
         self.shared().rules.check_operand(self.name(), key, operand)
     }

@@ -5,7 +5,7 @@ use super::bounds;
 use super::record::{KeyspaceRecord, LogRow, Record, Spill};
 use super::taken::TakenMarks;
 use crate::identity::Identity;
-use crate::options::{FilterChoice, check_name, check_operator_name};
+use crate::options::{FilterChoice, check_clock_name, check_name, check_operator_name};
 use crate::rules::Expiry;
 use lsmith_storage::bounds::{check_file, check_seq};
 use lsmith_tree::{SeqNo, Tree, check_tree};
@@ -33,6 +33,9 @@ pub(crate) struct Account {
     pub(crate) identity: Option<Identity>,
     /// The stamp of the last backup whose state the store has been in.
     pub(crate) backup: Option<u128>,
+    /// The name of the clock by which entries expire. `None` if none do, and in stores of earlier
+    /// versions, which did not record it.
+    pub(crate) clock: Option<String>,
 }
 
 /// What the manifest says of a keyspace.
@@ -184,6 +187,7 @@ impl Account {
             Record::Linked => self.linked = true,
             Record::Identity(identity) => self.identity = Some(identity),
             Record::Backup(stamp) => self.backup = Some(stamp),
+            Record::Clock(name) => self.set_clock(name)?,
             Record::Spill { keyspace, spill } => {
                 let state = self.keyspace(keyspace)?;
                 // The file holds no write under a mark that was set before.
@@ -247,6 +251,14 @@ impl Account {
         self.take(made)?;
         self.keyspace(id)?.filters = filters;
         Ok(())
+    }
+
+    fn set_clock(&mut self, name: String) -> std::result::Result<(), String> {
+        check_clock_name(&name).map_err(|error| error.to_string())?;
+        match self.clock.replace(name).filter(|before| self.clock.as_ref() != Some(before)) {
+            Some(before) => Err(format!("the store has the clock {before}, and another one")),
+            None => Ok(()),
+        }
     }
 
     /// Applies `made`, which must make a keyspace. Returns its tree, and its number there.
@@ -332,7 +344,9 @@ impl Account {
         let logs = self.logs.map(Record::Logs).into_iter().chain(synced);
         let linked = self.linked.then_some(Record::Linked);
         let identity = self.identity.map(Record::Identity);
-        let of_store = identity.into_iter().chain(linked).chain(self.backup.map(Record::Backup));
+        let clock = self.clock.clone().map(Record::Clock);
+        let backup = self.backup.map(Record::Backup);
+        let of_store = identity.into_iter().chain(linked).chain(backup).chain(clock);
         next_file.chain(logs).chain(of_store).chain(self.next_record()).chain(keyspaces).collect()
     }
 }

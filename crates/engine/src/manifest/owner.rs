@@ -103,6 +103,15 @@ impl Manifest {
         Ok(guard.as_ref().ok_or_else(read_only)?.account().identity)
     }
 
+    /// Returns the name of the clock, if the manifest has it.
+    ///
+    /// # Errors
+    /// Fails with `ReadOnly`.
+    pub(crate) fn clock(&self) -> Result<Option<String>> {
+        let guard = self.file.lock();
+        Ok(guard.as_ref().ok_or_else(read_only)?.account().clock.clone())
+    }
+
     /// Returns what the manifest says now.
     ///
     /// # Errors

@@ -15,6 +15,7 @@
 //! deletes_ranges 0
 //! synced 5130
 //! identity 0123456789abcdef0123456789abcdef
+//! clock unix_seconds
 //! spill 0 file 15 upto 4800 entries 977
 //! short_tree 0 flushed 5123
 //! taken 5400 k..m
@@ -90,6 +91,8 @@ pub(crate) enum Record {
     Compression { keyspace: u32, compression: String },
     /// A keyspace has range deletes from now on.
     DeletesRanges { keyspace: u32 },
+    /// The name of the clock by which entries expire.
+    Clock(String),
     /// A change of a keyspace's tree.
     Edit { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
     /// The memory of a keyspace was copied to a file, which replaces any earlier copy.
@@ -175,6 +178,7 @@ impl Record {
                 format!("compression {keyspace} {compression}\n")
             }
             Record::DeletesRanges { keyspace } => format!("deletes_ranges {keyspace}\n"),
+            Record::Clock(name) => format!("clock {name}\n"),
             Record::Policy { keyspace, policy } => format!("policy {keyspace} {policy}\n"),
             Record::Tree { keyspace, flushed_seq, taken, tree } => {
                 format!("short_tree {keyspace} flushed {flushed_seq}\n{}{tree}", taken_lines(taken))
@@ -289,6 +293,7 @@ impl Record {
                 Ok(Record::Compression { keyspace: number(id)?, compression: codecs.to_string() })
             }
             "deletes_ranges" => number(rest).map(|keyspace| Record::DeletesRanges { keyspace }),
+            "clock" => Ok(Record::Clock(rest.to_string())),
             "policy" => {
                 let (id, policy) = rest.split_once(' ').ok_or_else(|| bad("a policy", rest))?;
                 Ok(Record::Policy { keyspace: number(id)?, policy: policy.to_string() })

@@ -59,8 +59,8 @@ pub(crate) struct Spilled {
 }
 
 impl ReservedSpill {
-    /// Reserves the memory of `keyspace` for copying, if that is due and no plan under way takes from
-    /// memory. A blocked plan does not stand in the way: it may be why memory is copied.
+    /// Reserves the memory of `keyspace` for copying, if that is due and no plan under way takes
+    /// from memory. A blocked plan does not stand in the way: it may be why memory is copied.
     pub(crate) fn next(keyspace: &Arc<KeyspaceShared>, state: &mut KeyspaceState) -> Option<Self> {
         if !state.is_spill_due() {
             state.requests.withdraw(Request::Spill);

@@ -46,8 +46,9 @@ impl Opening {
         // Stores of earlier versions have no identity yet.
         let identity = self.account.identity;
         let identity = identity.unwrap_or_else(|| Identity::new(&*context.options.env, None));
+        let clock = self.account.clock.clone().or_else(|| self.named_clock());
         let (logs, identity) = (Some(row), Some(identity));
-        manifest.begin(Account { logs, synced_seq, identity, ..self.account.clone() })?;
+        manifest.begin(Account { logs, synced_seq, identity, clock, ..self.account.clone() })?;
         self.remove_unnamed();
         let writer = wal.begin(&self.kept, &self.logs, first, are_synced)?;
         manifest.write(Record::Logs(LogRow { newest: writer.number, ..row }), |_| ())?;
@@ -66,6 +67,16 @@ impl Opening {
         wal.bound_logs(&writer);
         wal.open(writer);
         Ok(())
+    }
+
+    /// Returns the name of the clock that the caller chose, if entries can expire. A store of an
+    /// earlier version, which does not know the name, then takes it. The default clock is used by
+    /// such a store, but not noted.
+    fn named_clock(&self) -> Option<String> {
+        let options = &self.context.options;
+        let expires = self.account.keyspaces.values().any(|known| !known.expiries.is_empty());
+        let is_chosen = expires && options.names_clock;
+        options.clock.name().filter(|_| is_chosen).map(str::to_string)
     }
 
     /// Renames logs that were left out, and copies ends of logs that were, to `*.lost` files, which

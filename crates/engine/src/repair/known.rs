@@ -37,6 +37,8 @@ pub(super) struct Known {
     pub(super) id: Option<StoreId>,
     /// All writes up to this number were synced.
     pub(super) synced_seq: SeqNo,
+    /// The name of the clock, if the manifest has it.
+    pub(super) clock: Option<String>,
 }
 
 /// A keyspace of the damaged store.
@@ -302,6 +304,7 @@ impl DamagedStore {
         let logs = reading.account.logs;
         let synced_seq = reading.account.synced_seq;
         let next_keyspace = reading.account.next_keyspace;
+        let clock = reading.account.clock.take();
         let is_exact = reading.is_whole;
         let keyspaces =
             std::mem::take(&mut reading.account.keyspaces).into_iter().map(|(id, state)| {
@@ -312,7 +315,7 @@ impl DamagedStore {
             });
         let keyspaces = keyspaces.collect();
         let id = reading.account.identity.map(|identity| identity.id);
-        Known { keyspaces, is_exact, next_keyspace, logs, id, synced_seq }
+        Known { keyspaces, is_exact, next_keyspace, logs, id, synced_seq, clock }
     }
 
     /// Returns the tables that no tree names, by keyspace, highest number first.

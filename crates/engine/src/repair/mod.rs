@@ -20,6 +20,7 @@ mod sources;
 
 pub use report::{Finding, FindingKind, RepairReport, RepairedKeyspace};
 
+use crate::clock::Clock;
 use crate::db::{Builder, Store};
 use crate::identity::Identity;
 use crate::manifest::{KeyspaceFacts, Record};
@@ -100,7 +101,9 @@ pub fn repair(
     let mut known = known::read(&mut old)?;
     let memories = memory::read(&mut old, &mut known);
     let builder = Store::builder(to).env(Arc::clone(env)).registry(options.registry.clone());
-    let builder = builder.operators(options.operators.clone());
+    // Nothing expires meanwhile. The new store knows the clock of the old one.
+    let clock = Clock::stopped(known.clock.as_deref());
+    let builder = builder.operators(options.operators.clone()).clock(clock);
     // The log will hold only the empty batches of bulk loads, so it may be small.
     let keyspaces = old.copy_into(&known, memories, builder.log_bytes(0))?;
     Ok(RepairReport { keyspaces, findings: old.findings })

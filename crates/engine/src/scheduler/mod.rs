@@ -255,8 +255,8 @@ impl Scheduler {
         }
     }
 
-    /// Waits until every keyspace is at rest. If `whose` is given, what keeps the others from coming
-    /// to rest is no error, and not waited for.
+    /// Waits until every keyspace is at rest. If `whose` is given, what keeps the others from
+    /// coming to rest is no error, and not waited for.
     ///
     /// # Errors
     /// As [`Store::settle`](crate::Store::settle).

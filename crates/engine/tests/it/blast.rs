@@ -9,8 +9,8 @@ use crate::operators::{Append, Mood, Moody};
 use crate::watchdog::{ends, wait_until};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
-    Batch, Builder, Error, ErrorKind, Event, Isolation, Keyspace, KeyspaceOptions, Observer,
-    PersistMode, Store, TableWriter, TableWriterOptions, Verdict,
+    Batch, Builder, Clock, Error, ErrorKind, Event, Expiry, Isolation, Keyspace, KeyspaceOptions,
+    Observer, PersistMode, Store, TableWriter, TableWriterOptions, Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -335,6 +335,38 @@ fn merge_without_room_costs_writes_to_its_keyspace_alone() {
             check_failure(&env, lockstep, failure, move |_| {
                 disk.remove_file(Path::new("/ballast")).unwrap();
             });
+        });
+    }
+}
+
+/// Reads and writes that need the time fail. Merges drop nothing, so memory is flushed.
+#[test]
+fn clock_that_panics_costs_what_needs_the_time() {
+    for lockstep in [true, false] {
+        ends(move || {
+            let env = MemEnv::new();
+            let fails = Arc::new(AtomicBool::new(false));
+            let asked = Arc::clone(&fails);
+            let clock = Clock::new("shy", move || match asked.load(SeqCst) {
+                true => panic!("a clock"),
+                false => 7,
+            });
+            let store = builder(&env, lockstep).clock(clock).open().unwrap();
+            let expiry = Some(Expiry { after: Some(10) });
+            let options = KeyspaceOptions { expiry, ..KeyspaceOptions::default() };
+            let sick = store.keyspace_with("sick", &options).unwrap();
+            sick.put("key", "value").unwrap();
+            fails.store(true, SeqCst);
+            for error in [sick.put("other", "value").unwrap_err(), sick.get("key").unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::Callback);
+                assert!(error.to_string().contains("the clock of the store panicked"), "{error}");
+            }
+            sick.delete("third").unwrap();
+            store.flush().unwrap();
+            sick.merge().unwrap();
+            others_go_on(&env, &store, lockstep);
+            fails.store(false, SeqCst);
+            assert_eq!(sick.get("key").unwrap().as_deref(), Some(&b"value"[..]));
         });
     }
 }

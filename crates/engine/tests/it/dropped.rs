@@ -5,7 +5,7 @@
 //! written, and no policy but one that says so drops data. Append tables are no exception.
 
 use lsmith::env::{Env, MemEnv};
-use lsmith::{ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
+use lsmith::{Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,11 @@ const DIR: &str = "/store";
 fn open(env: &MemEnv, time: &Arc<AtomicU64>) -> Store {
     let time = Arc::clone(time);
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
-    builder.lockstep(true).clock(move || time.load(Ordering::SeqCst)).open().unwrap()
+    builder
+        .lockstep(true)
+        .clock(Clock::new("test", move || time.load(Ordering::SeqCst)))
+        .open()
+        .unwrap()
 }
 
 fn space(store: &Store) -> Keyspace {
@@ -130,7 +134,7 @@ fn open_trees(env: &MemEnv, time: &Arc<AtomicU64>) -> Store {
     let time = Arc::clone(time);
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(100);
     let builder = builder.policy("jungle(c=1000, ratio=2, table=100kB)").lockstep(true);
-    builder.clock(move || time.load(Ordering::SeqCst)).open().unwrap()
+    builder.clock(Clock::new("test", move || time.load(Ordering::SeqCst))).open().unwrap()
 }
 
 /// Returns when each tree on storage expires. All tables there must be trees.

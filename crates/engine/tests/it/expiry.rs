@@ -9,7 +9,7 @@ use crate::dice::{Dice, with_seeds};
 use crate::model::policies;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
-    Batch, Change, ErrorKind, Expiry, IngestOptions, Isolation, Keyspace, KeyspaceOptions,
+    Batch, Change, Clock, ErrorKind, Expiry, IngestOptions, Isolation, Keyspace, KeyspaceOptions,
     PersistMode, RepairOptions, Store, TableWriter, TableWriterOptions, Verdict, repair,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ impl Hands {
 fn builder(env: &MemEnv, hands: &Hands) -> lsmith::Builder {
     let hands = hands.clone();
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(2000);
-    builder.clock(move || hands.read())
+    builder.clock(Clock::new("hands", move || hands.read()))
 }
 
 fn expiring(after: Option<u64>) -> KeyspaceOptions {
@@ -290,7 +290,9 @@ fn repair_keeps_the_times_of_entries() {
     let options = RepairOptions { env: Arc::new(env.clone()), ..RepairOptions::default() };
     assert!(repair(&options, DIR, "/saved").unwrap().is_exact());
     let moved = hands.clone();
-    let saved = Store::builder("/saved").env(Arc::new(env)).clock(move || moved.read());
+    let saved = Store::builder("/saved")
+        .env(Arc::new(env))
+        .clock(Clock::new("hands", move || moved.read()));
     let saved = saved.open().unwrap();
     let space = saved.existing_keyspace("space").unwrap();
     for (now, expected) in [(4, [true, true, true]), (5, [false, true, false]), (50, [false; 3])] {
@@ -381,7 +383,7 @@ fn change_feed_tells_operands_and_times() {
     let mut feed = store.changes(store.next_seq()).unwrap();
     let mut batch = Batch::new();
     batch.put(&space, "a", "v");
-    batch.combine(&visits, "b", "operand");
+    batch.combine(&visits, "b", "operands");
     store.write(batch, PersistMode::Buffer).unwrap();
     let changes = feed.next_batch().unwrap().unwrap().changes;
     let bytes = |text: &'static str| bytes::Bytes::from_static(text.as_bytes());
@@ -394,7 +396,7 @@ fn change_feed_tells_operands_and_times() {
     let combine = Change::Combine {
         keyspace: Arc::from("visits"),
         key: bytes("b"),
-        operand: bytes("operand"),
+        operand: bytes("operands"),
     };
     assert_eq!(changes, [put, combine]);
 }

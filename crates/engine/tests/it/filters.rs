@@ -7,7 +7,7 @@
 use crate::model::policies;
 use crate::operators::Append;
 use lsmith::env::MemEnv;
-use lsmith::{Builder, Expiry, Keyspace, KeyspaceOptions, Store, Verdict};
+use lsmith::{Builder, Clock, Expiry, Keyspace, KeyspaceOptions, Store, Verdict};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -84,7 +84,9 @@ fn a_filter_sees_values_without_their_times_and_leaves_the_times() {
             b"goes" => Verdict::Drop,
             other => panic!("{other:?}"),
         };
-        let builder = builder(&env).policy(&*policy).clock(move || clock.load(Ordering::SeqCst));
+        let builder = builder(&env)
+            .policy(&*policy)
+            .clock(Clock::new("test", move || clock.load(Ordering::SeqCst)));
         let store = builder.merge_filter("space", filter).open().unwrap();
         let options =
             KeyspaceOptions { expiry: Some(Expiry { after: None }), ..KeyspaceOptions::default() };
@@ -125,7 +127,7 @@ fn a_filter_sees_values_without_their_times_and_leaves_the_times() {
 
 fn builder_for_reading(env: &MemEnv, time: u64) -> Store {
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).read_only(true);
-    builder.clock(move || time).open().unwrap()
+    builder.clock(Clock::new("test", move || time)).open().unwrap()
 }
 
 #[test]

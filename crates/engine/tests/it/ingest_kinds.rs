@@ -10,8 +10,8 @@ use crate::operators::Append;
 use crate::reseal::TableParts;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
-    Builder, Error, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, SeqNo, Store,
-    TableWriter, TableWriterOptions, inspect,
+    Builder, Clock, Error, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, SeqNo,
+    Store, TableWriter, TableWriterOptions, inspect,
 };
 use lsmith_fuzz::fuzz;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl World {
         let time = Arc::clone(&self.time);
         let builder = Store::builder(dir).env(Arc::new(self.env.clone())).operator(Append);
         let builder = builder.policy("none").memtable_bytes(4000).block_bytes(200).lockstep(true);
-        builder.clock(move || time.load(Ordering::SeqCst))
+        builder.clock(Clock::new("test", move || time.load(Ordering::SeqCst)))
     }
 
     pub(crate) fn open(&self) -> Store {

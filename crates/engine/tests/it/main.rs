@@ -31,6 +31,7 @@ mod changes_damage;
 mod checkpoint;
 mod checkpoint_kinds;
 mod checkpoint_stops;
+mod clocks;
 mod close;
 mod cold;
 mod combine;

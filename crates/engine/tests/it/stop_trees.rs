@@ -7,7 +7,7 @@ use crate::dice::any_seed;
 use crate::numbered::Batches;
 use crate::stops::{End, Life, Script, Told};
 use lsmith::env::{FaultEnv, MemEnv};
-use lsmith::{Builder, Event, Expiry, KeyspaceOptions, Observer, PersistMode, Store};
+use lsmith::{Builder, Clock, Event, Expiry, KeyspaceOptions, Observer, PersistMode, Store};
 use lsmith_tree::{MergePlan, Mode, Place};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -143,7 +143,7 @@ const DROPS: Script = Script {
     name: "tree_drops",
     options: |builder| {
         let builder = trees(builder, "jungle(c=1000, ratio=2, table=2kB)");
-        builder.clock(|| NOW.load(Ordering::SeqCst))
+        builder.clock(Clock::new("test", || NOW.load(Ordering::SeqCst)))
     },
     before: |store, life| {
         let expiry = Some(Expiry { after: Some(10) });

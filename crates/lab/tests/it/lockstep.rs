@@ -5,7 +5,7 @@
 //! are converted to keys first.
 
 use lsmith::env::MemEnv;
-use lsmith::{Event, Keyspace, KeyspaceOptions, Observer, Store};
+use lsmith::{Clock, Event, Keyspace, KeyspaceOptions, Observer, Store};
 use lsmith_lab::{FileInputs, Newest};
 use lsmith_policy::{MergePolicy, Registry, check_group_policy};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
@@ -246,7 +246,11 @@ fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64
     let clock = Arc::clone(&writes);
     // The store also works when a log file begins, and may find then that tables have expired.
     let store = store.log_bytes(16 << 20);
-    let store = store.operator(Newest).clock(move || clock.load(Ordering::SeqCst)).open().unwrap();
+    let store = store
+        .operator(Newest)
+        .clock(Clock::new("writes", move || clock.load(Ordering::SeqCst)))
+        .open()
+        .unwrap();
     play(&store, workload, &writes);
     let stats = store.stats();
     assert_eq!((stats.plans_failed, stats.plans_refused), (0, 0), "{policy}");

@@ -3,7 +3,7 @@
 use super::{Print, wrong_argument};
 use crate::output::{Output, print_json};
 use crate::text::Coding;
-use lsmith::{Change, SeqNo};
+use lsmith::{Change, Clock, SeqNo};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -20,8 +20,8 @@ pub(super) fn changes(
     limit: Option<u64>,
     print: Print,
 ) -> anyhow::Result<()> {
-    // An opening removes logs beyond its bound, and this one only looks.
-    let builder = super::builder(dir).create_if_missing(false);
+    // An opening removes logs beyond its bound, and this one only looks. Nothing expires meanwhile.
+    let builder = super::builder(dir).create_if_missing(false).clock(Clock::fixed(0));
     let store = builder.changes_bytes(u64::MAX).open()?;
     let from = match from {
         Some(from) => SeqNo(from),

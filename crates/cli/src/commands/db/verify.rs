@@ -4,12 +4,13 @@ use super::dump::damage_fields;
 use crate::output::{Output, print_json};
 use anyhow::bail;
 use lsmith::env::RealEnv;
-use lsmith::{Error, ErrorKind, LeftOut, Store, inspect};
+use lsmith::{Clock, Error, ErrorKind, LeftOut, Store, inspect};
 use serde_json::{Value, json};
 use std::path::Path;
 
 pub(super) fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
-    let (damage, left_out) = match super::builder(dir).read_only(true).open() {
+    let (damage, left_out) = match super::builder(dir).clock(Clock::fixed(0)).read_only(true).open()
+    {
         Ok(store) => (store.verify()?, left_out(&store)?),
         Err(error) => (damage_of_files(dir, error)?, Vec::new()),
     };
