@@ -180,8 +180,8 @@ impl Keyspace {
         self.lives().map(|after| self.shared().rules.value_for(after, value)).transpose()
     }
 
-    /// Fails if the operator of the keyspace refuses an `operand` for `key`, which is as the tree has
-    /// it, or if there is no operator.
+    /// Fails if the operator of the keyspace refuses an `operand` for `key`, which is as the tree
+    /// has it, or if there is no operator.
     pub(super) fn check_operand(&self, key: &[u8], operand: &[u8]) -> Result<()> {
         self.shared().rules.check_operand(self.name(), key, operand)
     }

@@ -140,9 +140,7 @@ impl Account {
         record.seqs().into_iter().try_for_each(check_seq)?;
         match record {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
-            Record::Keyspace(keyspace) => {
-                self.make_keyspace(keyspace, NOT_COMPRESSED.to_string())?
-            }
+            Record::Keyspace(keyspace) => self.make_keyspace(keyspace, NOT_COMPRESSED.into())?,
             Record::CompressedKeyspace(keyspace, compression) => {
                 self.make_keyspace(keyspace, compression)?
             }

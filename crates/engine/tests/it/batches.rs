@@ -3,7 +3,8 @@
 use crate::dice::{Dice, with_seeds};
 use lsmith::env::MemEnv;
 use lsmith::{
-    Batch, Change, DetachedBatch, ErrorKind, Expiry, Keyspace, KeyspaceOptions, PersistMode, Store,
+    Batch, Change, Clock, DetachedBatch, ErrorKind, Expiry, Keyspace, KeyspaceOptions, PersistMode,
+    Store,
 };
 use std::sync::Arc;
 
@@ -159,7 +160,11 @@ fn bytes_with_right_checksums_may_hold_anything() {
 /// an operator, and entries of the second expire.
 fn store_of_all_kinds() -> (MemEnv, Store, [Keyspace; 2]) {
     let env = MemEnv::new();
-    let store = Store::builder("/store").env(Arc::new(env.clone())).clock(|| 10).open().unwrap();
+    let store = Store::builder("/store")
+        .env(Arc::new(env.clone()))
+        .clock(Clock::new("test", || 10))
+        .open()
+        .unwrap();
     let operator = Some("counter".into());
     let alone = KeyspaceOptions { operator, ..Default::default() };
     let (group, expiry) = (Some("g".to_string()), Some(Expiry::default()));
@@ -255,7 +260,11 @@ fn batches_of_a_feed_make_a_copy() {
     assert_eq!(content(&right), expected);
     drop(right);
     let env = env.crash_clone(1, 0.0);
-    let right = Store::builder("/store").env(Arc::new(env)).clock(|| 10).open().unwrap();
+    let right = Store::builder("/store")
+        .env(Arc::new(env))
+        .clock(Clock::new("test", || 10))
+        .open()
+        .unwrap();
     assert_eq!(content(&right), expected);
 }
 

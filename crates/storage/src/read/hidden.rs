@@ -3,7 +3,8 @@
 use lsmith_tree::{Erased, ErasedWalk, KeyRange, SeqNo};
 
 /// The range deletes that hide entries from a reader, in two lists: those of the active memtable,
-/// and all older ones. To join the two costs as much as they have parts, so no range read does that.
+/// and all older ones. To join the two costs as much as they have parts, so no range read does
+/// that.
 #[derive(Clone, Debug, Default)]
 pub struct Hidden {
     lists: [ErasedWalk; 2],
