@@ -1,0 +1,139 @@
+//! What must hold after an accident.
+
+use crate::stage::{Answer, Ledger, Process, Stage};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// What a fresh process found in a store.
+enum Found {
+    /// The batches that are there as a whole.
+    Batches(BTreeSet<u64>),
+    /// An error, which names what is wrong.
+    Error(String),
+}
+
+impl Stage {
+    /// Looks at the store, and at all others, in a fresh process.
+    pub(crate) fn judge(&mut self) {
+        self.check_foreign();
+        let ledger = self.ledger.clone();
+        let after = self.judge_store(&self.data(), ledger, self.may_lose_unsynced);
+        self.ledger = after;
+        for (dir, ledger) in std::mem::take(&mut self.others) {
+            self.judge_store(&dir, ledger, false);
+            fs::remove_dir_all(&dir).unwrap();
+            fs::create_dir(&dir).unwrap();
+        }
+        self.check_foreign();
+        for path in std::mem::take(&mut self.foreign).keys() {
+            // The next life finds the names free.
+            let _went_with_its_directory = fs::remove_file(path);
+        }
+        (self.may_die, self.may_lose_unsynced, self.may_lose_end) = (false, false, false);
+    }
+
+    /// Checks that the store in `dir` has lost nothing, or says so. Returns what the next life may
+    /// rely on.
+    fn judge_store(&mut self, dir: &Path, mut ledger: Ledger, may_lose: bool) -> Ledger {
+        let needed = if may_lose { &ledger.synced } else { &ledger.acknowledged }.clone();
+        let error = match self.look_at(dir, &ledger) {
+            Found::Batches(found) => {
+                let missing: Vec<_> = needed.difference(&found).collect();
+                if !missing.is_empty() && !self.may_lose_end {
+                    self.fail(&format!("lost without an error: {missing:?}"));
+                }
+                self.check_prefix(&ledger, &found);
+                return renewed(ledger, found);
+            }
+            Found::Error(error) => error,
+        };
+        self.check_named(&format!("error {error}"));
+        let found = self.save(dir, &mut ledger, &needed);
+        renewed(ledger, found)
+    }
+
+    /// Reads the store in `dir`.
+    fn look_at(&mut self, dir: &Path, ledger: &Ledger) -> Found {
+        let mut child = Process::start(&self.root);
+        for line in [format!("open {}", dir.display()), "verify".into(), "read".into()] {
+            let answer = child.ask(&line);
+            self.note(format!("a fresh process: {line} -> {}", self.short(&answer)));
+            if answer.end.is_some() {
+                self.fail("a fresh process died");
+            }
+            if let Some(error) = answer.error() {
+                return Found::Error(error.to_string());
+            }
+            if line == "read" {
+                return Found::Batches(self.batches(&answer, ledger));
+            }
+        }
+        unreachable!("the last line is `read`")
+    }
+
+    /// Returns the batches in an answer to `read`; fails if one is none of ours, or torn.
+    fn batches(&self, answer: &Answer, ledger: &Ledger) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        for line in &answer.lines {
+            if line.starts_with("wrong ") || line.starts_with("torn ") && !ledger.may_be_torn {
+                self.fail(line);
+            }
+            if let Some(numbers) = line.strip_prefix("has ") {
+                let numbers = numbers.split(' ').filter(|word| !word.is_empty());
+                found.extend(numbers.map(|number| number.parse::<u64>().unwrap()));
+            }
+        }
+        if let Some(foreign) = found.difference(&ledger.tried).next() {
+            self.fail(&format!("batch {foreign} was never written to this store"));
+        }
+        found
+    }
+
+    /// Fails if a batch is missing in front of one that is there.
+    fn check_prefix(&self, ledger: &Ledger, found: &BTreeSet<u64>) {
+        let Some(last) = found.last() else { return };
+        let before = ledger.acknowledged.range(..last);
+        if let Some(missing) = before.into_iter().find(|number| !found.contains(number)) {
+            self.fail(&format!("batch {missing} is missing, and {last} is there"));
+        }
+    }
+
+    /// Repairs the store in `dir`, which does not open or cannot be read, and puts the new store in
+    /// its place. Returns the batches in it.
+    fn save(&mut self, dir: &Path, ledger: &mut Ledger, needed: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let to = self.root.join("repaired");
+        let _none = fs::remove_dir_all(&to);
+        let line = format!("repair {} {}", dir.display(), to.display());
+        let answer = Process::start(&self.root).ask(&line);
+        self.note(format!("repair -> {}", self.short(&answer)));
+        if let Some(what) = answer.end.as_deref().or(answer.error()) {
+            self.fail(&format!("there is no way out: {what}"));
+        }
+        let is_exact = answer.lines.iter().any(|line| line == "exact");
+        ledger.may_be_torn |= !is_exact;
+        let found = match self.look_at(&to, ledger) {
+            Found::Batches(found) => found,
+            Found::Error(error) => self.fail(&format!("the repaired store is damaged: {error}")),
+        };
+        let missing: Vec<_> = needed.difference(&found).collect();
+        if is_exact && !missing.is_empty() && !self.may_lose_end {
+            self.fail(&format!("the repair calls itself exact and has lost {missing:?}"));
+        }
+        self.check_foreign();
+        self.foreign.clear();
+        fs::remove_dir_all(dir).unwrap();
+        fs::rename(&to, dir).unwrap();
+        found
+    }
+
+    fn short(&self, answer: &Answer) -> String {
+        let text = answer.lines.join(" | ");
+        text.chars().take(700).collect()
+    }
+}
+
+/// Returns the ledger of the next life: what is there now stays.
+fn renewed(ledger: Ledger, found: BTreeSet<u64>) -> Ledger {
+    Ledger { acknowledged: found.clone(), synced: found.clone(), tried: found, ..ledger }
+}
