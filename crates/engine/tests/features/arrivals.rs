@@ -1,0 +1,82 @@
+//! Tables that arrive with numbers of their own.
+
+use crate::Feature::Operator;
+use crate::oracle::{Key, Version, What};
+use crate::run::Run;
+use lsmith::env::Env;
+use lsmith::{IngestOptions, SeqNo, TableWriter, TableWriterOptions};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Run {
+    /// Ingests a table whose entries have numbers below, among and above those of the store; often
+    /// one that something else has.
+    pub(crate) fn arrive(&mut self) {
+        let id = self.any_space();
+        let mut entries: BTreeMap<Key, (u64, What)> = BTreeMap::new();
+        let last = self.oracle.last;
+        let erased: Vec<u64> = self.oracle.space(id).erased.iter().map(|one| one.number).collect();
+        for _ in 0..1 + self.dice.below(6) {
+            let key = self.key();
+            let number = match self.dice.below(4) {
+                0 if !erased.is_empty() => *self.dice.pick(&erased),
+                0 | 1 => last + 1 + self.dice.below(20) as u64,
+                _ => 1 + self.dice.below(last.max(1) as usize) as u64,
+            };
+            let what = match self.dice.below(5) {
+                0 => What::Delete,
+                1 if self.has(Operator) => What::Combine(self.value()),
+                _ => What::Put(self.value(), None),
+            };
+            let known = self.oracle.space(id).versions.get(&key);
+            if known.is_none_or(|known| known.iter().all(|known| known.number != number)) {
+                entries.insert(key, (number, what));
+            }
+        }
+        if !entries.is_empty() {
+            self.ingest(id, entries);
+        }
+    }
+
+    fn ingest(&mut self, id: u64, entries: BTreeMap<Key, (u64, What)>) {
+        let env: Arc<dyn Env> = Arc::new(self.env.clone());
+        let operator = self.has(Operator).then(|| "append".to_string());
+        let options = TableWriterOptions { env, operator, ..TableWriterOptions::default() };
+        // Power loss may have brought back one that was removed.
+        let _none = self.env.remove_file(Path::new("/outside"));
+        let mut writer = TableWriter::create_with("/outside", &options).unwrap();
+        for (key, (number, what)) in &entries {
+            match what {
+                What::Put(value, _) => writer.put_at(key, value, SeqNo(*number)),
+                What::Delete => writer.delete_at(key, SeqNo(*number)),
+                What::Combine(operand) => writer.combine_at(key, operand, SeqNo(*number)),
+            }
+            .unwrap();
+        }
+        writer.finish().unwrap();
+        let before = self.last();
+        let space = self.space(id);
+        let link = self.dice.chance(50);
+        let arrived =
+            self.store().ingest(&space, &["/outside"], &IngestOptions::default().link(link));
+        let _linked = self.env.remove_file(Path::new("/outside"));
+        let last = self.last();
+        if let Err(error) = arrived {
+            let error = error.to_string();
+            let known = ["could come back", "has another entry with number"];
+            assert!(known.iter().any(|known| error.contains(known)), "{error}");
+            if last > before {
+                self.oracle.note_load(last);
+            }
+            return;
+        }
+        self.oracle.note_load(last);
+        self.oracle.synced = last;
+        let space = self.oracle.space(id);
+        space.upheavals.push(last);
+        for (key, (number, what)) in entries {
+            space.add(&key, Version { number, since: last, what });
+        }
+    }
+}

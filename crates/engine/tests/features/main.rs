@@ -1,0 +1,117 @@
+//! Features in pairs and threes, under one random model.
+//!
+//! Promised: whichever two or three features of the store a program uses, in whatever order, every
+//! read returns what the documentation says. `oracle.rs` says it: a list of what was written to each
+//! key, with its number, and no line of the store. The seed chooses the features, the policies, the
+//! sizes and the steps.
+//!
+//! `LSMITH_FULL=1` takes ten times as many seeds, `LSMITH_SEED` one.
+//! `LSMITH_FEATURES=Feed,Names` turns these features on instead of those that the seed chooses.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the store is tested with threads"
+)]
+#![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
+
+mod arrivals;
+mod beside;
+mod lives;
+mod operator;
+mod oracle;
+mod reads;
+mod run;
+mod transactions;
+
+use lsmith_fuzz::dice::{Dice, with_new_seeds, with_seeds};
+
+/// What a run may use besides puts, deletes, reads, flushes and merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feature {
+    Ranges,
+    Operator,
+    Expiry,
+    Filter,
+    Transactions,
+    Arrivals,
+    Checkpoints,
+    Feed,
+    Group,
+    Names,
+    Snapshots,
+    Reader,
+    Policies,
+    Power,
+    Reopen,
+    Repair,
+}
+
+use Feature::{
+    Arrivals, Checkpoints, Expiry, Feed, Filter, Group, Names, Operator, Policies, Power, Ranges,
+    Reader, Reopen, Repair, Snapshots, Transactions,
+};
+
+const FEATURES: [Feature; 16] = [
+    Ranges,
+    Operator,
+    Expiry,
+    Filter,
+    Transactions,
+    Arrivals,
+    Checkpoints,
+    Feed,
+    Group,
+    Names,
+    Snapshots,
+    Reader,
+    Policies,
+    Power,
+    Reopen,
+    Repair,
+];
+
+/// What the documentation excludes: a filter is asked of values before their last operands, so a
+/// read has no single answer.
+const APART: [[Feature; 2]; 3] = [[Operator, Expiry], [Operator, Filter], [Group, Arrivals]];
+
+/// Returns the features of a run: those that are asked for, or two or three.
+fn features(dice: &mut Dice) -> Vec<Feature> {
+    if let Ok(asked) = std::env::var("LSMITH_FEATURES") {
+        let is_asked =
+            |feature: &Feature| asked.split(',').any(|name| name == format!("{feature:?}"));
+        return FEATURES.into_iter().filter(is_asked).collect();
+    }
+    let count = 2 + dice.below(2);
+    let mut chosen: Vec<Feature> = vec![];
+    while chosen.len() < count {
+        let feature = *dice.pick(&FEATURES);
+        let fits = |other: &Feature| {
+            feature != *other
+                && !APART.contains(&[feature, *other])
+                && !APART.contains(&[*other, feature])
+        };
+        if chosen.iter().all(fits) {
+            chosen.push(feature);
+        }
+    }
+    chosen
+}
+
+fn play(seed: u64) {
+    let mut dice = Dice::new(seed);
+    let features = features(&mut dice);
+    if std::env::var_os("LSMITH_SEED").is_some() {
+        eprintln!("features: {features:?}");
+    }
+    run::Run::new(dice, features).go();
+}
+
+#[test]
+fn features_together_agree_with_lists_of_what_was_written() {
+    with_seeds(150, play);
+}
+
+#[test]
+fn features_together_agree_with_new_seeds() {
+    with_new_seeds(20, play);
+}

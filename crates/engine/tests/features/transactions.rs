@@ -1,0 +1,144 @@
+//! Transactions beside other writes.
+
+use crate::Feature::{Expiry, Operator};
+use crate::oracle::{Fed, Key, What};
+use crate::run::Run;
+use lsmith::{ErrorKind, Isolation, PersistMode, Transaction};
+
+/// What a transaction has used.
+#[derive(Default)]
+struct Used {
+    /// Keys that must be unchanged, in the eyes of the documentation.
+    firm: Vec<(u64, Key)>,
+    /// Keys that were only written: whether others may have written them depends on the isolation.
+    written: Vec<(u64, Key)>,
+    changes: Vec<Fed>,
+}
+
+impl Run {
+    /// A transaction, with other writes between its steps.
+    pub(crate) fn transact(&mut self) {
+        let isolation =
+            if self.dice.chance(50) { Isolation::Serializable } else { Isolation::Snapshot };
+        let mut transaction = self.store().transaction(isolation);
+        let begun = self.oracle.last;
+        assert_eq!(transaction.seq().0, begun);
+        let mut used = Used::default();
+        for _ in 0..1 + self.dice.below(5) {
+            if self.dice.chance(30) {
+                self.write();
+            }
+            self.go_on(&mut transaction, isolation, begun, &mut used);
+        }
+        self.end(transaction, isolation, begun, used);
+    }
+
+    fn go_on(
+        &mut self,
+        transaction: &mut Transaction,
+        isolation: Isolation,
+        begun: u64,
+        used: &mut Used,
+    ) {
+        let (id, key) = (self.any_space(), self.key());
+        let space = self.space(id);
+        match self.dice.below(6) {
+            0 if self.has(Operator) => {
+                let operand = self.value();
+                transaction.combine(&space, &key, &operand).unwrap();
+                used.changes.push(Fed::Key(id, key.clone(), What::Combine(operand)));
+                used.written.push((id, key));
+            }
+            0 | 1 => {
+                let value = self.value();
+                transaction.put(&space, &key, &value).unwrap();
+                used.changes.push(Fed::Key(id, key.clone(), What::Put(value, None)));
+                used.written.push((id, key));
+            }
+            2 => {
+                transaction.delete(&space, &key).unwrap();
+                used.changes.push(Fed::Key(id, key.clone(), What::Delete));
+                used.written.push((id, key));
+            }
+            3 => {
+                drop(transaction.get_for_update(&space, &key).unwrap());
+                used.firm.push((id, key));
+            }
+            _ => {
+                let found = transaction.get(&space, &key).unwrap();
+                let is_own = used
+                    .changes
+                    .iter()
+                    .any(|fed| matches!(fed, Fed::Key(at, own, _) if (*at, own) == (id, &key)));
+                if !is_own && !self.has(crate::Feature::Filter) && !self.has(Expiry) {
+                    let expected = self.oracle.space(id).see(&key, begun).map(|(value, _)| value);
+                    assert_eq!(found.map(|value| value.to_vec()), expected, "read at {begun}");
+                }
+                if isolation == Isolation::Serializable && !is_own {
+                    used.firm.push((id, key));
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, transaction: Transaction, isolation: Isolation, begun: u64, used: Used) {
+        let now = self.now();
+        let filtered = self.has(crate::Feature::Filter) || self.has(Expiry);
+        let newer = |run: &mut Run, (id, key): &(u64, Key)| {
+            let space = run.oracle.space(*id);
+            let upheaval = space.upheavals.iter().any(|since| *since > begun);
+            upheaval || space.is_newer(key, begun)
+        };
+        // A key that was absent, was written and is absent again may count or not.
+        let differs = |run: &mut Run, (id, key): &(u64, Key)| {
+            let space = run.oracle.space(*id);
+            space.see(key, begun).is_some() || space.see(key, u64::MAX).is_some()
+        };
+        let all: Vec<_> = used.firm.iter().chain(&used.written).cloned().collect();
+        let may_conflict = all.iter().any(|used| newer(self, used));
+        let blind = match isolation {
+            Isolation::Snapshot => &used.written[..],
+            _ => &[],
+        };
+        let must =
+            used.firm.iter().chain(blind).any(|used| newer(self, used) && differs(self, used));
+        let _ = now;
+        match transaction.commit(PersistMode::Buffer) {
+            Ok(number) => {
+                assert!(!must || used.changes.is_empty() || filtered, "a conflict was not seen");
+                if used.changes.is_empty() {
+                    return;
+                }
+                assert_eq!(number.0, self.last());
+                self.take_commit(used.changes, number.0);
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                assert!(may_conflict, "nobody has changed what it used: {error}");
+            }
+        }
+    }
+
+    /// Applies the writes of a transaction: the last one of each key counts, and operands add up.
+    /// The order of the numbers is up to the store, so their batch says what was written.
+    fn take_commit(&mut self, changes: Vec<Fed>, last: u64) {
+        let mut written: Vec<Fed> = vec![];
+        for fed in changes {
+            let Fed::Key(id, key, what) = &fed else { unreachable!("no ranges") };
+            if !matches!(what, What::Combine(_)) {
+                written
+                    .retain(|old| !matches!(old, Fed::Key(at, own, _) if at == id && own == key));
+            }
+            written.push(fed);
+        }
+        let expires = self.has(Expiry).then(|| self.put_time()).flatten();
+        for fed in &mut written {
+            if let Fed::Key(_, _, What::Put(_, time)) = fed {
+                *time = expires;
+            }
+        }
+        let count = last - self.oracle.last;
+        assert!(count as usize >= 1 && count as usize <= written.len(), "{count} numbers");
+        self.oracle.apply_unordered(written, last);
+    }
+}
