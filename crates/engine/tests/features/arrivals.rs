@@ -29,8 +29,11 @@ impl Run {
                 1 if self.has(Operator) => What::Combine(self.value()),
                 _ => What::Put(self.value(), None),
             };
-            let known = self.oracle.space(id).versions.get(&key);
-            if known.is_none_or(|known| known.iter().all(|known| known.number != number)) {
+            let space = self.oracle.space(id);
+            let known = space.versions.get(&key);
+            let is_free =
+                known.is_none_or(|known| known.iter().all(|known| known.number != number));
+            if is_free && !space.renumbered.contains(&number) {
                 entries.insert(key, (number, what));
             }
         }

@@ -53,7 +53,7 @@ impl Erased {
 }
 
 /// A keyspace.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Space {
     /// Tells keyspaces apart that had the same name.
     pub(crate) id: u64,
@@ -62,9 +62,23 @@ pub(crate) struct Space {
     pub(crate) erased: Vec<Erased>,
     /// The moments of clearings and of arrivals, which are in the way of transactions.
     pub(crate) upheavals: Vec<u64>,
+    /// A repair gave the entries new numbers, among these: above the old ones of the keyspace, and
+    /// up to the last one of the repaired store.
+    pub(crate) renumbered: std::ops::RangeInclusive<u64>,
 }
 
 impl Space {
+    pub(crate) fn new(id: u64, name: &str) -> Space {
+        Space {
+            id,
+            name: name.to_string(),
+            versions: BTreeMap::new(),
+            erased: vec![],
+            upheavals: vec![],
+            renumbered: u64::MAX..=0,
+        }
+    }
+
     pub(crate) fn add(&mut self, key: &[u8], version: Version) {
         self.versions.entry(key.to_vec()).or_default().push(version);
     }
@@ -137,6 +151,9 @@ impl Space {
     /// Forgets the past: what is there at `moment` has the number `moment` now.
     fn collapse(&mut self, moment: u64, now: u64) {
         let there = self.content(u64::MAX, now);
+        let numbers = self.versions.values().flatten().map(|version| version.number);
+        let newest = numbers.chain(self.erased.iter().map(|one| one.number)).max().unwrap_or(0);
+        self.renumbered = newest.min(*self.renumbered.start())..=moment;
         let version =
             |(value, time)| Version { number: moment, since: moment, what: What::Put(value, time) };
         self.versions = there.into_iter().map(|(key, seen)| (key, vec![version(seen)])).collect();

@@ -217,7 +217,7 @@ impl Run {
         };
         self.store().keyspace_with(name, &options).unwrap();
         self.ids += 1;
-        self.oracle.spaces.push(Space { id: self.ids, name: name.into(), ..Space::default() });
+        self.oracle.spaces.push(Space::new(self.ids, name));
         self.oracle.synced = self.oracle.last;
     }
 
@@ -231,8 +231,12 @@ impl Run {
             }
             0..=69 => self.write(),
             70..=79 => self.scan(),
-            80..=86 => self.store().flush().unwrap(),
+            80..=86 => {
+                eprintln!("behind {}: flush", self.oracle.last);
+                self.store().flush().unwrap();
+            }
             87..=93 => {
+                eprintln!("behind {}: merge", self.oracle.last);
                 let id = self.any_space();
                 self.space(id).merge().unwrap();
             }
@@ -245,6 +249,8 @@ impl Run {
     }
 
     fn use_feature(&mut self, feature: Feature) {
+        // Shown if the run fails.
+        eprintln!("behind {}: {feature:?}", self.oracle.last);
         match feature {
             Ranges => self.delete_range(),
             Operator => self.write(),

@@ -245,6 +245,8 @@ fn processes() -> Vec<Accident> {
 /// is there.
 fn another_opens(stage: &mut Stage) -> Played {
     let data = stage.data();
+    stage.check_foreign();
+    stage.forget_numbered();
     let mut other = Process::start(&stage.root);
     let opened = other.ask(&format!("open {}", data.display()));
     stage.note(format!("the other: {opened:?}"));

@@ -17,6 +17,7 @@ impl Stage {
     /// Looks at the store, and at all others, in a fresh process.
     pub(crate) fn judge(&mut self) {
         self.check_foreign();
+        self.forget_numbered();
         let ledger = self.ledger.clone();
         let after = self.judge_store(&self.data(), ledger, self.may_lose_unsynced);
         self.ledger = after;

@@ -337,8 +337,20 @@ impl Stage {
         }
     }
 
+    /// Forgets foreign files that an opening may take for what a crash has left: numbered files that
+    /// nothing names.
+    pub(crate) fn forget_numbered(&mut self) {
+        let is_numbered = |path: &PathBuf| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            name.starts_with("0000") && !name.ends_with(".bak")
+        };
+        self.foreign.retain(|path, _| !is_numbered(path));
+    }
+
     /// Opens the store in a child whose current directory is the one above it.
     pub(crate) fn open(&mut self) {
+        self.check_foreign();
+        self.forget_numbered();
         self.is_open = self.ask("open data").is_ok();
     }
 
