@@ -88,8 +88,8 @@ impl Space {
         let erased = self.erased.iter().filter(|one| one.number <= moment && one.covers(key));
         let erased = erased.map(|one| one.number).max().unwrap_or(0);
         let mut versions: Vec<&Version> = self.versions.get(key)?.iter().collect();
-        // An entry with the number of a range delete is deleted by it.
-        versions.retain(|version| version.since <= moment && version.number > erased);
+        // An entry with the number of a range delete is visible.
+        versions.retain(|version| version.since <= moment && version.number >= erased);
         versions.sort_by_key(|version| std::cmp::Reverse(version.number));
         let mut operands: Vec<&[u8]> = vec![];
         let mut base = None;

@@ -1,6 +1,6 @@
 //! Transactions beside other writes.
 
-use crate::Feature::{Expiry, Operator};
+use crate::Feature::{Expiry, Filter, Operator};
 use crate::oracle::{Fed, Key, What};
 use crate::run::Run;
 use lsmith::{ErrorKind, Isolation, PersistMode, Transaction};
@@ -13,6 +13,8 @@ struct Used {
     /// Keys that were only written: whether others may have written them depends on the isolation.
     written: Vec<(u64, Key)>,
     changes: Vec<Fed>,
+    /// True if a key was read for update.
+    is_locked: bool,
 }
 
 impl Run {
@@ -63,6 +65,7 @@ impl Run {
             3 => {
                 drop(transaction.get_for_update(&space, &key).unwrap());
                 used.firm.push((id, key));
+                used.is_locked = true;
             }
             _ => {
                 let found = transaction.get(&space, &key).unwrap();
@@ -70,7 +73,7 @@ impl Run {
                     .changes
                     .iter()
                     .any(|fed| matches!(fed, Fed::Key(at, own, _) if (*at, own) == (id, &key)));
-                if !is_own && !self.has(crate::Feature::Filter) && !self.has(Expiry) {
+                if !is_own && !self.has(Filter) && !self.has(Expiry) {
                     let expected = self.oracle.space(id).see(&key, begun).map(|(value, _)| value);
                     assert_eq!(found.map(|value| value.to_vec()), expected, "read at {begun}");
                 }
@@ -82,39 +85,38 @@ impl Run {
     }
 
     fn end(&mut self, transaction: Transaction, isolation: Isolation, begun: u64, used: Used) {
-        let now = self.now();
-        let filtered = self.has(crate::Feature::Filter) || self.has(Expiry);
-        let newer = |run: &mut Run, (id, key): &(u64, Key)| {
-            let space = run.oracle.space(*id);
-            let upheaval = space.upheavals.iter().any(|since| *since > begun);
-            upheaval || space.is_newer(key, begun)
+        let Used { firm, written, changes, is_locked } = used;
+        // Under the isolation of snapshots the first that commits wins.
+        let firm = match isolation {
+            Isolation::Snapshot => [firm, written.clone()].concat(),
+            _ => firm,
         };
+        let spaces = &self.oracle.spaces;
+        let space = |id: u64| spaces.iter().find(|space| space.id == id).unwrap();
+        let is_newer = |(id, key): &&(u64, Key)| space(*id).is_newer(key, begun);
         // A key that was absent, was written and is absent again may count or not.
-        let differs = |run: &mut Run, (id, key): &(u64, Key)| {
-            let space = run.oracle.space(*id);
-            space.see(key, begun).is_some() || space.see(key, u64::MAX).is_some()
+        let differs = |(id, key): &&(u64, Key)| {
+            space(*id).see(key, begun).is_some() || space(*id).see(key, u64::MAX).is_some()
         };
-        let all: Vec<_> = used.firm.iter().chain(&used.written).cloned().collect();
-        let may_conflict = all.iter().any(|used| newer(self, used));
-        let blind = match isolation {
-            Isolation::Snapshot => &used.written[..],
-            _ => &[],
-        };
-        let must =
-            used.firm.iter().chain(blind).any(|used| newer(self, used) && differs(self, used));
-        let _ = now;
+        let is_uncertain = self.has(Filter) || self.has(Expiry);
+        let must = firm.iter().filter(is_newer).any(|used| differs(&used)) && !is_uncertain;
+        let has_upheaval =
+            |(id, _): &(u64, Key)| space(*id).upheavals.iter().any(|since| *since > begun);
+        let may = is_uncertain
+            || firm.iter().any(|used| is_newer(&used))
+            || firm.iter().chain(&written).any(has_upheaval);
         match transaction.commit(PersistMode::Buffer) {
             Ok(number) => {
-                assert!(!must || used.changes.is_empty() || filtered, "a conflict was not seen");
-                if used.changes.is_empty() {
-                    return;
+                let only_looked = changes.is_empty() && !is_locked;
+                assert!(!must || only_looked, "a conflict was not seen: {firm:?}");
+                if !changes.is_empty() {
+                    assert_eq!(number.0, self.last());
+                    self.take_commit(changes, number.0);
                 }
-                assert_eq!(number.0, self.last());
-                self.take_commit(used.changes, number.0);
             }
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-                assert!(may_conflict, "nobody has changed what it used: {error}");
+                assert!(may, "nobody has changed what it used: {error}");
             }
         }
     }

@@ -41,7 +41,9 @@ impl Stage {
         let error = match self.look_at(dir, &ledger) {
             Found::Batches(found) => {
                 let missing: Vec<_> = needed.difference(&found).collect();
-                if !missing.is_empty() && !self.may_lose_end {
+                if self.may_lose_end && !missing.is_empty() {
+                    self.outcomes.insert("the end of the newest log is lost");
+                } else if !missing.is_empty() {
                     self.fail(&format!("lost without an error: {missing:?}"));
                 }
                 self.check_prefix(&ledger, &found);
@@ -111,6 +113,7 @@ impl Stage {
         if let Some(what) = answer.end.as_deref().or(answer.error()) {
             self.fail(&format!("there is no way out: {what}"));
         }
+        self.outcomes.insert("a repair saves what is left");
         let is_exact = answer.lines.iter().any(|line| line == "exact");
         ledger.may_be_torn |= !is_exact;
         let found = match self.look_at(&to, ledger) {

@@ -86,6 +86,9 @@ fn perform(play: &Play<'_>) -> Played {
     live(&mut stage, &vec![])?;
     live(&mut stage, play)?;
     live(&mut stage, play)?;
+    if asked().is_some() {
+        writeln!(std::io::stderr(), "{}: {:?}", name(play), stage.outcomes).unwrap();
+    }
     live(&mut stage, &vec![])
 }
 

@@ -214,6 +214,8 @@ pub(crate) struct Stage {
     pub(crate) may_lose_unsynced: bool,
     /// True if the end of what was written may be lost without a trace: see docs/durability.md.
     pub(crate) may_lose_end: bool,
+    /// How the accidents showed themselves.
+    pub(crate) outcomes: BTreeSet<&'static str>,
     undo: Vec<Undo>,
     /// What was said and done, for the message of a failure.
     history: Vec<String>,
@@ -236,6 +238,7 @@ impl Stage {
             may_die: false,
             may_lose_unsynced: false,
             may_lose_end: false,
+            outcomes: BTreeSet::new(),
             undo: vec![],
             history: vec![],
             temp,
@@ -315,10 +318,13 @@ impl Stage {
             self.ledger.note(told);
             if told.starts_with("error ") || told.starts_with("failed ") {
                 self.check_named(told);
+                let opens = line.starts_with("open");
+                self.outcomes.insert(if opens { "opening fails" } else { "writes fail" });
             }
         }
         if let Some(end) = &answer.end {
             self.note(end.clone());
+            self.outcomes.insert("the process dies of SIGBUS");
             self.child = None;
             self.is_open = false;
             if !self.may_die || !end.contains("SIGBUS") {
