@@ -44,7 +44,7 @@ fn harm(stage: &mut Stage, which: &str, how: &str) -> Played {
     let Some(path) = find(&stage.data(), which) else { return Ok(()) };
     stage.note(format!("{} {how}", path.display()));
     let is_open = stage.is_open;
-    stage.may_lose_unsynced = true;
+    (stage.is_harmed, stage.may_lose_unsynced) = (true, true);
     // If nothing was written after the last sync, nothing proves that there was more.
     stage.may_lose_end |= which == "the newest log" && how == "loses its end";
     let bytes = bytes_of(&path);
@@ -114,6 +114,8 @@ pub(crate) fn all() -> Vec<Accident> {
             let name = format!("foreign files under coming names of a {end} while {moment:?}");
             all.push(accident(moment, name.to_lowercase(), move |stage| {
                 let names = coming(&stage.data(), end);
+                // An opening cannot know that a log is none of its own. It says which file it is.
+                stage.is_harmed |= end == "wal";
                 names.iter().for_each(|name| stage.add_foreign(name));
                 Ok(())
             }));

@@ -19,10 +19,13 @@ impl Stage {
         self.check_foreign();
         self.forget_numbered();
         let ledger = self.ledger.clone();
-        let after = self.judge_store(&self.data(), ledger, self.may_lose_unsynced);
+        let is_harmed = self.is_harmed;
+        let after = self.judge_store(&self.data(), ledger, is_harmed);
         self.ledger = after;
         for (dir, ledger) in std::mem::take(&mut self.others) {
-            self.judge_store(&dir, ledger, false);
+            // A copy of a directory that is written is no store: an error may say so.
+            let is_copy = dir.ends_with("copy");
+            self.judge_store(&dir, ledger, is_harmed || is_copy);
             fs::remove_dir_all(&dir).unwrap();
             fs::create_dir(&dir).unwrap();
         }
@@ -31,13 +34,15 @@ impl Stage {
             // The next life finds the names free.
             let _went_with_its_directory = fs::remove_file(path);
         }
-        (self.may_die, self.may_lose_unsynced, self.may_lose_end) = (false, false, false);
+        (self.may_die, self.is_harmed) = (false, false);
+        (self.may_lose_unsynced, self.may_lose_end) = (false, false);
     }
 
     /// Checks that the store in `dir` has lost nothing, or says so. Returns what the next life may
     /// rely on.
-    fn judge_store(&mut self, dir: &Path, mut ledger: Ledger, may_lose: bool) -> Ledger {
-        let needed = if may_lose { &ledger.synced } else { &ledger.acknowledged }.clone();
+    fn judge_store(&mut self, dir: &Path, mut ledger: Ledger, is_harmed: bool) -> Ledger {
+        let needed =
+            if self.may_lose_unsynced { &ledger.synced } else { &ledger.acknowledged }.clone();
         let error = match self.look_at(dir, &ledger) {
             Found::Batches(found) => {
                 let missing: Vec<_> = needed.difference(&found).collect();
@@ -51,6 +56,9 @@ impl Stage {
             }
             Found::Error(error) => error,
         };
+        if !is_harmed {
+            self.fail(&format!("no file was harmed, and the store does not open: {error}"));
+        }
         self.check_named(&format!("error {error}"));
         let found = self.save(dir, &mut ledger, &needed);
         renewed(ledger, found)

@@ -210,6 +210,8 @@ pub(crate) struct Stage {
     pub(crate) foreign: BTreeMap<PathBuf, Vec<u8>>,
     /// True if the child may be killed by the system: a file that it has mapped was shortened.
     pub(crate) may_die: bool,
+    /// True if a file of the store was harmed, so that an error may say that something is lost.
+    pub(crate) is_harmed: bool,
     /// True if writes that were not synced may be lost.
     pub(crate) may_lose_unsynced: bool,
     /// True if the end of what was written may be lost without a trace: see docs/durability.md.
@@ -236,6 +238,7 @@ impl Stage {
             others: vec![],
             foreign: BTreeMap::new(),
             may_die: false,
+            is_harmed: false,
             may_lose_unsynced: false,
             may_lose_end: false,
             outcomes: BTreeSet::new(),
