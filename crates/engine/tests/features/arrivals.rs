@@ -33,7 +33,8 @@ impl Run {
             let known = space.versions.get(&key);
             let is_free =
                 known.is_none_or(|known| known.iter().all(|known| known.number != number));
-            if is_free && !space.renumbered.contains(&number) {
+            let is_certain = space.renumbered.as_ref().is_none_or(|range| !range.contains(&number));
+            if is_free && is_certain {
                 entries.insert(key, (number, what));
             }
         }

@@ -64,7 +64,7 @@ pub(crate) struct Space {
     pub(crate) upheavals: Vec<u64>,
     /// A repair gave the entries new numbers, among these: above the old ones of the keyspace, and
     /// up to the last one of the repaired store.
-    pub(crate) renumbered: std::ops::RangeInclusive<u64>,
+    pub(crate) renumbered: Option<std::ops::RangeInclusive<u64>>,
 }
 
 impl Space {
@@ -75,7 +75,7 @@ impl Space {
             versions: BTreeMap::new(),
             erased: vec![],
             upheavals: vec![],
-            renumbered: u64::MAX..=0,
+            renumbered: None,
         }
     }
 
@@ -153,7 +153,8 @@ impl Space {
         let there = self.content(u64::MAX, now);
         let numbers = self.versions.values().flatten().map(|version| version.number);
         let newest = numbers.chain(self.erased.iter().map(|one| one.number)).max().unwrap_or(0);
-        self.renumbered = newest.min(*self.renumbered.start())..=moment;
+        let first = self.renumbered.take().map_or(newest, |before| newest.min(*before.start()));
+        self.renumbered = Some(first..=moment);
         let version =
             |(value, time)| Version { number: moment, since: moment, what: What::Put(value, time) };
         self.versions = there.into_iter().map(|(key, seen)| (key, vec![version(seen)])).collect();

@@ -56,13 +56,17 @@ fn place(play: &Play<'_>) -> Option<Place> {
     special.all(|place| Some(place) == first).then(|| first.unwrap_or(Place::Plain))
 }
 
+/// Prints a line, also if the test passes.
+fn say(line: &str) {
+    let mut out = std::io::stderr();
+    out.write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
 /// One life: what happens while the store is closed, is open, and is written to.
 fn live(stage: &mut Stage, play: &Play<'_>) -> Played {
-    let at = |stage: &mut Stage, moment: Moment| {
-        let now = play.iter().filter(|accident| accident.moment == moment);
-        now.map(|accident| (accident.play)(stage)).collect::<Played>()
-    };
-    at(stage, Moment::Closed)?;
+    for accident in play.iter().filter(|accident| accident.moment == Moment::Closed) {
+        (accident.play)(stage)?;
+    }
     stage.open();
     stage.write(14);
     for accident in play.iter().filter(|accident| accident.moment == Moment::Open) {
@@ -87,7 +91,7 @@ fn perform(play: &Play<'_>) -> Played {
     live(&mut stage, play)?;
     live(&mut stage, play)?;
     if asked().is_some() {
-        writeln!(std::io::stderr(), "{}: {:?}", name(play), stage.outcomes).unwrap();
+        say(&format!("{}: {:?}", name(play), stage.outcomes));
     }
     live(&mut stage, &vec![])
 }
@@ -114,13 +118,11 @@ fn run(what: &str, plays: &[Play<'_>]) {
         }
     });
     let (failures, left) = (failures.into_inner().unwrap(), left.into_inner().unwrap());
-    let mut out = std::io::stderr();
     for (name, reason) in &left {
-        writeln!(out, "{what}: left out: {name}: {reason}").unwrap();
+        say(&format!("{what}: left out: {name}: {reason}"));
     }
-    let played = plays.len() - left.len();
-    writeln!(out, "{what}: {played} played, {} failed, {} left out", failures.len(), left.len())
-        .unwrap();
+    let (failed, left) = (failures.len(), left.len());
+    say(&format!("{what}: {} played, {failed} failed, {left} left out", plays.len() - left));
     let text = failures.iter().map(|(name, text)| format!("\n== {name}\n{text}"));
     assert!(failures.is_empty(), "{}", text.collect::<String>());
 }
@@ -148,7 +150,7 @@ fn accidents_in_pairs() {
         plays.retain(|play| name(play).contains(&wanted));
     } else if !dice::full() {
         let seed = dice::any_seed();
-        writeln!(std::io::stderr(), "pairs: a sample with LSMITH_SEED={seed}").unwrap();
+        say(&format!("pairs: a sample with LSMITH_SEED={seed}"));
         let mut dice = Dice::new(seed);
         plays = (0..PAIRS).map(|_| dice.pick(&plays).clone()).collect();
     }
