@@ -12,8 +12,8 @@
 //!
 //! Each bug is planted in a copy of the workspace. There the tests whose names contain one of the
 //! words after `test` run until one fails or runs for too long; otherwise the bug is not caught. A
-//! line that starts with `schedules` instead names tests that decide the schedule of every step. One
-//! that starts with `campaign` names tests of the campaigns: `features_` and `accidents_`.
+//! line that starts with `schedules` instead names tests that decide the schedule of every step.
+//! One that starts with `campaign` names tests of the campaigns: `features_` and `accidents_`.
 
 use crate::chores::{cargo, scheduled};
 use anyhow::{Context, Result, bail, ensure};
@@ -78,7 +78,8 @@ fn parse(text: &str) -> Result<Vec<Bug>> {
                     bug.is_campaign = kind == "campaign";
                 }
                 _ => bail!(
-                    "{}: expected `file`, `test`, `schedules`, `campaign`, `-` or `+`, found `{line}`",
+                    "{}: expected `file`, `test`, `schedules`, `campaign`, `-` or `+`, found \
+                     `{line}`",
                     at()
                 ),
             },

@@ -1,8 +1,8 @@
 //! Features in pairs and threes, under one random model.
 //!
 //! Promised: whichever two or three features of the store a program uses, in whatever order, every
-//! read returns what the documentation says. `oracle.rs` says it: a list of what was written to each
-//! key, with its number, and no line of the store. The seed chooses the features, the policies, the
+//! read returns what the documentation says. `oracle.rs` says it: a list of what was written to
+//! each key, with its number, and no line of the store. The seed chooses the features, the policies, the
 //! sizes and the steps.
 //!
 //! `LSMITH_FULL=1` takes ten times as many seeds, `LSMITH_SEED` one.

@@ -224,8 +224,8 @@ impl Oracle {
         self.last = last;
     }
 
-    /// Applies the writes of a transaction, whose order among each other is up to the store: they are
-    /// of different keys, but for operands of one.
+    /// Applies the writes of a transaction, whose order among each other is up to the store: they
+    /// are of different keys, but for operands of one.
     pub(crate) fn apply_unordered(&mut self, changes: Vec<Fed>, last: u64) {
         for fed in changes {
             let Fed::Key(id, key, what) = fed else { unreachable!("no ranges") };

@@ -142,7 +142,7 @@ impl Run {
         }
     }
 
-    /// Merges, and lets others act in the middle of it: when the filter is asked for the first time.
+    /// Merges, and lets others act in the middle of it, when the filter is first asked.
     pub(crate) fn merge_while_others_act(&mut self) {
         let id = self.any_space();
         let space = self.space(id);

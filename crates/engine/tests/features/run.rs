@@ -41,8 +41,8 @@ const GROUP_POLICIES: [&str; 5] = [
 
 const STEPS: usize = 160;
 
-/// Where a filter stops, so that others act while a merge runs: it tells that it is there, and waits
-/// for the word to go on.
+/// Where a filter stops, so that others act while a merge runs: it tells that it is there, and
+/// waits for the word to go on.
 pub(crate) type Stop = Arc<Mutex<Option<(SyncSender<()>, mpsc::Receiver<()>)>>>;
 
 pub(crate) struct Run {

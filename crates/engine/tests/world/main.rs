@@ -9,7 +9,7 @@
 //! 2. `stage.rs`: a directory or a file system of its own, the child, and the ledger of what it
 //!    acknowledged.
 //! 3. `judge.rs`: compares what a fresh process reads with the ledger.
-//! 4. `accidents.rs`, `files.rs`, `systems.rs`: the table.
+//! 4. `accidents.rs`, `files.rs`, `processes.rs`, `systems.rs`: the table.
 //!
 //! By default each accident is played alone, and a sample of pairs. `LSMITH_FULL=1` plays all
 //! pairs. `LSMITH_WORLD=WORDS` plays those whose names contain the words, and `A + B` that pair.
@@ -25,6 +25,7 @@ mod accidents;
 mod child;
 mod files;
 mod judge;
+mod processes;
 mod stage;
 mod system;
 mod systems;

@@ -346,8 +346,8 @@ impl Stage {
         }
     }
 
-    /// Forgets foreign files that an opening may take for what a crash has left: numbered files that
-    /// nothing names.
+    /// Forgets foreign files that an opening may take for what a crash has left: numbered files
+    /// that nothing names.
     pub(crate) fn forget_numbered(&mut self) {
         let is_numbered = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy();

@@ -111,50 +111,42 @@ fn mounts() -> Vec<Accident> {
                 Ok(())
             }),
         ),
-        on(
-            Place::Ext4,
-            accident(Moment::Open, "the file system goes read-only", |stage| {
-                let output =
-                    Command::new("findmnt").args(["-n", "-o", "SOURCE"]).arg(&stage.root).output();
-                let device =
-                    String::from_utf8(output.map_err(|error| error.to_string())?.stdout).unwrap();
-                let device = device.trim().trim_start_matches("/dev/");
-                let path = format!("/sys/fs/ext4/{device}/trigger_fs_error");
-                fs::write(&path, "1").map_err(|error| format!("{path}: {error}"))?;
-                stage.note("the file system has gone read-only");
-                can_be_read(stage);
-                // What was not synced may never have reached the device.
-                stage.may_lose_unsynced = true;
-                stage.later(|stage| {
-                    remount(stage)?;
-                    Ok(())
-                });
-                Ok(())
-            }),
-        ),
+        on(Place::Ext4, accident(Moment::Open, "the file system goes read-only", go_read_only)),
         on(Place::Ext4, accident(Moment::Open, "the device fails", |stage| shut_down(stage, 1))),
         on(Place::Ext4, accident(Moment::Open, "power fails", |stage| shut_down(stage, 2))),
-        on(
-            Place::Ext4,
-            accident(Moment::Closed, "names fold case", |stage| {
-                let image = stage.root.join("image");
-                fs::File::create(&image).and_then(|file| file.set_len(16 << 20)).unwrap();
-                let made =
-                    run(Command::new("mkfs.ext4").args(["-q", "-F", "-O", "casefold"]).arg(&image));
-                let folded = stage.root.join("folded");
-                let _there = fs::create_dir(&folded);
-                let mount =
-                    |_| run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&folded));
-                let mounted = made.and_then(mount);
-                fs::remove_file(&image).unwrap();
-                mounted?;
-                run(Command::new("chattr").arg("+F").arg(&folded))?;
-                stage.add_store(&folded.join("data"));
-                stage.later(move |_| system::unmount(&folded).map_err(|error| error.to_string()));
-                Ok(())
-            }),
-        ),
+        on(Place::Ext4, accident(Moment::Closed, "names fold case", fold_case)),
     ]
+}
+
+/// The system finds an error in its file system, and makes it read-only.
+fn go_read_only(stage: &mut Stage) -> Played {
+    let mut findmnt = Command::new("findmnt");
+    let output = findmnt.args(["-n", "-o", "SOURCE"]).arg(&stage.root).output();
+    let device = String::from_utf8(output.map_err(|error| error.to_string())?.stdout).unwrap();
+    let device = device.trim().trim_start_matches("/dev/");
+    let path = format!("/sys/fs/ext4/{device}/trigger_fs_error");
+    fs::write(&path, "1").map_err(|error| format!("{path}: {error}"))?;
+    stage.note("the file system has gone read-only");
+    can_be_read(stage);
+    // What was not synced may never have reached the device.
+    stage.may_lose_unsynced = true;
+    stage.later(remount);
+    Ok(())
+}
+
+/// Makes another store, in a directory in which `LOCK` and `lock` are one name.
+fn fold_case(stage: &mut Stage) -> Played {
+    let folded = stage.root.join("folded");
+    if !folded.exists() {
+        fs::create_dir(&folded).unwrap();
+        let image = stage.root.join("image");
+        fs::File::create(&image).and_then(|file| file.set_len(12 << 20)).unwrap();
+        run(Command::new("mkfs.ext4").args(["-q", "-F", "-O", "casefold"]).arg(&image))?;
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&folded))?;
+        run(Command::new("chattr").arg("+F").arg(&folded))?;
+    }
+    stage.add_store(&folded.join("data"));
+    Ok(())
 }
 
 /// From now on every call fails with EIO. With `flags` 2 what was not synced is gone afterwards.
