@@ -2,8 +2,8 @@
 //!
 //! Promised: whichever two or three features of the store a program uses, in whatever order, every
 //! read returns what the documentation says. `oracle.rs` says it: a list of what was written to
-//! each key, with its number, and no line of the store. The seed chooses the features, the policies, the
-//! sizes and the steps.
+//! each key, with its number, and no line of the store. The seed chooses the features, the
+//! policies, the sizes and the steps.
 //!
 //! `LSMITH_FULL=1` takes ten times as many seeds, `LSMITH_SEED` one.
 //! `LSMITH_FEATURES=Feed,Names` turns these features on instead of those that the seed chooses.
