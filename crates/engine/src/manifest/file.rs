@@ -68,32 +68,51 @@ pub(crate) fn read_account(env: &dyn Env, path: &Path, number: u64) -> Result<Ac
     Ok(read_all(env, path, number)?.1)
 }
 
+/// The bytes that a manifest has at least, by the records that were read of it.
+///
+/// The length of a manifest is synced before it is put in force, and closing a store never cuts a
+/// manifest, as it cuts a log. So a short manifest is damaged, although its end may look torn.
+#[derive(Default)]
+pub(crate) struct LeastBytes {
+    payload: usize,
+    least: u64,
+}
+
+impl LeastBytes {
+    /// Takes a record of `payload_bytes` bytes that ends at `end`.
+    pub(crate) fn take(&mut self, record: &Record, payload_bytes: usize, end: u64) {
+        self.payload += payload_bytes;
+        // The file begins with an account, whose last record is a tree if there is a keyspace. No
+        // tree follows behind the account. So the length of the file follows from the last tree.
+        if self.least == 0 || matches!(record, Record::Tree { .. }) {
+            self.least = file_bytes(end, self.payload);
+        }
+    }
+
+    /// Fails with `Corruption` if the file at `path`, which has `bytes` bytes, is too short.
+    pub(crate) fn check(&self, path: &Path, bytes: u64) -> Result<()> {
+        let least = self.least.max(ROOM_BYTES as u64);
+        if bytes >= least {
+            return Ok(());
+        }
+        let message = format!("the manifest is too short: expected at least {least} bytes");
+        Err(Error::corruption(path, bytes, message))
+    }
+}
+
 /// Reads manifest `number`, which is at `path`. Returns where its last record ends and its account.
 fn read_all(env: &dyn Env, path: &Path, number: u64) -> Result<(u64, Account)> {
     let mut reader = LogReader::open(env, path, LogId { kind: LogKind::Manifest, number })?;
-    // The length of a manifest is synced before it is put in force, and closing a store never cuts
-    // a manifest, as it cuts a log. So a short manifest is damaged.
-    if reader.bytes() < ROOM_BYTES as u64 {
-        let message = format!("the manifest is too short: expected at least {ROOM_BYTES} bytes");
-        return Err(Error::corruption(path, reader.bytes(), message));
-    }
+    let mut least = LeastBytes::default();
+    least.check(path, reader.bytes())?;
     let mut account = Account::default();
-    let mut payload_bytes = 0;
-    let mut least_bytes = 0;
     while let Some((offset, payload)) = reader.next_record()? {
-        payload_bytes += payload.len();
+        let payload_bytes = payload.len();
         let record = Record::decode(payload).map_err(|fault| fault.at(path, offset))?;
-        // The file begins with an account, whose last record is a tree if there is a keyspace. No
-        // tree follows behind the account. So the length of the file follows from the last tree.
-        if least_bytes == 0 || matches!(record, Record::Tree { .. }) {
-            least_bytes = file_bytes(reader.read_bytes(), payload_bytes);
-        }
+        least.take(&record, payload_bytes, reader.read_bytes());
         account.take(record).map_err(|message| Error::corruption(path, offset, message))?;
     }
-    if reader.bytes() < least_bytes {
-        let message = format!("the manifest is too short: expected at least {least_bytes} bytes");
-        return Err(Error::corruption(path, reader.bytes(), message));
-    }
+    least.check(path, reader.bytes())?;
     for state in account.keyspaces.values() {
         // Edits were checked when they were made, but another program may have written these.
         check_facts(state).map_err(|error| {

@@ -24,7 +24,7 @@ mod tests;
 pub(crate) use account::{Account, KeyspaceFacts};
 pub(crate) use bounds::{KEYSPACE_MAX, check_room};
 pub(crate) use current::{current_text, read_current};
-pub(crate) use file::{position, read, read_account, write_account};
+pub(crate) use file::{LeastBytes, position, read, read_account, write_account};
 pub(crate) use keyspaces::KeyspaceChange;
 pub(crate) use owner::Manifest;
 pub(crate) use record::{KeyspaceRecord, LogRow, Record, RecordFault, Spill};

@@ -3,7 +3,9 @@
 use super::loose::LooseTree;
 use super::{DamagedStore, FindingKind};
 use crate::identity::StoreId;
-use crate::manifest::{self, Account, KEYSPACE_MAX, KeyspaceFacts, KeyspaceRecord, LogRow, Record};
+use crate::manifest::{
+    self, Account, KEYSPACE_MAX, KeyspaceFacts, KeyspaceRecord, LeastBytes, LogRow, Record,
+};
 use crate::options::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
 use lsmith_storage::error::{ErrorKind, Result};
 use lsmith_storage::log::{FoundRecord, LogId, LogKind, LogRemains};
@@ -78,6 +80,8 @@ pub(super) struct Reading {
     pub(super) account: Account,
     /// True while all of it was readable.
     pub(super) is_whole: bool,
+    /// The length that the file must have.
+    least: LeastBytes,
     /// Trees to which edits were applied loosely. They replace those of `account`.
     pub(super) loose: BTreeMap<u32, LooseTree>,
     /// The metadata of tables, from all records.
@@ -184,6 +188,11 @@ impl Reading {
             end = record.offset + record.bytes;
             reading.take(old, &path, &record);
         }
+        if let Err(error) = reading.least.check(&path, remains.bytes()) {
+            // What looks like a torn end was cut off.
+            reading.is_whole = false;
+            old.report_error(FindingKind::Guessed, &error);
+        }
         if let Err(error) = &remains.end {
             // The header alone may be damaged.
             if error.offset() >= Some(end) {
@@ -219,6 +228,7 @@ impl Reading {
             }
         };
         self.note_tables(&record);
+        self.least.take(&record, found.payload.len(), found.offset + found.bytes);
         if self.is_whole {
             match self.account.take(record.clone()) {
                 Ok(()) => return,

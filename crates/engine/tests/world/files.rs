@@ -46,7 +46,8 @@ fn harm(stage: &mut Stage, which: &str, how: &str) -> Played {
     let is_open = stage.is_open;
     (stage.is_harmed, stage.may_lose_unsynced) = (true, true);
     // If nothing was written after the last sync, nothing proves that there was more.
-    stage.may_lose_end |= which == "the newest log" && how == "loses its end";
+    let is_cut = ["loses its end", "becomes empty"].contains(&how);
+    stage.may_lose_end |= which == "the newest log" && is_cut;
     let bytes = bytes_of(&path);
     match how {
         "is removed" if path.is_dir() => fs::remove_dir_all(&path).unwrap(),
