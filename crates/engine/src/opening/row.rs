@@ -98,9 +98,22 @@ impl LogRowFiles {
             }
             row.logs.insert(0, RowLog { number, start });
         }
-        row.strays.extend(started.into_keys());
+        for number in started.into_keys() {
+            // An earlier opening did not need it, and could not remove it at once.
+            // What cannot be read is set aside.
+            let is_empty = is_empty(env, dir, number).unwrap_or(false);
+            if is_empty { row.unneeded.push(number) } else { row.strays.push(number) }
+        }
         Ok(row)
     }
+}
+
+/// Returns true if log `number` holds its start and nothing else.
+fn is_empty(env: &dyn Env, dir: &Path, number: u64) -> Result<bool> {
+    let (_, mut reader) = open_log(env, dir, number)?;
+    let is_start = |payload| matches!(LogStart::decode(payload), Ok(Some(_)));
+    let begins = reader.next_record()?.is_some_and(|(_, payload)| is_start(payload));
+    Ok(begins && reader.next_record()?.is_none() && reader.end() == Some(LogEnd::Clean))
 }
 
 /// Follows the row from its newest log back, among logs with these starts. Returns the numbers of

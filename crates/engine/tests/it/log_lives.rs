@@ -279,3 +279,27 @@ fn a_process_that_dies_while_it_begins_a_log_leaves_nothing_aside() {
         }
     }
 }
+
+/// What broke: a log without a batch that opening did not need could not go at once, because a
+/// reader in another process kept it. Then the process was killed. The next life took the log for
+/// one that had been left out, and set it aside at its full length, for ever.
+#[test]
+fn an_empty_log_that_a_reader_kept_is_not_set_aside() {
+    let first = MemEnv::new();
+    let store = builder(&first).open().unwrap();
+    store.keyspace(DEFAULT_KEYSPACE).unwrap().put("key", "value").unwrap();
+    // A life without a write, which leaves a log with a start only.
+    let second = first.process_crash_clone();
+    let idle = builder(&second).open().unwrap();
+    let third = second.process_crash_clone();
+    let reader = builder(&third).read_only(true).open().unwrap();
+    let writer = builder(&third).open().unwrap();
+    let last = third.process_crash_clone();
+    assert!(logs(&last).len() > 2, "the reader keeps the empty log: {:?}", logs(&last));
+    drop((store, idle, reader, writer));
+    let store = builder(&last).open().unwrap();
+    let names = last.list(Path::new(DIR)).unwrap();
+    assert!(!names.iter().any(|name| name.ends_with(".lost")), "{names:?}");
+    assert_eq!(logs(&last).len(), 2, "{names:?}");
+    assert!(store.existing_keyspace(DEFAULT_KEYSPACE).unwrap().contains("key").unwrap());
+}
