@@ -89,7 +89,8 @@ fn an_entry_with_the_number_of_a_range_delete_is_there_for_every_read() {
                 let before = store.snapshot();
                 let mut table: Numbered = [(key(24), (erased, value("tie")))].into();
                 let mut expected = vec![(24, "tie")];
-                // Refused if a merge has dropped something for the range delete: it could come back.
+                // Refused if a merge has dropped something for the range delete: that could come
+                // back.
                 if has_older {
                     table.insert(key(22), (erased - 1, value("older")));
                 }

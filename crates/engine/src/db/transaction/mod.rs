@@ -207,8 +207,8 @@ impl Transaction {
     }
 
     /// Gives `key` what the operator of `keyspace` makes of its value and `operand`. The operator
-    /// is called later, by reads and by merges, those of this transaction among them. A combine is a
-    /// write: under [`Isolation::Snapshot`] the commit fails if others have written `key`
+    /// is called later, by reads and by merges, those of this transaction among them. A combine is
+    /// a write: under [`Isolation::Snapshot`] the commit fails if others have written `key`
     /// meanwhile, also if they have only combined. Outside of transactions, combines do not
     /// conflict: [`Keyspace::combine`].
     ///
