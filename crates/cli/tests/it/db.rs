@@ -519,7 +519,7 @@ fn exports_keep_the_times_of_entries_and_tables_say_so() {
         store.keyspace_with(keyspace, &options).unwrap()
     };
     let space = made("sessions");
-    space.put_until("a", "long ago", 1).unwrap();
+    space.put_until("a", "long ago", 1_000_000_000).unwrap();
     space.put_until("b", "soon", 1 << 40).unwrap();
     space.put_until("c", "late", 1 << 41).unwrap();
     drop(space);

@@ -130,6 +130,30 @@ fn values_of_a_keyspace_expire_as_it_says_when_it_is_made() {
     }
 }
 
+/// What broke: the command took seconds since 1970 for the time of any store, and its merges dropped
+/// all values of stores with another clock.
+#[test]
+fn store_with_another_clock_needs_the_time() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    let clock = lsmith::Clock::new("steps", || 7);
+    let store = lsmith::Store::builder(db).clock(clock).open().unwrap();
+    let expiry = Some(lsmith::Expiry { after: None });
+    let options = lsmith::KeyspaceOptions { expiry, ..Default::default() };
+    store.keyspace_with("default", &options).unwrap().put_until("a", "x", 9).unwrap();
+    drop(store);
+    for command in [&["scan"][..], &["put", "b", "y"], &["merge"]] {
+        let told = refused(1, &[&["db", db], command].concat());
+        assert!(told.contains("the clock `steps`, not `unix_seconds`"), "{told}");
+        assert!(told.contains("`--time`"), "{told}");
+    }
+    assert_eq!(fine(&["db", db, "verify"]), "no damage found\n");
+    assert_eq!(fine(&["db", db, "--time", "9", "scan"]), "");
+    fine(&["db", db, "--time", "0", "put", "b", "y"]);
+    fine(&["db", db, "--time", "0", "merge"]);
+    assert_eq!(fine(&["db", db, "--time", "8", "scan"]), "a\tx\nb\ty\n");
+}
+
 #[test]
 fn keyspaces_of_programs_whose_entries_expire_are_read_and_written() {
     let (_dir, db) = store_dir();
@@ -138,7 +162,7 @@ fn keyspaces_of_programs_whose_entries_expire_are_read_and_written() {
     let expiry = Some(lsmith::Expiry { after: None });
     let options = lsmith::KeyspaceOptions { expiry, ..Default::default() };
     let space = store.keyspace_with("default", &options).unwrap();
-    space.put_until("gone", "x", 1).unwrap();
+    space.put_until("gone", "x", 1_000_000_000).unwrap();
     space.put_until("there", "y", u64::MAX).unwrap();
     drop((space, store));
     fine(&["db", db, "put", "stays", "z"]);
