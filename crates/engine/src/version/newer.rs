@@ -11,7 +11,7 @@ use lsmith_storage::error::Result;
 use lsmith_storage::format::key_hash;
 use lsmith_storage::read::{MergingCursor, VisibleIter};
 use lsmith_storage::table::{CacheFill, ReadCount};
-use lsmith_tree::{ErasedWalk, Key, KeyRange, SeqNo};
+use lsmith_tree::{Key, KeyRange, SeqNo};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ impl Version {
         let end = range.end.as_ref().map(|end| Bytes::copy_from_slice(end));
         let upper = end.map_or(Bound::Unbounded, Bound::Excluded);
         let seen = VisibleIter::new(cursor, seq, lower, upper).combining(self.rules.combiner());
-        seen.hiding(ErasedWalk::new(self.all_erased()))
+        seen.hiding(self.hidden())
     }
 }
 
