@@ -47,7 +47,8 @@ fn harm(stage: &mut Stage, which: &str, how: &str) -> Played {
     (stage.is_harmed, stage.may_lose_unsynced) = (true, true);
     // If nothing was written after the last sync, nothing proves that there was more.
     let is_cut = ["loses its end", "becomes empty"].contains(&how);
-    stage.may_lose_end |= which == "the newest log" && is_cut;
+    let is_newest_log = find(&stage.data(), "the newest log").as_ref() == Some(&path);
+    stage.may_lose_end |= is_newest_log && is_cut;
     let bytes = bytes_of(&path);
     match how {
         "is removed" if path.is_dir() => fs::remove_dir_all(&path).unwrap(),
