@@ -44,6 +44,8 @@ fn harm(stage: &mut Stage, which: &str, how: &str) -> Played {
     let Some(path) = find(&stage.data(), which) else { return Ok(()) };
     stage.note(format!("{} {how}", path.display()));
     let is_open = stage.is_open;
+    // The newest file of a kind may be one that another accident has put there.
+    stage.foreign.remove(&path);
     (stage.is_harmed, stage.may_lose_unsynced) = (true, true);
     // If nothing was written after the last sync, nothing proves that there was more.
     let is_cut = ["loses its end", "becomes empty"].contains(&how);

@@ -26,8 +26,8 @@ impl Stage {
             // A copy of a directory that is written is no store: an error may say so.
             let is_copy = dir.ends_with("copy");
             self.judge_store(&dir, ledger, is_harmed || is_copy);
-            fs::remove_dir_all(&dir).unwrap();
-            fs::create_dir(&dir).unwrap();
+            let _begun_anew = fs::remove_dir_all(&dir);
+            fs::create_dir_all(&dir).unwrap();
         }
         self.check_foreign();
         for path in std::mem::take(&mut self.foreign).keys() {
@@ -159,7 +159,7 @@ impl Stage {
             [[&*open, "verify", "write 8000 9 sync", "close"], [&*open, "verify", "close", ""]]
         {
             let mut child = Process::start(&self.root);
-            for line in lines.into_iter().filter(|line| !line.is_empty()) {
+            for line in lines {
                 let answer = child.ask(line);
                 let has_failed = answer.lines.iter().any(|line| line.starts_with("failed "));
                 if !answer.is_ok() || has_failed {

@@ -37,7 +37,10 @@ fn fill(stage: &mut Stage, left: usize) -> Played {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(bytes.saturating_sub(left as u64)).unwrap();
     stage.note(format!("{left} bytes are left"));
-    stage.later(move |_| fs::remove_file(&path).map_err(|error| error.to_string()));
+    stage.later(move |_| {
+        let _gone = fs::remove_file(&path);
+        Ok(())
+    });
     Ok(())
 }
 
