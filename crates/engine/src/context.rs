@@ -11,11 +11,11 @@ use crate::progress::Progress;
 use crate::snapshots::{SnapshotGuard, Snapshots};
 use crate::stats::{Counts, Recorders, Timer};
 use crate::version::TablePlace;
+use lsmith_storage::env::{Env, HeldDir, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lsmith_storage::table::BlockCache;
 use lsmith_tree::SeqNo;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The state that all parts of an open store share.
@@ -40,13 +40,19 @@ pub(crate) struct Context {
     poisoned: AtomicBool,
     /// Set when the store begins to close.
     closing: AtomicBool,
-    /// Keeps the directory locked as long as the store is open.
-    _lock: Box<dyn Debug + Send + Sync>,
+    /// The directory, which stays locked as long as the store is open.
+    held: Arc<dyn HeldDir>,
+    /// The environment in which the store was opened. That of the options holds the directory.
+    pub(crate) outer_env: Arc<dyn Env>,
 }
 
 impl Context {
-    /// Returns the context of a store whose directory `lock` keeps locked.
-    pub(crate) fn new(options: Options, lock: Box<dyn Debug + Send + Sync>) -> Context {
+    /// Returns the context of a store whose directory is `held`. From then on, files of the store
+    /// are touched only while its path leads there.
+    pub(crate) fn new(mut options: Options, held: Arc<dyn HeldDir>) -> Context {
+        let outer_env = Arc::clone(&options.env);
+        let inner = HeldEnv::new(Arc::clone(&outer_env), &options.dir, Arc::clone(&held));
+        options.env = Arc::new(inner);
         let cache = match &options.cache {
             Some(cache) => BlockCache::within(cache),
             None => BlockCache::new(options.memory_bytes.unwrap_or(options.cache_bytes)),
@@ -64,7 +70,8 @@ impl Context {
             followers: Followers::default(),
             poisoned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
-            _lock: lock,
+            held,
+            outer_env,
             options,
         }
     }
@@ -106,6 +113,11 @@ impl Context {
     /// Takes a snapshot of what readers see now.
     pub(crate) fn take_snapshot(&self) -> SnapshotGuard {
         self.snapshots.take(&self.visible)
+    }
+
+    /// Fails if the directory of the store, or its lock file, is not the one that was opened.
+    pub(crate) fn check_held(&self) -> Result<()> {
+        self.held.check().map_err(|error| Error::io("write", &self.options.dir, error))
     }
 
     /// Starts a timer. It records nothing if the store has no histograms.

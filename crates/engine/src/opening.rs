@@ -30,14 +30,13 @@ use crate::options::Options;
 use crate::wal::{Log, Wal};
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::directory;
-use lsmith_storage::env::Env;
+use lsmith_storage::env::{Env, HeldDir};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::log::LogReader;
 use lsmith_storage::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK};
 use lsmith_storage::sync::atomic::Ordering::SeqCst;
 use replay::{LogLimit, UnreadLogs, keep_newest};
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,7 +44,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// As [`Builder::open`](crate::Builder::open).
-pub(crate) fn open(options: Options) -> Result<Engine> {
+pub(crate) fn open(mut options: Options) -> Result<Engine> {
+    options.dir = directory::absolute(&*options.env, &options.dir)?;
     let env = &options.env;
     let dir = &options.dir;
     let read_only = options.read_only;
@@ -80,12 +80,13 @@ pub(crate) fn open(options: Options) -> Result<Engine> {
     if options.read_only {
         return beside::open(options);
     }
-    let lock = take_lock(&**env, dir)?;
+    let held = take_lock(&**env, dir)?;
+    let context = Arc::new(Context::new(options, held));
+    let Options { env, dir, .. } = &context.options;
     let account = match manifest::read(&**env, dir)? {
         Some((_, account)) => account,
         None => Account { next_file: 1, ..Account::default() },
     };
-    let context = Arc::new(Context::new(options, lock));
     let mut opening = Opening::new(&context, account, |_| KeyspaceBase::default())?;
     opening.read()?;
     opening.finish()
@@ -96,11 +97,12 @@ pub(crate) fn no_store(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, "there is no store").at(dir)
 }
 
-/// Takes the lock of the store in `dir`, and holds it as long as the returned value lives.
+/// Takes the lock of the store in `dir`, and holds it and the directory as long as the returned
+/// value lives.
 ///
 /// # Errors
 /// `Locked` if the store is open already; `Io` if the lock file cannot be made.
-pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
+pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Arc<dyn HeldDir>> {
     env.lock(dir).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => {
             let message = match error.get_ref() {

@@ -4,7 +4,7 @@
 use crate::env::Env;
 use crate::error::{self, Error, Result};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The bytes that are copied at once.
 const COPIED_BYTES: u64 = 256 * 1024;
@@ -35,6 +35,18 @@ pub fn make(env: &dyn Env, dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns a path that leads to the same place as `path` wherever the process goes later. An empty
+/// path, which is none, stays empty.
+///
+/// # Errors
+/// `Io` if nobody can say where the process is.
+pub fn absolute(env: &dyn Env, path: &Path) -> Result<PathBuf> {
+    if path.as_os_str().is_empty() {
+        return Ok(PathBuf::new());
+    }
+    env.absolute(path).map_err(|error| Error::io("find the directory of the process for", path, error))
 }
 
 /// Makes creations, removals and renames in `dir` survive power loss.

@@ -3,11 +3,10 @@
 use super::{BackupFile, BackupList};
 use crate::opening::take_lock;
 use lsmith_storage::directory;
-use lsmith_storage::env::Env;
+use lsmith_storage::env::{Env, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names;
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,37 +37,42 @@ pub(crate) struct BackupDir {
     pub(crate) dir: PathBuf,
 }
 
-/// Keeps others from changing a directory of backups.
-pub(crate) type BackupLock = Box<dyn Debug + Send + Sync>;
-
 impl BackupDir {
-    /// Makes the directory if it does not exist, and locks it.
+    /// Makes the directory if it does not exist, and returns it locked, as
+    /// [`lock`](BackupDir::lock) does.
     ///
     /// # Errors
     /// `InvalidArgument` if it has other files; `Locked`; `Io`; `Full`.
-    pub(crate) fn make(&self) -> Result<BackupLock> {
+    pub(crate) fn make(&self) -> Result<BackupDir> {
         directory::make(&*self.env, &self.dir)?;
-        let lock = take_lock(&*self.env, &self.dir)?;
-        let found = self.names()?;
+        let locked = self.locked()?;
+        let found = locked.names()?;
         if found.iter().any(|name| name == BACKUPS) {
-            return Ok(lock);
+            return Ok(locked);
         }
         if let Some(other) = found.iter().find(|name| *name != names::LOCK) {
             let message = format!("expected an empty directory or one of backups, found {other}");
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(&self.dir));
         }
-        self.write(BACKUPS, BACKUPS_TEXT)?;
-        directory::sync(&*self.env, &self.dir)?;
-        Ok(lock)
+        locked.write(BACKUPS, BACKUPS_TEXT)?;
+        directory::sync(&*locked.env, &self.dir)?;
+        Ok(locked)
     }
 
-    /// Locks the directory, which must exist.
+    /// Returns the same directory, which must exist, locked: nobody else changes it as long as the
+    /// returned value lives.
     ///
     /// # Errors
     /// `NotFound` if it is no directory of backups; `Locked`; `Io`.
-    pub(crate) fn lock(&self) -> Result<BackupLock> {
+    pub(crate) fn lock(&self) -> Result<BackupDir> {
         self.numbers()?;
-        take_lock(&*self.env, &self.dir)
+        self.locked()
+    }
+
+    fn locked(&self) -> Result<BackupDir> {
+        let held = take_lock(&*self.env, &self.dir)?;
+        let env = HeldEnv::new(Arc::clone(&self.env), &self.dir, held);
+        Ok(BackupDir { env: Arc::new(env), dir: self.dir.clone() })
     }
 
     /// Returns the numbers of all backups, oldest first.

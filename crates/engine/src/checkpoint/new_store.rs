@@ -9,15 +9,14 @@ use crate::identity::Identity;
 use crate::manifest::{Account, current_text, write_account};
 use crate::opening::take_lock;
 use lsmith_storage::directory;
-use lsmith_storage::env::Env;
+use lsmith_storage::env::{Env, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{self, CURRENT, CURRENT_COMING, FileKind, LOCK, numbered};
 use lsmith_storage::panics;
-use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A directory that becomes a store. Dropping it before it is [finished](NewStore::finish) empties
+/// A locked directory that becomes a store. Dropping it before it is [finished](NewStore::finish) empties
 /// it.
 #[derive(Debug)]
 pub(crate) struct NewStore {
@@ -26,7 +25,6 @@ pub(crate) struct NewStore {
     /// The number of the manifest.
     manifest: u64,
     is_finished: bool,
-    _lock: Box<dyn Debug + Send + Sync>,
 }
 
 impl NewStore {
@@ -37,9 +35,11 @@ impl NewStore {
     /// `InvalidArgument` if the directory has other files; `Locked` if another process makes a
     /// store there; `Io`; `Full`.
     pub(crate) fn begin(env: &Arc<dyn Env>, dir: &Path, manifest: u64) -> Result<NewStore> {
+        let dir = &*directory::absolute(&**env, dir)?;
         directory::make(&**env, dir)?;
-        let lock = take_lock(&**env, dir)?;
-        let found = list(&**env, dir)?;
+        let held = take_lock(&**env, dir)?;
+        let env: Arc<dyn Env> = Arc::new(HeldEnv::new(Arc::clone(env), dir, held));
+        let found = list(&*env, dir)?;
         let is_unfinished = found.iter().any(|name| name == CURRENT_COMING);
         let may_be_there = |name: &&String| match name.as_str() {
             LOCK | CURRENT_COMING => true,
@@ -49,23 +49,22 @@ impl NewStore {
             let message = format!("expected an empty directory for a new store, found {other}");
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(dir));
         }
-        empty(&**env, dir)?;
-        let new = NewStore {
-            env: Arc::clone(env),
-            dir: dir.to_path_buf(),
-            manifest,
-            is_finished: false,
-            _lock: lock,
-        };
+        empty(&*env, dir)?;
+        let new = NewStore { env, dir: dir.to_path_buf(), manifest, is_finished: false };
         let mark = dir.join(CURRENT_COMING);
         let write = || {
-            let mut file = env.create(&mark)?;
+            let mut file = new.env.create(&mark)?;
             file.write_all(current_text(manifest).as_bytes())?;
             file.sync()
         };
         write().map_err(|error| Error::io("write", &mark, error))?;
-        directory::sync(&**env, dir)?;
+        directory::sync(&*new.env, dir)?;
         Ok(new)
+    }
+
+    /// Returns the environment that holds the directory.
+    pub(crate) fn env(&self) -> &dyn Env {
+        &*self.env
     }
 
     /// Returns the path of a file of the new store.

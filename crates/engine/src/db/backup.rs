@@ -120,9 +120,8 @@ impl Store {
     pub fn backup_with(&self, backups: &Backups, options: &BackupOptions) -> Result<Backup> {
         let context = self.context();
         context.check_writable()?;
-        let to = &backups.dir;
-        let _span = tracing::info_span!("backup", to = %to.dir.display()).entered();
-        let _lock = to.make()?;
+        let _span = tracing::info_span!("backup", to = %backups.dir.dir.display()).entered();
+        let to = &backups.dir.make()?;
         let lists = to.lists_but(None)?;
         // Looks at what an interruption left before a new number is chosen.
         to.remove_unlisted(&lists)?;
@@ -235,7 +234,8 @@ impl Making<'_> {
 }
 
 impl Backups {
-    /// Returns the backups in the directory `dir`, which need not exist yet.
+    /// Returns the backups in the directory `dir`, which need not exist yet. A relative path leads
+    /// on from where the process is now.
     pub fn new(dir: impl AsRef<Path>) -> Backups {
         Backups::with_env(dir, Arc::new(RealEnv::new()))
     }
@@ -243,7 +243,10 @@ impl Backups {
     /// Returns the backups in the directory `dir` of `env`, which need not exist yet. The stores of
     /// which they are made may have another environment.
     pub fn with_env(dir: impl AsRef<Path>, env: Arc<dyn Env>) -> Backups {
-        Backups { dir: BackupDir { env, dir: dir.as_ref().to_path_buf() } }
+        let dir = dir.as_ref();
+        // Without an absolute path, the first use of this one says what is wrong.
+        let dir = directory::absolute(&*env, dir).unwrap_or_else(|_| dir.to_path_buf());
+        Backups { dir: BackupDir { env, dir } }
     }
 
     /// Returns all backups, oldest first.
@@ -314,7 +317,7 @@ impl Backups {
             let to = new.path_of(file.kind, file.number);
             let from = path(file);
             let see = |part: &[u8]| hash.update(part);
-            directory::copy((&**env, &from), (&**env, &to), file.bytes, see)?;
+            directory::copy((&**env, &from), (new.env(), &to), file.bytes, see)?;
             check_checksum(&from, file, hash.digest128())?;
         }
         new.finish(&Account { backup: Some(list.stamp()), ..account })?;
@@ -328,14 +331,14 @@ impl Backups {
     /// `NotFound` if there is no such backup; `Corruption` if the list of another backup is
     /// damaged: nothing is removed then; `Locked` if a backup is being made; `Io`.
     pub fn remove(&self, number: u64) -> Result<()> {
-        let _lock = self.dir.lock()?;
-        if !self.dir.numbers()?.contains(&number) {
+        let dir = self.dir.lock()?;
+        if !dir.numbers()?.contains(&number) {
             let message = format!("there is no backup {number}");
-            return Err(Error::new(ErrorKind::NotFound, message).at(&self.dir.dir));
+            return Err(Error::new(ErrorKind::NotFound, message).at(&dir.dir));
         }
-        let others = self.dir.lists_but(Some(number))?;
-        self.dir.remove_list(number)?;
-        self.dir.remove_unlisted(&others)
+        let others = dir.lists_but(Some(number))?;
+        dir.remove_list(number)?;
+        dir.remove_unlisted(&others)
     }
 
     /// Removes all backups but the newest `count`. Returns the numbers of those that are gone.

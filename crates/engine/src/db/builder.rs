@@ -26,7 +26,7 @@ pub struct Builder {
 
 impl Store {
     /// Returns the options for opening or creating the store in directory `dir`, all with their
-    /// defaults.
+    /// defaults. A relative path leads on from where the process is when it opens the store.
     pub fn builder(dir: impl AsRef<Path>) -> Builder {
         Builder::new(dir.as_ref())
     }

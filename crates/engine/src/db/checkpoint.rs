@@ -75,7 +75,7 @@ impl Store {
         for file in &capture.files {
             let from = numbered(&options.dir, file.kind, file.number);
             let to = new.path_of(file.kind, file.number);
-            if link_or_copy(&*options.env, file, &from, &to)? {
+            if link_or_copy(new.env(), file, &from, &to)? {
                 done.linked += 1;
                 done.linked_bytes += file.bytes;
             } else {

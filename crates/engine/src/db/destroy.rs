@@ -9,7 +9,7 @@ use crate::leases::has_readers;
 use crate::manifest::read_current;
 use crate::opening::{no_store, take_lock};
 use lsmith_storage::directory;
-use lsmith_storage::env::Env;
+use lsmith_storage::env::{Env, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{self, CURRENT, CURRENT_COMING, CURRENT_NEW, LOCK, READERS};
 use std::io;
@@ -59,13 +59,15 @@ impl Builder {
     ///   whose directory it is. `Unsupported` if the store has another format. Nothing is removed.
     /// * `Io`.
     pub fn destroy(&self) -> Result<Vec<PathBuf>> {
-        let (env, dir) = (&self.options.env, &*self.options.dir);
-        let found = list(&**env, dir)?;
+        let outer = &self.options.env;
+        let dir = &*directory::absolute(&**outer, &self.options.dir)?;
+        let found = list(&**outer, dir)?;
         let is_ours = |name: &String| [CURRENT, CURRENT_COMING].contains(&name.as_str());
         if !found.iter().any(is_ours) {
             return Err(no_store(dir));
         }
-        let _lock = take_lock(&**env, dir)?;
+        let held = take_lock(&**outer, dir)?;
+        let env: &Arc<dyn Env> = &(Arc::new(HeldEnv::new(Arc::clone(outer), dir, held)) as _);
         end_store(env, dir)?;
         // The mark may be empty, if power loss has stopped the checkpoint that made it.
         let mark = dir.join(CURRENT_COMING);
@@ -79,7 +81,8 @@ impl Builder {
         remove(&**env, &mark)?;
         directory::sync(&**env, dir)?;
         remove(&**env, &dir.join(LOCK))?;
-        remove_directory(&**env, dir)
+        // Nothing is held any more without the lock file.
+        remove_directory(&**outer, dir)
     }
 }
 

@@ -137,7 +137,7 @@ impl Store {
         let mut replaced: Vec<KeyRange> = replaced.into_iter().flatten().collect();
         let mut arrivals = Arrivals { context, tables: Vec::new(), created: Vec::new() };
         for file in files {
-            arrivals.bring(file.as_ref(), options)?;
+            arrivals.bring(&directory::absolute(&*context.options.env, file.as_ref())?, options)?;
         }
         if arrivals.tables.is_empty() && replaced.is_empty() {
             return Ok(Loaded::default());

@@ -296,7 +296,7 @@ impl Store {
     /// Returns the door to files of the store, for example for a
     /// [`TableWriter`](crate::TableWriter).
     pub fn env(&self) -> &Arc<dyn Env> {
-        &self.context().options.env
+        &self.context().outer_env
     }
 
     /// Returns the files, and parts of files, that the store does not use although nothing is

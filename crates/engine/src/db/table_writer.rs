@@ -146,8 +146,8 @@ impl TableWriter {
         let (block_bytes, no_number) = (options.block_bytes, 0);
         let table = TableOptions { block_bytes, codec, ..TableOptions::default() };
         let table = filters.table_options(&table, no_number);
-        let path = path.as_ref().to_path_buf();
         let env = Arc::clone(&options.env);
+        let path = directory::absolute(&*env, path.as_ref())?;
         let writer = table::TableWriter::create(&env, &path, OUTSIDE, &table)?;
         Ok(TableWriter {
             writer: Some(writer),

@@ -38,8 +38,8 @@ impl Manifest {
     /// Writes `record` durably. Returns `then(account)` for the account with the record.
     ///
     /// # Errors
-    /// Fails with `ReadOnly`, or as [`ManifestFile::write`] does. If it is uncertain what was
-    /// written, the store is poisoned.
+    /// Fails with `ReadOnly`, with `Io` if the directory was moved, or as [`ManifestFile::write`]
+    /// does. If it is uncertain what was written, the store is poisoned.
     pub(crate) fn write<T>(&self, record: Record, then: impl FnOnce(&Account) -> T) -> Result<T> {
         let mut guard = self.file.lock();
         self.write_to(guard.as_mut().ok_or_else(read_only)?, record)?;
@@ -48,6 +48,7 @@ impl Manifest {
 
     /// Writes `record` to `file`, which the caller has locked.
     fn write_to(&self, file: &mut ManifestFile, record: Record) -> Result<()> {
+        self.context.check_held()?;
         let step = self.context.one_step();
         let written = file.write(record);
         self.context.leases.note(file.position());

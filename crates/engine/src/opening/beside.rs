@@ -23,7 +23,6 @@ use lsmith_storage::error::{Error, Result};
 use lsmith_storage::names::READERS;
 use lsmith_tree::SeqNo;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -36,15 +35,17 @@ const TRIES: usize = 16;
 /// # Errors
 /// As [`Builder::open`](crate::Builder::open).
 pub(super) fn open(options: Options) -> Result<Engine> {
+    let Options { env, dir, .. } = &options;
+    let held = env.hold(dir).map_err(|error| Error::io("open the directory", dir, error))?;
     let at = position(&options)?;
     // Held until the first view has a lease.
     let first = take_lease(&options, at)?;
-    let lock: Box<dyn Debug + Send + Sync> = match &first {
-        Some(_) => Box::new(()),
+    let held = match &first {
+        Some(_) => held,
         // Without leases, no writer may be there at all.
         None => take_lock(&*options.env, &options.dir)?,
     };
-    let context = Arc::new(Context::new(options, lock));
+    let context = Arc::new(Context::new(options, held));
     let (opening, view) = read(&context, |_| KeyspaceBase::default())?;
     let engine = opening.finish()?;
     *engine.view.lock() = Some(view);

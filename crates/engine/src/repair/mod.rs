@@ -29,7 +29,8 @@ use crate::options::{DEFAULT_POLICY, KeyspaceOptions};
 use crate::rules::CombineOperators;
 use known::Known;
 use lsmith_policy::Registry;
-use lsmith_storage::env::{Env, RealEnv};
+use lsmith_storage::directory;
+use lsmith_storage::env::{Env, HeldEnv, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{self, FileKind};
 use lsmith_tree::Slice;
@@ -94,8 +95,8 @@ pub fn repair(
     to: impl AsRef<Path>,
 ) -> Result<RepairReport> {
     let env = &options.env;
-    let from = from.as_ref();
-    let to = to.as_ref();
+    let from = &*directory::absolute(&**env, from.as_ref())?;
+    let to = &*directory::absolute(&**env, to.as_ref())?;
     check_target(&**env, from, to)?;
     let mut old = DamagedStore::open(options, from)?;
     let mut known = known::read(&mut old)?;
@@ -132,7 +133,6 @@ struct DamagedStore {
     /// All numbered files, by number.
     files: Vec<(FileKind, u64)>,
     findings: Vec<Finding>,
-    _lock: Box<dyn std::fmt::Debug + Send + Sync>,
 }
 
 impl DamagedStore {
@@ -149,15 +149,14 @@ impl DamagedStore {
         if files.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "there is no file of a store").at(dir));
         }
-        let lock = take_lock(&*env, dir)?;
+        let held = take_lock(&*env, dir)?;
         let mut old = DamagedStore {
-            env,
+            env: Arc::new(HeldEnv::new(env, dir, held)),
             dir: dir.to_path_buf(),
             registry: options.registry.clone(),
             operators: options.operators.clone(),
             files,
             findings: Vec::new(),
-            _lock: lock,
         };
         old.report_set_aside(&names);
         Ok(old)

@@ -254,13 +254,15 @@ impl Wal {
     /// Syncs `logs` as `mode` asks. The writer then forgets those of them that are full.
     ///
     /// # Errors
-    /// Fails as [`sync`](Wal::sync) does.
+    /// Fails as [`sync`](Wal::sync) does, also if another process may have taken the directory
+    /// over: what is synced to logs that nobody will read is not there.
     pub(crate) fn sync_for(&self, mode: PersistMode, logs: &[Arc<LogWriter>]) -> Result<()> {
         let reach = match mode {
             PersistMode::Buffer => return Ok(()),
             PersistMode::SyncData => SyncReach::Data,
             PersistMode::SyncAll => SyncReach::All,
         };
+        self.context.check_held().inspect_err(|_| self.context.poison())?;
         add(&self.context.counts.syncs, 1);
         self.sync(logs, reach)?;
         // The last log may have received records since, or even have become full.
@@ -337,7 +339,8 @@ impl Wal {
         self.context.check_writable()?;
         let last = |writer: &WalWriter| (writer.logs_to_sync(), SeqNo(writer.next_seq - 1));
         let Some((logs, last)) = self.writer.lock().as_ref().map(last) else { return Ok(()) };
-        self.sync_for(PersistMode::SyncAll, &logs)?;
+        // Wherever the directory is now: these files are open.
+        self.sync(&logs, SyncReach::All)?;
         // Nothing is appended after this sync that could tell of it.
         self.manifest.note_synced(last)?;
         let mut guard = self.writer.lock();

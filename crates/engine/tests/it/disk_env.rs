@@ -43,8 +43,19 @@ macro_rules! left_to_the_disk {
         fn lock(
             &self,
             dir: &std::path::Path,
-        ) -> std::io::Result<Box<dyn std::fmt::Debug + Send + Sync>> {
+        ) -> std::io::Result<std::sync::Arc<dyn lsmith::env::HeldDir>> {
             self.disk.lock(dir)
+        }
+
+        fn hold(
+            &self,
+            dir: &std::path::Path,
+        ) -> std::io::Result<std::sync::Arc<dyn lsmith::env::HeldDir>> {
+            self.disk.hold(dir)
+        }
+
+        fn absolute(&self, path: &std::path::Path) -> std::io::Result<std::path::PathBuf> {
+            self.disk.absolute(path)
         }
 
         fn lock_file(

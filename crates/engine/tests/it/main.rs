@@ -85,6 +85,7 @@ mod mutated_sizes;
 mod numbered;
 mod operators;
 mod panics;
+mod places;
 mod pool;
 mod power;
 mod prefixes;

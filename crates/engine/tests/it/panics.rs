@@ -7,7 +7,7 @@
 
 use crate::dice::Dice;
 use crate::watchdog::ends;
-use lsmith::env::{Env, LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
+use lsmith::env::{Env, HeldDir, LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
 use lsmith::{Builder, DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Store};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -187,8 +187,12 @@ impl Env for PanicEnv {
         Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
     }
 
-    fn lock(&self, dir: &Path) -> io::Result<Box<dyn std::fmt::Debug + Send + Sync>> {
+    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
         self.disk.lock(dir)
+    }
+
+    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        self.disk.hold(dir)
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {

@@ -1,11 +1,11 @@
 //! The real file system without syncs.
 
-use lsmith::env::{Env, LogFile, ReadFile, RealEnv, SyncReach, WriteFile};
+use lsmith::env::{Env, HeldDir, LogFile, ReadFile, RealEnv, SyncReach, WriteFile};
 use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -178,8 +178,16 @@ impl Env for Unsynced {
         Ok(Box::new(UnsyncedLog { log, device: self.device.clone() }))
     }
 
-    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        self.real.absolute(path)
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
         self.real.lock(dir)
+    }
+
+    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        self.real.hold(dir)
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {

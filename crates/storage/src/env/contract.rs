@@ -328,9 +328,16 @@ fn locks(env: &dyn Env, dir: &Path) {
     assert_eq!(kind(env.lock(dir)), Some(ErrorKind::WouldBlock));
     drop(env.lock(&dir.join("deep")).expect("another directory has a lock of its own"));
     assert_eq!(kind(env.lock(dir)), Some(ErrorKind::WouldBlock));
+    held.check().expect("nothing has moved");
+    env.remove_file(&dir.join("LOCK")).expect("removes the lock file of a locked directory");
+    held.check().expect_err("another process may have taken the lock");
     drop(held);
-    drop(env.lock(dir).expect("a lock that was given back is free"));
+    env.lock(dir).expect("a lock that was given back is free").check().expect("nothing has moved");
     assert_eq!(kind(env.lock(&dir.join("none"))), Some(ErrorKind::NotFound));
+    env.hold(dir).expect("holds a directory").check().expect("nothing has moved");
+    assert_eq!(kind(env.hold(&dir.join("none"))), Some(ErrorKind::NotFound));
+    let there = env.absolute(dir).expect("knows where a directory is");
+    assert_eq!(env.list(&there).expect("lists"), env.list(dir).expect("lists"));
     locked_files(env, dir);
 }
 

@@ -6,7 +6,7 @@ mod rules;
 
 pub use class::{Effect, Fault, Lasting, OpClass};
 
-use super::{Env, LogFile, MemEnv, PAGE_BYTES, ReadFile, WriteFile};
+use super::{Env, HeldDir, LogFile, MemEnv, PAGE_BYTES, ReadFile, WriteFile};
 use files::{Around, FaultLog, FaultRead, FaultWrite, create_half_log};
 use rules::FaultRules;
 use std::fmt::Debug;
@@ -182,8 +182,16 @@ impl Env for FaultEnv {
         Ok(Box::new(FaultLog { inner, around: self.around(path) }))
     }
 
-    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        self.inner.absolute(path)
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
         self.rules.run_whole(OpClass::Lock, dir, || self.inner.lock(dir))
+    }
+
+    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        self.rules.run_whole(OpClass::Lock, dir, || self.inner.hold(dir))
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {

@@ -10,10 +10,10 @@ mod node;
 pub use loss::Loss;
 
 use super::common::{Buffered, LOCK_FILE, check_capacity};
-use super::{Env, LogFile, ReadFile, WriteFile};
+use super::{Env, HeldDir, LogFile, ReadFile, WriteFile};
 use crate::sync::{Clock, RwLock};
 use disk::Disk;
-use files::{Handle, MemLock, MemLog, MemRead, MemSink};
+use files::{Handle, MemDir, MemLock, MemLog, MemRead, MemSink, StillDir};
 use node::{FileNode, NodeId};
 use std::fmt::Debug;
 use std::io;
@@ -265,9 +265,16 @@ impl Env for MemEnv {
         Ok(Box::new(MemLog::new(self.handle(id), capacity)))
     }
 
-    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        let id = self.disk.write().lock(dir, LOCK_FILE)?;
-        Ok(Box::new(MemLock(self.handle(id))))
+    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        let (id, lock) = self.disk.write().lock(dir, LOCK_FILE)?;
+        let path = dir.join(LOCK_FILE);
+        Ok(Arc::new(MemDir { lock: MemLock(self.handle(id)), path, id: lock }))
+    }
+
+    /// A directory in memory cannot move.
+    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        self.disk.read().find_dir(dir)?;
+        Ok(Arc::new(StillDir))
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {

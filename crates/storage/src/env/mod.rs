@@ -7,12 +7,14 @@
 mod common;
 pub mod contract;
 mod fault;
+mod held;
 mod mem;
 mod real;
 #[cfg(test)]
 mod tests;
 
 pub use fault::{Effect, Fault, FaultEnv, Lasting, OpClass};
+pub use held::HeldEnv;
 pub use mem::{Loss, MemEnv};
 pub use real::RealEnv;
 
@@ -20,7 +22,7 @@ use bytes::Bytes;
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,9 +119,19 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// no file, if there is no room.
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>>;
 
+    /// Returns a path that leads to the same place as `path` wherever the process goes later.
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
+
     /// Takes the one lock of `dir`, which is released when the value is dropped or the process
-    /// ends. Fails with `WouldBlock` if this process or another one holds the lock.
-    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>>;
+    /// ends, and holds the directory. Fails with `WouldBlock` if this process or another one holds
+    /// the lock. A lock file of the directory may be removed while it is locked. The directory then
+    /// stays locked, if the system can lock directories.
+    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>>;
+
+    /// Holds `dir` without a lock.
+    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>>;
 
     /// Takes the one lock of the file at `path`, which is made empty if it is missing. The lock is
     /// released when the value is dropped or the process ends; the file stays. Fails with
@@ -144,6 +156,13 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Returns the time since an arbitrary moment; it never goes back. Use it only for statistics,
     /// pacing, and estimates of how long something takes.
     fn now(&self) -> Duration;
+}
+
+/// A directory that is held: whatever happens to its path, it stays the same directory.
+pub trait HeldDir: Debug + Send + Sync {
+    /// Fails, and says what to do, if the path with which the directory was opened leads elsewhere
+    /// now, or if the directory was locked and its lock file is not the locked one any more.
+    fn check(&self) -> io::Result<()>;
 }
 
 /// A file that is written from its start, or from where an append begins, to its end.

@@ -1,23 +1,25 @@
 //! The environment that calls the operating system.
 
+mod held;
 mod holder;
 mod log;
 mod open;
 
-use super::common::{Buffered, LOCK_FILE, Sink, check_capacity};
-use super::{Env, LogFile, ReadFile, WriteFile};
+use super::common::{Buffered, Sink, check_capacity};
+use super::{Env, HeldDir, LogFile, ReadFile, WriteFile};
 use crate::sync::Clock;
 use bytes::Bytes;
+use held::{Held, RealDir};
 use log::RealLog;
 use memmap2::Mmap;
-use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::fs::statvfs;
 use rustix::io::{pread, retry_on_intr};
 use std::fmt::Debug;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,41 +57,6 @@ impl RealEnv {
 impl Default for RealEnv {
     fn default() -> RealEnv {
         RealEnv::new()
-    }
-}
-
-/// The lock on a file, released when it is dropped.
-#[derive(Debug)]
-struct FileLock(fs::File);
-
-impl FileLock {
-    /// Takes the lock of the file at `path`, which is made if it is missing.
-    fn take(path: &Path) -> io::Result<FileLock> {
-        let mut options = OpenOptions::new();
-        let file = open::open(options.read(true).write(true).create(true).truncate(false), path)?;
-        // This lock belongs to one opening of the file. It excludes other handles of this process
-        // too, and the system releases it however the process ends.
-        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(FileLock(file))
-    }
-
-    /// Returns true if `path` leads to the locked file.
-    fn is_at(&self, path: &Path) -> io::Result<bool> {
-        let ours = self.0.metadata()?;
-        match open::metadata(path) {
-            Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Drop for FileLock {
-    fn drop(&mut self) {
-        // The explicit unlock is needed if this process is just starting another one. Until that
-        // child runs its own program, it has the file open too, and a close here would not release
-        // the lock.
-        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -202,11 +169,16 @@ impl Env for RealEnv {
         }
     }
 
-    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        let path = dir.join(LOCK_FILE);
-        let lock = FileLock::take(&path).map_err(|error| holder::of(&path, error))?;
-        holder::note(&lock.0);
-        Ok(Box::new(lock))
+    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
+        path::absolute(path)
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        Ok(Arc::new(RealDir::locked(dir)?))
+    }
+
+    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        Ok(Arc::new(RealDir::open(dir)?))
     }
 
     fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
@@ -215,7 +187,7 @@ impl Env for RealEnv {
             open::check_folder(folder)?;
         }
         loop {
-            let lock = FileLock::take(path)?;
+            let lock = Held::locked(path)?;
             // Another process may have removed the file before it was locked here.
             if lock.is_at(path)? {
                 return Ok(Box::new(lock));

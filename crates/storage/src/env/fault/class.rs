@@ -49,7 +49,8 @@ pub enum OpClass {
     Measure,
     /// [`Env::free_bytes`](crate::env::Env::free_bytes).
     FreeBytes,
-    /// [`Env::lock`](crate::env::Env::lock) and [`Env::lock_file`](crate::env::Env::lock_file).
+    /// [`Env::lock`](crate::env::Env::lock), [`Env::hold`](crate::env::Env::hold) and
+    /// [`Env::lock_file`](crate::env::Env::lock_file).
     Lock,
 }
 

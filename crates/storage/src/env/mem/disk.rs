@@ -333,17 +333,18 @@ impl Disk {
         Ok(())
     }
 
-    /// Takes the lock of `dir`, and creates its lock file `name` if it is missing.
-    pub(super) fn lock(&mut self, dir: &Path, name: &str) -> io::Result<NodeId> {
+    /// Takes the lock of `dir`, and creates its lock file `name` if it is missing. Returns both.
+    pub(super) fn lock(&mut self, dir: &Path, name: &str) -> io::Result<(NodeId, NodeId)> {
         let id = self.find_dir(dir)?;
         if !self.locks.insert(id) {
             return Err(error(ErrorKind::WouldBlock, dir));
         }
-        if !self.dir_mut(id).names.contains_key(name) {
-            let node = self.add(Node::File(FileNode { links: 1, ..FileNode::new_file() }));
-            self.change_names(id, Change::Add { name: name.to_owned(), node });
+        if let Some(file) = self.dir_mut(id).names.get(name) {
+            return Ok((id, *file));
         }
-        Ok(id)
+        let node = self.add(Node::File(FileNode { links: 1, ..FileNode::new_file() }));
+        self.change_names(id, Change::Add { name: name.to_owned(), node });
+        Ok((id, node))
     }
 
     /// Takes the lock of the file at `path`, and creates it if it is missing.

@@ -3,11 +3,12 @@
 use super::disk::Disk;
 use super::node::NodeId;
 use crate::env::common::{Sink, check_append};
-use crate::env::{LogFile, ReadFile, SyncReach};
+use crate::env::{HeldDir, LogFile, ReadFile, SyncReach};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{RwLock, device_works};
 use bytes::Bytes;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Keeps a node of the disk alive, also if no name leads to it any more.
@@ -128,5 +129,34 @@ pub(super) struct MemLock(pub(super) Handle);
 impl Drop for MemLock {
     fn drop(&mut self) {
         self.0.disk.write().unlock(self.0.id);
+    }
+}
+
+/// A locked directory, whose lock file `id` is at `path`.
+#[derive(Debug)]
+pub(super) struct MemDir {
+    pub(super) lock: MemLock,
+    pub(super) path: PathBuf,
+    pub(super) id: NodeId,
+}
+
+impl HeldDir for MemDir {
+    fn check(&self) -> io::Result<()> {
+        let found = self.lock.0.disk.read().find_file(&self.path);
+        if found.is_ok_and(|found| found == self.id) {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(io::Error::other(format!("{path} was removed or replaced while it was locked")))
+    }
+}
+
+/// A directory that is not locked.
+#[derive(Debug)]
+pub(super) struct StillDir;
+
+impl HeldDir for StillDir {
+    fn check(&self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -1,0 +1,142 @@
+//! Directories and files that are held by descriptors, and their locks.
+//!
+//! A directory is locked twice: itself, because nobody can remove a directory that has files, and
+//! its lock file, because earlier versions lock that alone, and because it says who has the lock.
+
+use super::{holder, open};
+use crate::env::HeldDir;
+use crate::env::common::LOCK_FILE;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What tells a file from all others as long as it is open: its device and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    fn of(found: &Metadata) -> FileId {
+        FileId(found.dev(), found.ino())
+    }
+}
+
+/// An open file or directory, whose number goes to no other file as long as it is open. Its lock,
+/// if it was taken, is released when it is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    file: File,
+    id: FileId,
+    is_locked: bool,
+}
+
+impl Held {
+    fn new(file: File) -> io::Result<Held> {
+        let id = FileId::of(&file.metadata()?);
+        Ok(Held { file, id, is_locked: false })
+    }
+
+    /// Opens the file at `path`, which is made if it is missing, and takes its lock.
+    pub(super) fn locked(path: &Path) -> io::Result<Held> {
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut held = Held::new(open::open(options, path)?)?;
+        held.lock()?;
+        Ok(held)
+    }
+
+    /// Takes the lock. It belongs to one opening of the file. So it excludes other handles of this
+    /// process too, and the system releases it however the process ends.
+    fn lock(&mut self) -> io::Result<()> {
+        flock(&self.file, FlockOperation::NonBlockingLockExclusive)?;
+        self.is_locked = true;
+        Ok(())
+    }
+
+    /// Returns true if the file is `found`, which was found at a path.
+    fn is(&self, found: io::Result<Metadata>) -> io::Result<bool> {
+        match found {
+            Ok(found) => Ok(FileId::of(&found) == self.id),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns true if `path` leads to the file.
+    pub(super) fn is_at(&self, path: &Path) -> io::Result<bool> {
+        self.is(open::metadata(path))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.is_locked {
+            // The explicit unlock is needed if this process is just starting another one. Until
+            // that child runs its own program, it has the file open too, and a close here would
+            // not release the lock.
+            let _ = flock(&self.file, FlockOperation::Unlock);
+        }
+    }
+}
+
+/// A directory that is held, and may be locked.
+#[derive(Debug)]
+pub(super) struct RealDir {
+    path: PathBuf,
+    dir: Held,
+    /// The lock file, if the directory is locked.
+    lock: Option<Held>,
+}
+
+impl RealDir {
+    /// Holds the directory at `path`.
+    pub(super) fn open(path: &Path) -> io::Result<RealDir> {
+        let dir = Held::new(open::dir(path)?)?;
+        Ok(RealDir { path: path.to_path_buf(), dir, lock: None })
+    }
+
+    /// Holds and locks the directory at `path`.
+    pub(super) fn locked(path: &Path) -> io::Result<RealDir> {
+        let mut held = RealDir::open(path)?;
+        let file = path.join(LOCK_FILE);
+        match held.dir.lock() {
+            // Some file systems can lock files only.
+            Err(error) if cannot_lock(&error) => {}
+            locked => locked.map_err(|error| holder::of(&file, error))?,
+        }
+        let lock = Held::locked(&file).map_err(|error| holder::of(&file, error))?;
+        holder::note(&lock.file);
+        held.lock = Some(lock);
+        // Something may have moved while the locks were taken.
+        held.check()?;
+        Ok(held)
+    }
+}
+
+/// Returns true if `error` says that a directory cannot be locked.
+fn cannot_lock(error: &io::Error) -> bool {
+    let cannot = [Errno::BADF, Errno::INVAL, Errno::ISDIR, Errno::NOLCK, Errno::OPNOTSUPP];
+    Errno::from_io_error(error).is_some_and(|errno| cannot.contains(&errno))
+}
+
+impl HeldDir for RealDir {
+    fn check(&self) -> io::Result<()> {
+        let dir = self.path.display();
+        if !self.dir.is(open::here(&self.path).metadata())? {
+            return Err(io::Error::other(format!(
+                "{dir} is not the directory any more that was opened under this path: put it back, \
+                 or close the store and open it where it is now"
+            )));
+        }
+        let Some(lock) = &self.lock else { return Ok(()) };
+        if !lock.is_at(&self.path.join(LOCK_FILE))? {
+            return Err(io::Error::other(format!(
+                "{dir}/{LOCK_FILE} was removed or replaced while it was locked, so another process \
+                 may have written to the store: close it and open it again"
+            )));
+        }
+        Ok(())
+    }
+}
