@@ -11,11 +11,14 @@ use crate::progress::Progress;
 use crate::snapshots::{SnapshotGuard, Snapshots};
 use crate::stats::{Counts, Recorders, Timer};
 use crate::version::TablePlace;
+use lsmith_storage::directory;
 use lsmith_storage::env::{Env, HeldDir, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names::FileKind;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lsmith_storage::table::BlockCache;
 use lsmith_tree::SeqNo;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The state that all parts of an open store share.
@@ -89,6 +92,15 @@ impl Context {
     /// Returns a number that no file, table or memtable has used.
     pub(crate) fn new_number(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Makes a file of `kind` with a new number. See [`directory::make_numbered`].
+    pub(crate) fn make_numbered<T>(
+        &self,
+        kind: FileKind,
+        make: impl FnMut(&Path, u64) -> Result<T>,
+    ) -> Result<(u64, T)> {
+        directory::make_numbered(&self.options.dir, kind, &self.next_file, make)
     }
 
     /// Returns the sequence number from which on merges must keep old versions.

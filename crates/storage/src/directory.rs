@@ -3,8 +3,14 @@
 
 use crate::env::Env;
 use crate::error::{self, Error, Result};
+use crate::names::{self, FileKind};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// The most files of others, one number after the other, that are left alone in one call. A
+/// directory with more has a problem that people must see.
+const SKIPPED_MAX: u32 = 1000;
 
 /// The bytes that are copied at once.
 const COPIED_BYTES: u64 = 256 * 1024;
@@ -46,7 +52,8 @@ pub fn absolute(env: &dyn Env, path: &Path) -> Result<PathBuf> {
     if path.as_os_str().is_empty() {
         return Ok(PathBuf::new());
     }
-    env.absolute(path).map_err(|error| Error::io("find the directory of the process for", path, error))
+    env.absolute(path)
+        .map_err(|error| Error::io("find the directory of the process for", path, error))
 }
 
 /// Makes creations, removals and renames in `dir` survive power loss.
@@ -69,12 +76,48 @@ pub fn remove(env: &dyn Env, path: &Path, what: &str) {
     }
 }
 
+/// Makes a file of `kind` in `dir` under the next number of `counter`, with `make`, which gets its
+/// path and its number. Returns the number and what `make` returns. A file that somebody else has
+/// put there is left alone, and the number after it is tried.
+///
+/// # Errors
+/// The error of `make`, which must leave no file then.
+pub fn make_numbered<T>(
+    dir: &Path,
+    kind: FileKind,
+    counter: &AtomicU64,
+    mut make: impl FnMut(&Path, u64) -> Result<T>,
+) -> Result<(u64, T)> {
+    let mut skipped = 0;
+    loop {
+        let number = counter.fetch_add(1, Ordering::Relaxed);
+        let path = names::numbered(dir, kind, number);
+        match make(&path, number) {
+            Err(error) if skipped < SKIPPED_MAX && is_taken(&error, &path) => {
+                tracing::warn!(
+                    path = %path.display(),
+                    "somebody else has made a file under the next number of the store: it is left \
+                     alone"
+                );
+                skipped += 1;
+            }
+            made => return Ok((number, made?)),
+        }
+    }
+}
+
+/// Returns true if `error`, that of making a file at `path`, says that there was one already.
+pub fn is_taken(error: &Error, path: &Path) -> bool {
+    error.path() == Some(path)
+        && error.io_error().is_some_and(|error| error.kind() == ErrorKind::AlreadyExists)
+}
+
 /// Copies the first `bytes` bytes of the file `from` to a new file `to`, which survives power loss
 /// then, except for its name. Calls `see` with all bytes, part by part. Each file has an
 /// environment and a path.
 ///
 /// # Errors
-/// `Io` or `Full`. A part of the new file may then be there.
+/// `Io` or `Full`. The new file is removed then.
 pub fn copy(
     (from_env, from): (&dyn Env, &Path),
     (to_env, to): (&dyn Env, &Path),
@@ -87,14 +130,17 @@ pub fn copy(
     };
     let source = from_env.open(from).map_err(failed("open", from))?;
     let mut target = to_env.create(to).map_err(failed("create", to))?;
-    let mut buffer = Vec::new();
-    let mut offset = 0;
-    while offset < bytes {
-        buffer.resize((bytes - offset).min(COPIED_BYTES) as usize, 0);
-        source.read_exact_at(&mut buffer, offset).map_err(failed("read", from))?;
-        see(&buffer);
-        target.write_all(&buffer).map_err(failed("write", to))?;
-        offset += buffer.len() as u64;
-    }
-    target.sync().map_err(failed("sync", to))
+    let mut write = || {
+        let mut buffer = Vec::new();
+        let mut offset = 0;
+        while offset < bytes {
+            buffer.resize((bytes - offset).min(COPIED_BYTES) as usize, 0);
+            source.read_exact_at(&mut buffer, offset).map_err(failed("read", from))?;
+            see(&buffer);
+            target.write_all(&buffer).map_err(failed("write", to))?;
+            offset += buffer.len() as u64;
+        }
+        target.sync().map_err(failed("sync", to))
+    };
+    write().inspect_err(|_| remove(to_env, to, "a copy that failed"))
 }

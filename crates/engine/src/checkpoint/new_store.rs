@@ -16,14 +16,16 @@ use lsmith_storage::panics;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A locked directory that becomes a store. Dropping it before it is [finished](NewStore::finish) empties
-/// it.
+/// A locked directory that becomes a store. Dropping it before it is [finished](NewStore::finish)
+/// empties it.
 #[derive(Debug)]
 pub(crate) struct NewStore {
     env: Arc<dyn Env>,
     dir: PathBuf,
     /// The number of the manifest.
     manifest: u64,
+    /// The files that were made, or may have been made.
+    made: Vec<PathBuf>,
     is_finished: bool,
 }
 
@@ -50,7 +52,13 @@ impl NewStore {
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(dir));
         }
         empty(&*env, dir)?;
-        let new = NewStore { env, dir: dir.to_path_buf(), manifest, is_finished: false };
+        let new = NewStore {
+            env,
+            dir: dir.to_path_buf(),
+            manifest,
+            made: Vec::new(),
+            is_finished: false,
+        };
         let mark = dir.join(CURRENT_COMING);
         let write = || {
             let mut file = new.env.create(&mark)?;
@@ -62,14 +70,21 @@ impl NewStore {
         Ok(new)
     }
 
-    /// Returns the environment that holds the directory.
-    pub(crate) fn env(&self) -> &dyn Env {
-        &*self.env
-    }
-
-    /// Returns the path of a file of the new store.
-    pub(crate) fn path_of(&self, kind: FileKind, number: u64) -> PathBuf {
-        numbered(&self.dir, kind, number)
+    /// Makes a file of the new store with `make`, which gets its path and the environment that
+    /// holds the directory.
+    pub(crate) fn add<T>(
+        &mut self,
+        kind: FileKind,
+        number: u64,
+        make: impl FnOnce(&dyn Env, &Path) -> Result<T>,
+    ) -> Result<T> {
+        let path = numbered(&self.dir, kind, number);
+        let made = make(&*self.env, &path);
+        // A file that was there before is somebody else's.
+        if !made.as_ref().is_err_and(|error| directory::is_taken(error, &path)) {
+            self.made.push(path);
+        }
+        made
     }
 
     /// Writes the manifest, which says `account` and that this is a store of its own, and makes the
@@ -79,10 +94,11 @@ impl NewStore {
     /// `Io` or `Full`.
     pub(crate) fn finish(mut self, account: &Account) -> Result<()> {
         let identity = Identity::new(&*self.env, account.identity.map(|original| original.id));
-        let (next_file, identity) = (self.manifest + 1, Some(identity));
-        let account = Account { next_file, identity, ..account.clone() };
-        let path = self.path_of(FileKind::Manifest, self.manifest);
-        write_account(&*self.env, &path, self.manifest, &account)?;
+        let (number, identity) = (self.manifest, Some(identity));
+        let account = Account { next_file: number + 1, identity, ..account.clone() };
+        self.add(FileKind::Manifest, number, |env, path| {
+            write_account(env, path, number, &account)
+        })?;
         directory::sync(&*self.env, &self.dir)?;
         let mark = self.dir.join(CURRENT_COMING);
         let renamed = self.env.rename(&mark, &self.dir.join(CURRENT));
@@ -94,8 +110,8 @@ impl NewStore {
 }
 
 impl NewStore {
-    /// Removes what was made. The last step may have failed after the directory became a store.
-    /// Then it is made none again first, for good.
+    /// Removes what was made, and nothing else. The last step may have failed after the directory
+    /// became a store. Then it is made none again first, for good.
     fn take_back(&self) -> Result<()> {
         let current = self.dir.join(CURRENT);
         if list(&*self.env, &self.dir)?.iter().any(|name| name == CURRENT) {
@@ -103,7 +119,9 @@ impl NewStore {
             renamed.map_err(|error| Error::io("rename", &current, error))?;
             directory::sync(&*self.env, &self.dir)?;
         }
-        empty(&*self.env, &self.dir)
+        self.made.iter().try_for_each(|path| remove(&*self.env, path))?;
+        directory::sync(&*self.env, &self.dir)?;
+        remove(&*self.env, &self.dir.join(CURRENT_COMING))
     }
 }
 
@@ -128,18 +146,22 @@ fn list(env: &dyn Env, dir: &Path) -> Result<Vec<String>> {
 /// Removes all files of an unfinished store. The mark goes last, so that what an interruption
 /// leaves is known as unfinished.
 fn empty(env: &dyn Env, dir: &Path) -> Result<()> {
-    let remove = |name: &str| {
-        let path = dir.join(name);
-        env.remove_file(&path).map_err(|error| Error::io("remove", &path, error))
-    };
     let found = list(env, dir)?;
     let files: Vec<_> = found.iter().filter(|name| names::parse(name).is_some()).collect();
-    files.iter().try_for_each(|name| remove(name))?;
+    files.iter().try_for_each(|name| remove(env, &dir.join(name)))?;
     if !files.is_empty() {
         directory::sync(env, dir)?;
     }
     if found.iter().any(|name| name == CURRENT_COMING) {
-        remove(CURRENT_COMING)?;
+        remove(env, &dir.join(CURRENT_COMING))?;
     }
     Ok(())
+}
+
+/// Removes the file at `path`, if it is there.
+fn remove(env: &dyn Env, path: &Path) -> Result<()> {
+    match env.remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(|error| Error::io("remove", path, error)),
+    }
 }

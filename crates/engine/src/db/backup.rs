@@ -310,14 +310,15 @@ impl Backups {
         };
         self.dir.check(manifest)?;
         let account = manifest::read_account(&**env, &path(manifest), list.manifest)?;
-        let new = NewStore::begin(env, dir.as_ref(), list.manifest)?;
+        let mut new = NewStore::begin(env, dir.as_ref(), list.manifest)?;
         for file in others {
             self.dir.check_length(file)?;
             let mut hash = Xxh3::new();
-            let to = new.path_of(file.kind, file.number);
             let from = path(file);
             let see = |part: &[u8]| hash.update(part);
-            directory::copy((&**env, &from), (new.env(), &to), file.bytes, see)?;
+            new.add(file.kind, file.number, |to_env, to| {
+                directory::copy((&**env, &from), (to_env, to), file.bytes, see)
+            })?;
             check_checksum(&from, file, hash.digest128())?;
         }
         new.finish(&Account { backup: Some(list.stamp()), ..account })?;

@@ -69,13 +69,14 @@ impl Store {
         let _span = tracing::info_span!("checkpoint", to = %dir.display()).entered();
         let mut capture = Capture::take(self.engine())?;
         // The manifest gets a number above those of all files of the capture.
-        let new = NewStore::begin(&options.env, dir, context.new_number())?;
+        let mut new = NewStore::begin(&options.env, dir, context.new_number())?;
         let mut done =
             Checkpoint { seq: capture.last, linked: 0, linked_bytes: 0, copied_bytes: 0 };
         for file in &capture.files {
             let from = numbered(&options.dir, file.kind, file.number);
-            let to = new.path_of(file.kind, file.number);
-            if link_or_copy(new.env(), file, &from, &to)? {
+            let linked =
+                new.add(file.kind, file.number, |env, to| link_or_copy(env, file, &from, to))?;
+            if linked {
                 done.linked += 1;
                 done.linked_bytes += file.bytes;
             } else {

@@ -198,7 +198,7 @@ struct Arrivals<'a> {
     context: &'a Arc<Context>,
     /// The path of each file that was brought, and its table in the store.
     tables: Vec<(PathBuf, Arc<TableHandle>)>,
-    /// The numbers of all files that may exist.
+    /// The numbers of all files that were made.
     created: Vec<u64>,
 }
 
@@ -207,16 +207,19 @@ impl Arrivals<'_> {
     fn bring(&mut self, file: &Path, options: &IngestOptions) -> Result<()> {
         let context = self.context;
         let env = &context.options.env;
-        let number = context.new_number();
-        let path = numbered(&context.options.dir, FileKind::Table, number);
+        let (number, linked) = context.make_numbered(FileKind::Table, |path, _| {
+            if options.link && env.link(file, path).is_ok() {
+                return Ok(true);
+            }
+            let bytes = env.file_bytes(file).map_err(|error| Error::io("measure", file, error))?;
+            directory::copy((&**env, file), (&**env, path), bytes, |_| ())?;
+            Ok(false)
+        })?;
         self.created.push(number);
-        let linked = options.link && env.link(file, &path).is_ok();
+        let path = numbered(&context.options.dir, FileKind::Table, number);
         if linked {
             // The process that wrote the file need not have synced it.
             env.sync_file(&path).map_err(|error| Error::io("sync", file, error))?;
-        } else {
-            let bytes = env.file_bytes(file).map_err(|error| Error::io("measure", file, error))?;
-            directory::copy((&**env, file), (&**env, &path), bytes, |_| ())?;
         }
         let table = self.checked(number);
         // The user knows the file under the other name.

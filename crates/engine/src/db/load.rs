@@ -169,11 +169,11 @@ impl BulkLoad {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
-                let number = self.context().new_number();
+                let context = self.context();
+                let (number, writer) = context.make_numbered(FileKind::Table, |path, number| {
+                    TableWriter::create(&context.options.env, path, number, &self.options)
+                })?;
                 self.created.push(number);
-                let path = self.path(number);
-                let env = &self.context().options.env;
-                let writer = TableWriter::create(env, &path, number, &self.options)?;
                 self.writer.insert(writer)
             }
         };

@@ -11,7 +11,7 @@ use lsmith_storage::env::{Env, SyncReach};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::log::{LogEnd, LogId, LogKind, LogReader, LogWriter};
 use lsmith_storage::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
-use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
+use lsmith_storage::sync::atomic::AtomicU64;
 use lsmith_tree::Tree;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,15 +162,14 @@ impl ManifestFile {
         files: &Arc<AtomicU64>,
         mut account: Account,
     ) -> Result<ManifestFile> {
-        let number = files.fetch_add(1, Ordering::Relaxed);
-        account.next_file = number + 1;
-        let path = numbered(dir, FileKind::Manifest, number);
-        let written = write_account(&**env, &path, number, &account).and_then(|log| {
-            directory::sync(&**env, dir)?;
-            write_current(&**env, dir, number)?;
-            Ok(log)
-        });
-        let log = written.inspect_err(|_| {
+        let (number, log) =
+            directory::make_numbered(dir, FileKind::Manifest, files, |path, number| {
+                account.next_file = number + 1;
+                write_account(&**env, path, number, &account)
+            })?;
+        let synced = directory::sync(&**env, dir);
+        synced.and_then(|()| write_current(&**env, dir, number)).inspect_err(|_| {
+            let path = numbered(dir, FileKind::Manifest, number);
             for path in [&path, &dir.join(CURRENT_NEW)] {
                 directory::remove(&**env, path, "a manifest that was not put in force");
             }
@@ -269,7 +268,8 @@ fn file_bytes(account_end: u64, payload_bytes: usize) -> u64 {
     account_end + (2 * payload_bytes + ROOM_BYTES) as u64
 }
 
-/// Writes manifest `number` with `account`. All but the file's name is durable on return.
+/// Writes manifest `number` with `account`. All but the file's name is durable on return. After an
+/// error there is no file.
 pub(crate) fn write_account(
     env: &dyn Env,
     path: &Path,
@@ -281,9 +281,10 @@ pub(crate) fn write_account(
     let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));
     let id = LogId { kind: LogKind::Manifest, number };
     let log = LogWriter::create(env, path, id, file_bytes(capacity, bytes))?;
-    for payload in &payloads {
-        log.append(&[payload.as_bytes()])?;
-    }
-    log.sync(SyncReach::All)?;
+    let mut appended = payloads.iter().map(|payload| log.append(&[payload.as_bytes()]));
+    let written = appended.try_for_each(|done| done.map(drop));
+    written.and_then(|()| log.sync(SyncReach::All)).inspect_err(|_| {
+        directory::remove(env, path, "a manifest that was not written");
+    })?;
     Ok(log)
 }

@@ -30,7 +30,7 @@ use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
 use lsmith_storage::sync::MutexGuard;
 use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A record ends when its entries have this number of bytes.
@@ -139,28 +139,27 @@ impl Spilling<'_> {
     /// Copies the runs that `reserved` takes. Fails with the error in `synced`, if it is one.
     fn copy_runs(&self, reserved: &MergePlan, synced: Result<()>) -> Result<()> {
         let Spilling { context, keyspace, .. } = *self;
-        let file = context.new_number();
-        let path = numbered(&context.options.dir, FileKind::Spill, file);
+        // The number of the file, once it is made.
+        let mut made = None;
         let version = keyspace.version.load_full();
         let runs: Vec<RunId> = reserved.inputs.iter().map(|input| input.run).collect();
         let written = panics::as_error("copying memory", || {
             synced?;
-            let copy = Copy { context, keyspace, runs: &runs, version: &version, file };
-            copy.write(&path)
+            Copy { context, keyspace, runs: &runs, version: &version }.write(&mut made)
         });
         // Before the runs are released: it may hold obsolete tables.
         drop(version);
         let committing = keyspace.committing.lock();
         let mut state = keyspace.state.lock();
         let committed = panics::as_error("copying memory", || {
-            written.and_then(|entries| self.commit(&mut state, &runs, (file, entries)))
+            written.and_then(|copy| self.commit(&mut state, &runs, copy))
         });
         state.release(reserved);
         drop(state);
         drop(committing);
         // If the store is poisoned, the manifest may name the file.
-        if committed.is_err() && context.check_writable().is_ok() {
-            remove_file(context, path);
+        if let (Err(_), Some(file), Ok(())) = (&committed, made, context.check_writable()) {
+            remove_file(context, file);
         }
         committed
     }
@@ -224,11 +223,12 @@ impl Spilling<'_> {
 /// Removes the file of the copy `spill`, if there is one. The manifest must no longer name it.
 pub(crate) fn remove_spill(context: &Context, spill: Option<Spill>) {
     if let Some(spill) = spill {
-        remove_file(context, numbered(&context.options.dir, FileKind::Spill, spill.file));
+        remove_file(context, spill.file);
     }
 }
 
-fn remove_file(context: &Context, path: PathBuf) {
+fn remove_file(context: &Context, file: u64) {
+    let path = numbered(&context.options.dir, FileKind::Spill, file);
     let remove = || context.leases.remove(path, "an old copy of memory");
     panics::logged("the environment", remove);
 }
@@ -239,12 +239,12 @@ struct Copy<'a> {
     keyspace: &'a KeyspaceShared,
     runs: &'a [RunId],
     version: &'a Version,
-    file: u64,
 }
 
 impl Copy<'_> {
-    /// Writes the file, and makes it and its name durable. Returns the number of entries.
-    fn write(&self, path: &Path) -> Result<u64> {
+    /// Writes the file, and makes it and its name durable. Returns its number, which `made` gets
+    /// as soon as it is made, and the number of entries.
+    fn write(&self, made: &mut Option<u64>) -> Result<(u64, u64)> {
         let options = &self.context.options;
         // The file is allocated at its full length, which a first pass over the entries finds out.
         let mut lengths = Vec::new();
@@ -252,16 +252,19 @@ impl Copy<'_> {
             lengths.push(record.len());
             Ok(())
         })?;
-        let id = LogId { kind: LogKind::Spill, number: self.file };
         let capacity = LogWriter::capacity_for(lengths);
-        let log = LogWriter::create(&*options.env, path, id, capacity)?;
+        let (number, log) = self.context.make_numbered(FileKind::Spill, |path, number| {
+            let id = LogId { kind: LogKind::Spill, number };
+            LogWriter::create(&*options.env, path, id, capacity)
+        })?;
+        *made = Some(number);
         self.records(|record| log.append(&[record]).map(drop))?;
         log.sync(SyncReach::All)?;
         directory::sync(&*options.env, &options.dir)?;
         let counts = &self.context.counts;
         add(&counts.wal_bytes, log.bytes());
         add(&counts.spill_bytes, log.bytes());
-        Ok(entries)
+        Ok((number, entries))
     }
 
     /// Calls `take` with each record. Returns the number of entries in all records.

@@ -126,11 +126,12 @@ impl<'a> Output<'a> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
-                let number = self.context.new_number();
-                self.created.push(number);
-                let path = self.path(number);
                 let env = &self.options().env;
-                let writer = TableWriter::create(env, &path, number, &self.table)?;
+                let (number, writer) =
+                    self.context.make_numbered(FileKind::Table, |path, number| {
+                        TableWriter::create(env, path, number, &self.table)
+                    })?;
+                self.created.push(number);
                 self.writer.insert(writer)
             }
         };

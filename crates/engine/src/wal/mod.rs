@@ -309,14 +309,16 @@ impl Wal {
     /// durable. Returns its number with it.
     pub(crate) fn create_log(&self, record_bytes: usize) -> Result<(u64, LogWriter)> {
         let options = &self.context.options;
-        let number = self.context.new_number();
-        let path = numbered(&options.dir, FileKind::Wal, number);
-        let id = LogId { kind: LogKind::Wal, number };
         let needed = LogWriter::capacity_for([LOG_START_BYTES_MAX, record_bytes]);
         let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max()).max(needed);
-        let log = LogWriter::create(&*options.env, &path, id, capacity)?;
-        directory::sync(&*options.env, &options.dir)
-            .inspect_err(|_| directory::remove(&*options.env, &path, "an empty log"))?;
+        let (number, log) = self.context.make_numbered(FileKind::Wal, |path, number| {
+            let id = LogId { kind: LogKind::Wal, number };
+            LogWriter::create(&*options.env, path, id, capacity)
+        })?;
+        directory::sync(&*options.env, &options.dir).inspect_err(|_| {
+            let path = numbered(&options.dir, FileKind::Wal, number);
+            directory::remove(&*options.env, &path, "an empty log");
+        })?;
         Ok((number, log))
     }
 

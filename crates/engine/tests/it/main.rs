@@ -48,6 +48,7 @@ mod directories;
 mod expiry;
 mod faults;
 mod filters;
+mod foreign;
 mod format;
 mod full;
 mod gate;

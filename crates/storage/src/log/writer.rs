@@ -5,6 +5,7 @@ use super::frame::{
     record_bytes, seal,
 };
 use super::turns::Turns;
+use crate::directory;
 use crate::env::{Env, LogFile, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Mutex;
@@ -36,16 +37,16 @@ impl LogWriter {
     ///
     /// # Errors
     ///
-    /// Fails with `Full`, and leaves no file, if there is no room for all of it. Fails with `Io`
-    /// for other errors of the system.
+    /// Fails with `Full` if there is no room for all of it, and with `Io` for other errors of the
+    /// system. Leaves no file then.
     pub fn create(env: &dyn Env, path: &Path, id: LogId, capacity: u64) -> Result<Self> {
-        let create = || {
-            // A multiple of 8 bytes, so that the reader recognizes a file of another length as cut.
-            let file = env.create_log(path, capacity.next_multiple_of(8))?;
-            file.append(&file_header(id))?;
-            Ok(file)
-        };
-        let file = create().map_err(|error| Error::io("create the log", path, error))?;
+        let failed = |error| Error::io("create the log", path, error);
+        // A multiple of 8 bytes, so that the reader recognizes a file of another length as cut.
+        let file = env.create_log(path, capacity.next_multiple_of(8)).map_err(failed)?;
+        file.append(&file_header(id)).map_err(|error| {
+            directory::remove(env, path, "a log without a header");
+            failed(error)
+        })?;
         Ok(LogWriter {
             path: path.to_path_buf(),
             id,

@@ -14,7 +14,7 @@ use super::{Merger, PlanOutput, ReservedPlan, erasing, named, outcome_of};
 use crate::stats::add;
 use crate::version::{TableHandle, Version};
 use lsmith_storage::directory;
-use lsmith_storage::error::Result;
+use lsmith_storage::error::{Error, Result};
 use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Walk};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
@@ -215,13 +215,15 @@ impl Merger {
         drops: bool,
     ) -> Result<()> {
         while walk.begins_tree() {
-            let number = self.context.new_number();
-            trees.created.push(number);
             let env = &self.context.options.env;
+            let (number, file) = self.context.make_numbered(FileKind::Table, |path, _| {
+                env.create(path).map_err(|error| Error::io("create", path, error))
+            })?;
+            trees.created.push(number);
             let path = self.tree_path(number);
             let rules = plan.rules(drops);
             let entries = OneTree(walk);
-            let appended = AppendTable::create(env, &path, number, &plan.options, entries, rules)?;
+            let appended = AppendTable::create(file, &path, number, &plan.options, entries, rules)?;
             trees.count(&appended, 0);
             if appended.written.entries == 0 {
                 // All entries were tombstones.

@@ -8,7 +8,7 @@ use super::old_leaf::OldLeaf;
 use super::reader::AppendTable;
 use super::values::{BatchFile, ValueWriter};
 use crate::cursor::EntryRef;
-use crate::env::{Env, WriteFile};
+use crate::env::WriteFile;
 use crate::error::{Error, Result};
 use crate::expiry::ExpiryTally;
 use crate::fold::{Erasing, Fold, FoldCounts, Operators, Walk};
@@ -19,7 +19,6 @@ use crate::format::{
 use crate::table::writer::{TableOptions, check_entry};
 use lsmith_tree::{Key, SeqNo, Size, logical_bytes};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Which entries a batch may drop, of its own and of the tree. It meets all versions of its keys.
 #[derive(Clone, Debug)]
@@ -63,22 +62,20 @@ pub struct Appended {
 }
 
 impl AppendTable {
-    /// Creates the file at `path`, which must not exist, and writes `entries` as the first batch of
-    /// table number `table`. If it fails, it leaves an incomplete file, which the caller must
-    /// remove.
+    /// Writes `entries` as the first batch of table number `table` to `file`, which is new and at
+    /// `path`. If it fails, the file is incomplete, and the caller must remove it.
     ///
     /// # Errors
     ///
     /// Fails with `Io` or `Full`, and as [`append`](AppendTable::append) does.
     pub fn create<C: Walk, B: FnMut(&[u8]) -> bool>(
-        env: &Arc<dyn Env>,
+        file: Box<dyn WriteFile>,
         path: &Path,
         table: u64,
         options: &TableOptions,
         entries: C,
         rules: BatchRules<B>,
     ) -> Result<Appended> {
-        let file = env.create(path).map_err(|error| Error::io("create", path, error))?;
         run(None, BatchFile::new(file, path, table, 0), options, entries, rules)
     }
 

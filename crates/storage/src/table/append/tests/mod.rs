@@ -103,9 +103,9 @@ impl Bench {
         let walk = VecCursor::new(batch.clone());
         let done = match self.root {
             0 => {
-                let env: Arc<dyn Env> = Arc::new(self.disk.clone());
+                let file = self.disk.create(path()).unwrap();
                 let options = &self.options;
-                AppendTable::create(&env, path(), TABLE, options, walk, rules.clone()).unwrap()
+                AppendTable::create(file, path(), TABLE, options, walk, rules.clone()).unwrap()
             }
             _ => self.open().append(&self.options, walk, rules.clone()).unwrap(),
         };

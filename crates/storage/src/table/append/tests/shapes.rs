@@ -175,9 +175,9 @@ fn entries_out_of_order_are_refused() {
             operators: None,
             erasing: Erasing::default(),
         };
-        let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+        let file = MemEnv::new().create(path()).unwrap();
         let walk = Listed(batch, 0);
-        let refused = AppendTable::create(&env, path(), TABLE, &bench.options, walk, rules);
+        let refused = AppendTable::create(file, path(), TABLE, &bench.options, walk, rules);
         assert!(refused.is_err());
     }
 }
