@@ -15,6 +15,7 @@ use lsmith_storage::directory;
 use lsmith_storage::env::{Env, HeldDir, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::FileKind;
+use lsmith_storage::sync::Process;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lsmith_storage::table::BlockCache;
 use lsmith_tree::SeqNo;
@@ -43,6 +44,8 @@ pub(crate) struct Context {
     poisoned: AtomicBool,
     /// Set when the store begins to close.
     closing: AtomicBool,
+    /// The process that opened the store.
+    process: Process,
     /// The directory, which stays locked as long as the store is open.
     held: Arc<dyn HeldDir>,
     /// The environment in which the store was opened. That of the options holds the directory.
@@ -73,6 +76,7 @@ impl Context {
             followers: Followers::default(),
             poisoned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            process: Process::here(),
             held,
             outer_env,
             options,
@@ -174,14 +178,45 @@ impl Context {
         self.poisoned.load(Ordering::Acquire)
     }
 
-    /// Fails with `ReadOnly` or `Poisoned` if the store refuses writes until it is reopened.
+    /// Fails with `ReadOnly` or `Poisoned` if the store refuses writes until it is reopened, and as
+    /// [`check_here`](Context::check_here) does.
     #[inline(always)]
     pub(crate) fn check_writable(&self) -> Result<()> {
-        if self.options.read_only || self.is_poisoned() { Err(self.unwritable()) } else { Ok(()) }
+        let refuses = self.options.read_only || self.is_poisoned() || !self.is_here();
+        if refuses { Err(self.unwritable()) } else { Ok(()) }
+    }
+
+    /// Returns false in a child of the process that opened the store.
+    #[inline(always)]
+    pub(crate) fn is_here(&self) -> bool {
+        self.process.is_here()
+    }
+
+    /// Fails in a child of the process that opened the store. What is called first, before locks
+    /// are taken that a thread of the parent may have held, and before anything is read that the
+    /// parent may have freed since.
+    #[inline(always)]
+    pub(crate) fn check_here(&self) -> Result<()> {
+        if self.is_here() { Ok(()) } else { Err(self.elsewhere()) }
+    }
+
+    #[cold]
+    fn elsewhere(&self) -> Error {
+        let message = "the store was opened by the parent of this process, before the fork: drop \
+                       what is left of it here, and open stores after the fork";
+        Error::new(ErrorKind::InvalidArgument, message).at(&self.options.dir)
+    }
+
+    /// Lets go of the directory in a child of the process that opened the store.
+    pub(crate) fn forget(&self) {
+        self.held.forget();
     }
 
     #[cold]
     fn unwritable(&self) -> Error {
+        if !self.is_here() {
+            return self.elsewhere();
+        }
         if self.options.read_only {
             return read_only();
         }

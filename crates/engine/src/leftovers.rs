@@ -6,13 +6,14 @@
 //! threads merge, the reader drops it.
 
 use crate::threads::{self, Pool};
-use lsmith_storage::sync::Mutex;
+use lsmith_storage::sync::{Mutex, Process};
 use std::fmt;
 use std::sync::Arc;
 
 /// Old versions that wait to be dropped.
-#[derive(Default)]
 pub(crate) struct Leftovers {
+    /// The process that opened the store.
+    process: Process,
     state: Mutex<LeftoversState>,
     /// Held while versions are dropped, so that callers can wait for it.
     dropping: Mutex<()>,
@@ -31,7 +32,18 @@ impl fmt::Debug for Leftovers {
     }
 }
 
+impl Default for Leftovers {
+    fn default() -> Leftovers {
+        Leftovers { process: Process::here(), state: Mutex::default(), dropping: Mutex::default() }
+    }
+}
+
 impl Leftovers {
+    /// Returns false in a child of the process that opened the store.
+    pub(crate) fn is_here(&self) -> bool {
+        self.process.is_here()
+    }
+
     /// Makes the threads of `pool` drop what other threads queue from now on.
     pub(crate) fn open(&self, pool: &Arc<Pool>) {
         self.state.lock().pool = Some(Arc::clone(pool));

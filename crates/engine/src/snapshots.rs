@@ -8,8 +8,8 @@
 //! pins at most one version of each keyspace, however many changes follow.
 
 use crate::version::Version;
-use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use lsmith_storage::sync::{Mutex, Process};
 use lsmith_tree::SeqNo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub(crate) struct Snapshots {
     oldest: AtomicU64,
     /// No version is pinned for this era or a later one.
     unpinned_from: AtomicU64,
+    /// The process that has the snapshots.
+    process: Process,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +93,7 @@ impl Snapshots {
             live: Mutex::default(),
             oldest: AtomicU64::new(u64::MAX),
             unpinned_from: AtomicU64::new(0),
+            process: Process::here(),
         }
     }
 
@@ -100,7 +103,15 @@ impl Snapshots {
     /// function lowers `oldest` first and loads `visible` second. In every order of these four
     /// steps the writer keeps what the snapshot needs: either it sees the snapshot, or the snapshot
     /// is no older than the number that the writer has loaded.
+    ///
+    /// In a child of the process that opened the store, nothing is kept for the snapshot, which
+    /// can read nothing.
     pub(crate) fn take(self: &Arc<Self>, visible: &AtomicU64) -> SnapshotGuard {
+        if !self.process.is_here() {
+            // No version is pinned for that era, so nobody looks for one.
+            let (seq, era) = (SeqNo(visible.load(SeqCst)), u64::MAX);
+            return SnapshotGuard { seq, era, of: Arc::clone(self) };
+        }
         let mut live = self.live.lock();
         self.oldest.fetch_min(visible.load(SeqCst), SeqCst);
         let seq = visible.load(SeqCst);
@@ -263,6 +274,9 @@ impl SnapshotGuard {
 
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
+        if !self.of.process.is_here() {
+            return;
+        }
         let mut live = self.of.live.lock();
         let unpinned = live.let_go((self.era, self.seq.0));
         self.of.oldest.store(live.oldest(), SeqCst);

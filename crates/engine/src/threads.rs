@@ -3,7 +3,7 @@
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::panics;
 use lsmith_storage::sync::thread::{self, JoinHandle};
-use lsmith_storage::sync::{Condvar, Mutex};
+use lsmith_storage::sync::{Condvar, Mutex, Process};
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -56,6 +56,8 @@ pub struct Threads {
 struct Owner {
     pool: Arc<Pool>,
     handles: Mutex<Vec<JoinHandle<()>>>,
+    /// The process that has the threads.
+    process: Process,
 }
 
 /// The state that threads and their stores share.
@@ -107,7 +109,8 @@ impl Threads {
     /// # Errors
     /// Fails with `Io` if the system cannot start a thread.
     pub fn new(count: usize) -> Result<Threads> {
-        let owner = Owner { pool: Arc::default(), handles: Mutex::default() };
+        let process = Process::here();
+        let owner = Owner { pool: Arc::default(), handles: Mutex::default(), process };
         // The owner comes first: if a thread cannot be started, dropping it ends the others.
         let threads = Threads { owner: Arc::new(owner) };
         let count = count.max(1);
@@ -121,6 +124,18 @@ impl Threads {
             threads.owner.handles.lock().push(handle);
         }
         Ok(threads)
+    }
+
+    /// Returns the threads.
+    ///
+    /// # Errors
+    /// `InvalidArgument` in a child of the process that has them.
+    pub(crate) fn checked(self) -> Result<Threads> {
+        if self.owner.process.is_here() {
+            return Ok(self);
+        }
+        let message = "the threads are in the parent of this process: start threads after the fork";
+        Err(Error::new(ErrorKind::InvalidArgument, message))
     }
 
     /// Returns the number of threads.
@@ -171,6 +186,11 @@ impl fmt::Debug for Threads {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        if !self.process.is_here() {
+            // None of the threads is here, and one may have had the locks.
+            std::mem::forget(std::mem::take(self.handles.get_mut()));
+            return;
+        }
         self.pool.state.lock().closing = true;
         self.pool.changed.notify_all();
         // An observer on this thread may have dropped the last handle. A thread cannot wait for

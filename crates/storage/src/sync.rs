@@ -9,11 +9,13 @@
 //! * [`atomic`]: atomics whose values decide what threads do. [`unscheduled`]: atomics whose values
 //!   decide nothing. Those are counters for statistics, bytes of files, and words behind a lock.
 //! * [`thread`], [`thread_local!`], [`Clock`].
+//! * [`Process`]: which process this is.
 //! * [`ArcSwap`] as in the crate `arc-swap`, [`BlockMap`] as `Cache` in `quick_cache`: foreign code
 //!   with locks and atomics inside.
 //!
 //! `Arc` and `Weak` need no door: each of their operations is one step, and no thread waits for it.
 
+mod process;
 #[cfg(not(shuttle))]
 mod real;
 #[cfg(shuttle)]
@@ -23,6 +25,8 @@ mod scheduled;
 pub use real::*;
 #[cfg(shuttle)]
 pub use scheduled::*;
+
+pub use process::Process;
 
 /// Atomics at which a test of schedules never switches threads.
 pub mod unscheduled {

@@ -112,6 +112,7 @@ impl Store {
     /// Returns the logs now. As long as the hold lives, none is removed.
     fn look_at_logs(&self) -> Result<(LogsNow, Hold)> {
         let context = self.context();
+        context.check_here()?;
         let hold = context.leases.hold();
         let guard = self.engine().wal.lock();
         let writer = guard.as_ref().ok_or_else(read_only)?;
@@ -134,6 +135,7 @@ impl Changes {
     /// fails then. `Corruption` if the header of a log is damaged, or a record of the newest log.
     /// `Io`.
     pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
+        self.store.context().check_here()?;
         loop {
             let Some((number, follower)) = &mut self.log else {
                 self.go_to_next_log()?;
@@ -191,6 +193,7 @@ impl Changes {
     pub fn wait(&mut self, longest: Duration) -> Result<Option<ChangeBatch>> {
         let store = self.store.clone();
         let context = store.context();
+        context.check_here()?;
         let waiting = context.followers.announce();
         let start = context.options.env.now();
         loop {

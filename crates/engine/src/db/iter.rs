@@ -7,6 +7,7 @@ use bytes::Bytes;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::read::{MergingCursor, VisibleIter};
+use lsmith_storage::sync::Process;
 use lsmith_storage::table::ReadTally;
 use lsmith_tree::{Key, KeyRange, key_after};
 use std::fmt;
@@ -42,8 +43,8 @@ use std::sync::Arc;
 /// ```
 pub struct Iter {
     entries: VisibleIter<MergingCursor<Source>>,
-    /// False until the first step, which is timed or returns `error`.
-    moved: bool,
+    /// The process that made the first step, which is timed or returns `error`.
+    moved_in: Process,
     /// The error that the first step returns in place of entries.
     error: Option<Error>,
     // Dropped after the cursors: the snapshot first, then the tables, then the store.
@@ -87,9 +88,9 @@ impl Iter {
         let entries = VisibleIter::new(cursor, snapshot.seq(), lower, upper);
         let entries = entries.without_first(key_from).combining(version.rules.combiner());
         let entries = entries.hiding(version.hidden());
-        let (moved, error) = (false, None);
+        let (moved_in, error) = (Process::NOWHERE, None);
         let note = ScanNote { tally, runs: None, store };
-        Iter { entries, moved, error, snapshot, _version: version, note }
+        Iter { entries, moved_in, error, snapshot, _version: version, note }
     }
 
     /// Replaces all entries by `error`.
@@ -113,17 +114,29 @@ impl Iter {
         &'a mut self,
         step: impl FnOnce(&'a mut VisibleIter<MergingCursor<Source>>) -> Option<Result<T>>,
     ) -> Option<Result<T>> {
-        if self.moved {
+        if self.moved_in.is_here() {
             return step(&mut self.entries);
         }
-        self.moved = true;
-        if let Some(error) = self.error.take() {
+        if let Err(error) = self.begin() {
             return Some(Err(error));
         }
         let timer = self.note.store.context().timer();
         let entry = step(&mut self.entries);
         timer.end(|recorders| &recorders.seek_nanos);
         entry
+    }
+
+    /// Prepares the first step, or fails.
+    #[cold]
+    fn begin(&mut self) -> Result<()> {
+        if let Some(error) = self.error.take() {
+            // The steps that follow find no entries.
+            self.moved_in = Process::here();
+            return Err(error);
+        }
+        self.note.store.context().check_here()?;
+        self.moved_in = Process::here();
+        Ok(())
     }
 
     /// Returns the next key and value from the front, lent until the next step.
@@ -149,7 +162,7 @@ impl Drop for Iter {
     /// Tells the note how many runs were looked at. What was read of them is known only when the
     /// cursors are dropped.
     fn drop(&mut self) {
-        if self.moved {
+        if self.moved_in.is_here() {
             let opened = self.entries.cursor().sources().filter(|source| source.is_run_opened());
             self.note.runs = Some(opened.count() as u64);
         }

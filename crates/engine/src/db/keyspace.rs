@@ -68,6 +68,7 @@ impl Store {
     /// the keyspace or its group exists with another policy, memtable size or group: the message
     /// says which. Otherwise as [`keyspace`](Store::keyspace).
     pub fn keyspace_with(&self, name: &str, options: &KeyspaceOptions) -> Result<Keyspace> {
+        self.context().check_here()?;
         let found = self.engine().catalog.keyspace(name, options)?;
         Keyspace::new(self.clone(), found)
     }
@@ -77,6 +78,7 @@ impl Store {
     /// # Errors
     /// `NotFound` if there is no such keyspace; `InvalidArgument` if it is a group.
     pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
+        self.context().check_here()?;
         let found = self.engine().keyspaces.find(name).ok_or_else(|| {
             let message = format!("there is no keyspace called `{name}`");
             Error::new(ErrorKind::NotFound, message).at(&self.context().options.dir)
@@ -207,6 +209,7 @@ impl Keyspace {
         take: impl FnOnce(Value<'_>) -> R,
     ) -> Result<Option<R>> {
         let context = self.store.context();
+        context.check_here()?;
         let timer = context.timer();
         let mut reads = ReadCount::default();
         let newest = self.shared.version.load();
@@ -340,9 +343,14 @@ impl Keyspace {
         bounds: (Bound<Bytes>, Bound<Bytes>),
         at: Arc<SnapshotGuard>,
     ) -> Iter {
+        let (store, number_bytes) = (self.store.clone(), self.number_bytes());
+        if let Err(error) = store.context().check_here() {
+            let version = Arc::new(Version::empty());
+            return Iter::new(store, version, at, None, bounds, number_bytes).replaced_by(error);
+        }
         let version = self.version_at(&at);
         let is_dropped = version.is_dropped;
-        let entries = Iter::new(self.store.clone(), version, at, own, bounds, self.number_bytes());
+        let entries = Iter::new(store, version, at, own, bounds, number_bytes);
         if is_dropped { entries.replaced_by(dropped()) } else { entries }
     }
 
@@ -366,6 +374,7 @@ impl Keyspace {
     /// Also if the keyspace is in a group, and the policy does not merge whole runs.
     /// Otherwise as a [write](Store::write).
     pub fn set_merge_policy(&self, spec: &str) -> Result<()> {
+        self.store.context().check_here()?;
         self.store.engine().catalog.set_policy(&self.shared, spec)?;
         self.store.work_in_lockstep();
         Ok(())
@@ -383,6 +392,7 @@ impl Keyspace {
     /// # Errors
     /// `InvalidArgument` if `codecs` cannot be parsed. Otherwise as a [write](Store::write).
     pub fn set_compression(&self, codecs: &str) -> Result<()> {
+        self.store.context().check_here()?;
         self.store.engine().catalog.set_compression(&self.shared, codecs)
     }
 

@@ -35,6 +35,7 @@ impl Store {
     /// * `Full` while the device has no room, `Io` or `Poisoned` as a [write](Store::write),
     ///   `ReadOnly`.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        self.context().check_here()?;
         self.engine().catalog.drop_keyspace(name)
     }
 
@@ -45,6 +46,7 @@ impl Store {
     /// `NotFound` if there is no such keyspace or group; `InvalidArgument` if `to` is in use, or is
     /// no [name](Store::keyspace). Otherwise as [`drop_keyspace`](Store::drop_keyspace).
     pub fn rename_keyspace(&self, from: &str, to: &str) -> Result<()> {
+        self.context().check_here()?;
         self.engine().catalog.rename(from, to)
     }
 }
@@ -73,6 +75,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Store::write`](crate::Store::write).
     pub fn clear(&self) -> Result<()> {
+        self.store().context().check_here()?;
         self.store().engine().write_path.clear(self.shared(), self.member())
     }
 }

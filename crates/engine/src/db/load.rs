@@ -154,8 +154,9 @@ impl BulkLoad {
         Ok(())
     }
 
-    /// Fails if an earlier write failed.
+    /// Fails if an earlier write failed, and in a child of the process that opened the store.
     fn check_not_failed(&self) -> Result<()> {
+        self.context().check_here()?;
         if self.failed {
             return Err(Error::new(ErrorKind::Io, "a write of the bulk load failed earlier"));
         }
@@ -234,7 +235,7 @@ impl BulkLoad {
 
 impl Drop for BulkLoad {
     fn drop(&mut self) {
-        if self.finished {
+        if self.finished || !self.context().is_here() {
             return;
         }
         drop(self.writer.take());

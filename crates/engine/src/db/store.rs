@@ -68,6 +68,17 @@ struct Inner {
     threads: Option<(Threads, u64)>,
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        if !self.context().is_here() {
+            // The threads that work for the store are in the parent, and so is the right to its
+            // files and locks. So here it is never closed.
+            self.context().forget();
+            std::mem::forget(Arc::clone(&self.inner));
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         self.engine.context.start_closing();
@@ -88,7 +99,7 @@ impl Store {
         // Taken out of the options, which the threads hold too: a thread cannot end itself.
         let merging = match options.shared_threads.take() {
             _ if options.lockstep || options.read_only => None,
-            Some(threads) => Some(threads),
+            Some(threads) => Some(threads.checked()?),
             None => Some(Threads::new(options.threads)?),
         };
         let engine = opening::open(options)?;
@@ -208,6 +219,7 @@ impl Store {
     /// # Errors
     /// As [`Builder::open`](crate::Builder::open). Readers then see what they saw before.
     pub fn refresh(&self) -> Result<SeqNo> {
+        self.context().check_here()?;
         if self.context().options.read_only {
             opening::refresh(self.engine())?;
         }
@@ -290,6 +302,7 @@ impl Store {
     /// # Errors
     /// Fails only if something keeps the check from reading a file. Damage is in the result.
     pub fn verify(&self) -> Result<Vec<Error>> {
+        self.context().check_here()?;
         examine::verify(self.engine())
     }
 
@@ -312,6 +325,7 @@ impl Store {
     /// # Errors
     /// `Corruption` if the manifest is damaged; `Io` if a file cannot be read.
     pub fn left_out(&self) -> Result<Vec<LeftOut>> {
+        self.context().check_here()?;
         examine::left_out(self.engine())
     }
 }

@@ -10,6 +10,7 @@ use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::expiring_value;
 use lsmith_storage::format::deleted_range;
+use lsmith_storage::sync::Process;
 use lsmith_storage::table::{self, OUTSIDE, TableOptions};
 use lsmith_storage::{directory, panics};
 use lsmith_tree::{EntryKind, KeyRange, SeqNo};
@@ -63,6 +64,8 @@ pub struct TableWriter {
     /// True once the file is complete and stays.
     finished: bool,
     report: Option<Report>,
+    /// The process that made the file.
+    process: Process,
 }
 
 /// The number of entries between two reports of progress.
@@ -161,6 +164,7 @@ impl TableWriter {
             numbered: None,
             finished: false,
             report: None,
+            process: Process::here(),
         })
     }
 
@@ -393,6 +397,7 @@ impl TableWriter {
     }
 
     fn add(&mut self, key: &[u8], kind: EntryKind, value: &[u8], seq: SeqNo) -> Result<()> {
+        self.check_here()?;
         check_entry(key, value, &self.last_key)?;
         self.check_numbered(seq, || format!("key `{}`", key.escape_ascii()))?;
         let Some(writer) = &mut self.writer else { return Err(self.broken()) };
@@ -417,6 +422,7 @@ impl TableWriter {
     /// # Errors
     /// `InvalidArgument` if no entry was added; `Io` or `Full`. The file is removed then.
     pub fn finish(mut self) -> Result<Loaded> {
+        self.check_here()?;
         if self.last_key.is_empty() {
             let message = "a table has at least one entry, found none: `IngestOptions::replace` \
                            deletes a range without entries";
@@ -438,6 +444,15 @@ impl TableWriter {
         })
     }
 
+    /// Fails in a child of the process that made the file.
+    fn check_here(&self) -> Result<()> {
+        if self.process.is_here() {
+            return Ok(());
+        }
+        let message = "the table was begun by the parent of this process: begin it after the fork";
+        Err(Error::new(ErrorKind::InvalidArgument, message).at(&self.path))
+    }
+
     fn broken(&self) -> Error {
         Error::new(ErrorKind::Io, "a write of the table failed earlier").at(&self.path)
     }
@@ -455,7 +470,7 @@ fn check_seq(seq: SeqNo) -> Result<()> {
 impl Drop for TableWriter {
     fn drop(&mut self) {
         drop(self.writer.take());
-        if !self.finished {
+        if !self.finished && self.process.is_here() {
             panics::logged("the environment", || {
                 directory::remove(&*self.env, &self.path, "a table that was not finished");
             });

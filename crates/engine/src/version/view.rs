@@ -172,8 +172,15 @@ impl Drop for Version {
         let memory = std::mem::take(&mut self.memory);
         let runs = std::mem::take(&mut self.runs);
         let tree = std::mem::take(&mut self.tree);
+        let leftovers = ticket.leftovers();
         // The fields of a tuple are dropped in order, the ticket last.
-        ticket.leftovers().leave((Arc::clone(&self.active), memory, runs, tree, ticket));
+        let version = (Arc::clone(&self.active), memory, runs, tree, ticket);
+        if leftovers.is_here() {
+            leftovers.leave(version);
+        } else {
+            // What would be freed is the parent's.
+            std::mem::forget((version, leftovers));
+        }
     }
 }
 

@@ -49,6 +49,7 @@ mod expiry;
 mod faults;
 mod filters;
 mod foreign;
+mod forks;
 mod format;
 mod full;
 mod gate;

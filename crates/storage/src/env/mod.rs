@@ -163,6 +163,10 @@ pub trait HeldDir: Debug + Send + Sync {
     /// Fails, and says what to do, if the path with which the directory was opened leads elsewhere
     /// now, or if the directory was locked and its lock file is not the locked one any more.
     fn check(&self) -> io::Result<()>;
+
+    /// In a child of the process that opened the directory, forgets the directory without giving
+    /// its lock back. The lock then ends with the parent.
+    fn forget(&self) {}
 }
 
 /// A file that is written from its start, or from where an append begins, to its end.

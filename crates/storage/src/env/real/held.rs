@@ -6,6 +6,7 @@
 use super::{holder, open};
 use crate::env::HeldDir;
 use crate::env::common::LOCK_FILE;
+use crate::sync::{Mutex, Process};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{File, Metadata, OpenOptions};
@@ -21,6 +22,15 @@ impl FileId {
     fn of(found: &Metadata) -> FileId {
         FileId(found.dev(), found.ino())
     }
+
+    /// Returns true if this is the number of `found`, what was found at a path.
+    fn is_of(self, found: io::Result<Metadata>) -> io::Result<bool> {
+        match found {
+            Ok(found) => Ok(FileId::of(&found) == self),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// An open file or directory, whose number goes to no other file as long as it is open. Its lock,
@@ -30,12 +40,14 @@ pub(super) struct Held {
     file: File,
     id: FileId,
     is_locked: bool,
+    /// The process that opened it.
+    process: Process,
 }
 
 impl Held {
     fn new(file: File) -> io::Result<Held> {
         let id = FileId::of(&file.metadata()?);
-        Ok(Held { file, id, is_locked: false })
+        Ok(Held { file, id, is_locked: false, process: Process::here() })
     }
 
     /// Opens the file at `path`, which is made if it is missing, and takes its lock.
@@ -55,24 +67,16 @@ impl Held {
         Ok(())
     }
 
-    /// Returns true if the file is `found`, which was found at a path.
-    fn is(&self, found: io::Result<Metadata>) -> io::Result<bool> {
-        match found {
-            Ok(found) => Ok(FileId::of(&found) == self.id),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Returns true if `path` leads to the file.
     pub(super) fn is_at(&self, path: &Path) -> io::Result<bool> {
-        self.is(open::metadata(path))
+        self.id.is_of(open::metadata(path))
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.is_locked {
+        // A child that was forked would give back the lock of its parent.
+        if self.is_locked && self.process.is_here() {
             // The explicit unlock is needed if this process is just starting another one. Until
             // that child runs its own program, it has the file open too, and a close here would
             // not release the lock.
@@ -85,30 +89,40 @@ impl Drop for Held {
 #[derive(Debug)]
 pub(super) struct RealDir {
     path: PathBuf,
-    dir: Held,
+    id: FileId,
     /// The lock file, if the directory is locked.
-    lock: Option<Held>,
+    lock: Option<FileId>,
+    /// The directory and the lock file, as long as they are not forgotten.
+    open: Mutex<Vec<Held>>,
 }
 
 impl RealDir {
     /// Holds the directory at `path`.
     pub(super) fn open(path: &Path) -> io::Result<RealDir> {
-        let dir = Held::new(open::dir(path)?)?;
-        Ok(RealDir { path: path.to_path_buf(), dir, lock: None })
+        Ok(RealDir::of(path, Held::new(open::dir(path)?)?, None))
+    }
+
+    fn of(path: &Path, dir: Held, lock: Option<Held>) -> RealDir {
+        RealDir {
+            path: path.to_path_buf(),
+            id: dir.id,
+            lock: lock.as_ref().map(|lock| lock.id),
+            open: Mutex::new(lock.into_iter().chain([dir]).collect()),
+        }
     }
 
     /// Holds and locks the directory at `path`.
     pub(super) fn locked(path: &Path) -> io::Result<RealDir> {
-        let mut held = RealDir::open(path)?;
+        let mut dir = Held::new(open::dir(path)?)?;
         let file = path.join(LOCK_FILE);
-        match held.dir.lock() {
+        match dir.lock() {
             // Some file systems can lock files only.
             Err(error) if cannot_lock(&error) => {}
             locked => locked.map_err(|error| holder::of(&file, error))?,
         }
         let lock = Held::locked(&file).map_err(|error| holder::of(&file, error))?;
         holder::note(&lock.file);
-        held.lock = Some(lock);
+        let held = RealDir::of(path, dir, Some(lock));
         // Something may have moved while the locks were taken.
         held.check()?;
         Ok(held)
@@ -124,19 +138,26 @@ fn cannot_lock(error: &io::Error) -> bool {
 impl HeldDir for RealDir {
     fn check(&self) -> io::Result<()> {
         let dir = self.path.display();
-        if !self.dir.is(open::here(&self.path).metadata())? {
+        if !self.id.is_of(open::here(&self.path).metadata())? {
             return Err(io::Error::other(format!(
                 "{dir} is not the directory any more that was opened under this path: put it back, \
                  or close the store and open it where it is now"
             )));
         }
-        let Some(lock) = &self.lock else { return Ok(()) };
-        if !lock.is_at(&self.path.join(LOCK_FILE))? {
+        let Some(lock) = self.lock else { return Ok(()) };
+        if !lock.is_of(open::metadata(&self.path.join(LOCK_FILE)))? {
             return Err(io::Error::other(format!(
                 "{dir}/{LOCK_FILE} was removed or replaced while it was locked, so another process \
                  may have written to the store: close it and open it again"
             )));
         }
         Ok(())
+    }
+
+    fn forget(&self) {
+        // The files of a thread that is in here at the fork stay open.
+        if let Some(mut open) = self.open.try_lock() {
+            open.clear();
+        }
     }
 }

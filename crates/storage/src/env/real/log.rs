@@ -60,6 +60,7 @@ impl RealLog {
         let length = usize::try_from(capacity).map_err(too_large)?;
         let map = MmapOptions::new().len(length).map_raw(&file)?;
         touch_all(&map)?;
+        keep_from_children(&map)?;
         Ok(RealLog {
             file,
             map,
@@ -123,6 +124,15 @@ fn touch_all(map: &MmapRaw) -> io::Result<()> {
     {
         return Err(error);
     }
+    Ok(())
+}
+
+/// Leaves `map` out of the memory of children of this process, whose writes would change the file
+/// too. Does nothing on a system that cannot do that.
+fn keep_from_children(map: &MmapRaw) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    map.advise(memmap2::Advice::DontFork)?;
+    let _ = map;
     Ok(())
 }
 

@@ -1,0 +1,95 @@
+//! Which process this is, found out without a system call.
+//!
+//! A child of `fork` begins with a copy of the memory of its parent, but without its threads. So
+//! locks may be held there by threads that do not exist, and nobody does the work that others wait
+//! for. Files and their locks are shared with the parent. A store must do nothing there. It cannot
+//! ask the system for the number of the process at each write, which would take as long as the
+//! write.
+//!
+//! So there is one page of memory that the system clears in a child. It holds a mark, which is
+//! never zero, and whoever remembers another mark is in another process.
+
+use super::unscheduled::AtomicU64;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The process in which a value of this type was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// The mark of the process in the page, or its number if there is no page.
+    mark: u64,
+    page: &'static AtomicU64,
+}
+
+/// Stands in for the page on systems that cannot clear one. It stays zero.
+static NO_PAGE: AtomicU64 = AtomicU64::new(0);
+
+/// The number of marks given so far. A child goes on from where its parent was at the fork.
+static MARKS: AtomicU64 = AtomicU64::new(0);
+
+impl Process {
+    /// No process. Nobody is there.
+    pub const NOWHERE: Process = Process { mark: u64::MAX, page: &NO_PAGE };
+
+    /// Returns this process.
+    pub fn here() -> Process {
+        static PAGE: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
+        let Some(page) = PAGE.get_or_init(page) else {
+            return Process { mark: std::process::id().into(), page: &NO_PAGE };
+        };
+        let new = MARKS.fetch_add(1, Relaxed) + 1;
+        // Only the first to come here after a fork finds no mark.
+        let mark =
+            page.compare_exchange(0, new, Relaxed, Relaxed).map_or_else(|mark| mark, |_| new);
+        Process { mark, page }
+    }
+
+    /// Returns true if this process is the one in which `self` was made.
+    #[inline(always)]
+    pub fn is_here(&self) -> bool {
+        self.page.load(Relaxed) == self.mark || self.is_here_by_number()
+    }
+
+    #[cold]
+    fn is_here_by_number(&self) -> bool {
+        std::ptr::eq(self.page, &NO_PAGE) && self.mark == u64::from(std::process::id())
+    }
+}
+
+/// Returns a page that the system clears in children of this process, or `None` if it cannot do
+/// that. The page is never given back.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "a page of memory, and a system call for it")]
+fn page() -> Option<&'static AtomicU64> {
+    let page = Box::leak(Box::new(memmap2::MmapMut::map_anon(size_of::<AtomicU64>()).ok()?));
+    let start = page.as_mut_ptr();
+    let wiped = rustix::mm::Advice::LinuxWipeOnFork;
+    // SAFETY: The page is private and anonymous, as the advice demands. It is never unmapped, and
+    // only the atomic refers to it. Its start is aligned for any type. The system clears it only in
+    // a child, before any code runs there.
+    unsafe {
+        rustix::mm::madvise(start.cast(), page.len(), wiped).ok()?;
+        Some(AtomicU64::from_ptr(start.cast()))
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn page() -> Option<&'static AtomicU64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_marks_of_a_process_are_equal() {
+        let here = Process::here();
+        assert!(here.is_here() && Process::here().mark == here.mark);
+        assert!(!Process::NOWHERE.is_here());
+        let by_number = Process { mark: std::process::id().into(), page: &NO_PAGE };
+        assert!(by_number.is_here());
+        assert!(!Process { mark: by_number.mark + 1, ..by_number }.is_here());
+        assert!(!Process { mark: here.mark + 1, ..here }.is_here());
+    }
+}
