@@ -174,12 +174,7 @@ impl Account {
             }
             Record::DeletesRanges { keyspace } => self.keyspace(keyspace)?.deletes_ranges = true,
             Record::Policy { keyspace, policy } => self.keyspace(keyspace)?.policy = policy,
-            Record::Logs(logs) => {
-                self.next_file = self.next_file.max(logs.newest.saturating_add(1));
-                // Who wrote the record may not have known of a log that has begun since.
-                let newest = self.logs.map_or(0, |known| known.newest).max(logs.newest);
-                self.logs = Some(LogRow { newest, ..logs });
-            }
+            Record::Logs(logs) => self.take_logs(logs),
             Record::Synced(seq) => self.synced_seq = self.synced_seq.max(seq),
             Record::Change(change) => self.change(change)?,
             Record::Linked => self.linked = true,
@@ -207,6 +202,14 @@ impl Account {
             }
         }
         check_file(self.next_file)
+    }
+
+    /// Notes the row of logs. The newest log stays named: who wrote the record may not have known
+    /// of a log that has begun since.
+    fn take_logs(&mut self, logs: LogRow) {
+        let newest = self.logs.map_or(0, |known| known.newest).max(logs.newest);
+        self.next_file = self.next_file.max(newest.saturating_add(1));
+        self.logs = Some(LogRow { newest, ..logs });
     }
 
     fn make_keyspace(
