@@ -130,8 +130,8 @@ fn values_of_a_keyspace_expire_as_it_says_when_it_is_made() {
     }
 }
 
-/// What broke: the command took seconds since 1970 for the time of any store, and its merges dropped
-/// all values of stores with another clock.
+/// What broke: the command took seconds since 1970 for the time of any store, and its merges
+/// dropped all values of stores with another clock.
 #[test]
 fn store_with_another_clock_needs_the_time() {
     let (_dir, db) = store_dir();
