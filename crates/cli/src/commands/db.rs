@@ -108,11 +108,11 @@ fn bytes_of(argument: &OsStr, coding: Coding) -> anyhow::Result<Vec<u8>> {
     bytes.map_err(|message| bad_argument(format!("`{}`: {message}", argument.display())))
 }
 
+/// The two ends of a range of keys.
+type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// Returns a range of keys. Fails if one of them is no key.
-fn bounds_of(
-    range: &RangeArgs,
-    coding: Coding,
-) -> anyhow::Result<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+fn bounds_of(range: &RangeArgs, coding: Coding) -> anyhow::Result<KeyBounds> {
     let key = |key: &Option<OsString>| match key {
         Some(key) => bytes_of(key, coding).map(Some),
         None => Ok(None),

@@ -184,7 +184,8 @@ impl Run {
             .operator(Append)
             .lockstep(self.lockstep);
         if self.has(Expiry) {
-            builder = builder.clock(move || clock.load(Ordering::SeqCst));
+            let now = move || clock.load(Ordering::SeqCst);
+            builder = builder.clock(lsmith::Clock::new("steps", now));
         }
         if self.has(Filter) {
             for name in ["left", "right", "third", "moved"] {

@@ -142,8 +142,8 @@ impl Stage {
         found
     }
 
-    /// What a repair has guessed may be anywhere. So the repaired store must live, and be consistent,
-    /// and the next life begins with an empty one.
+    /// What a repair has guessed may be anywhere. So the repaired store must live, and be
+    /// consistent, and the next life begins with an empty one.
     fn begin_anew(
         &mut self,
         dir: &Path,
