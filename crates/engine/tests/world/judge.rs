@@ -142,8 +142,8 @@ impl Stage {
         found
     }
 
-    /// What a repair has guessed may be anywhere. So the repaired store must live, and be
-    /// consistent, and the next life begins with an empty one.
+    /// What a repair has guessed may be anywhere. So the repaired store must live and have no
+    /// damage, and the next life begins with an empty one.
     fn begin_anew(
         &mut self,
         dir: &Path,
@@ -155,9 +155,8 @@ impl Stage {
             self.fail("a repair that has guessed calls itself exact");
         }
         let open = format!("open {}", to.display());
-        for lines in
-            [[&*open, "verify", "write 8000 9 sync", "close"], [&*open, "verify", "close", ""]]
-        {
+        for last in ["write 8000 9 sync", "verify"] {
+            let lines = [&*open, "verify", last, "close"];
             let mut child = Process::start(&self.root);
             for line in lines {
                 let answer = child.ask(line);
