@@ -162,7 +162,11 @@ impl Committer {
         done: PlanOutput,
     ) -> Result<Arc<Version>> {
         let PlanPart { plan, end, waiting_bytes } = plan_part;
-        let PlanOutput { outcome, tables, bytes_read, bytes_written, filtered_from, .. } = done;
+        let PlanOutput { mut outcome, tables, bytes_read, bytes_written, filtered_from, .. } = done;
+        // Range deletes that arrived meanwhile are not applied.
+        if state.arrivals != reserved.arrivals {
+            outcome.cleared = SeqNo(0);
+        }
         let discard = || tables.iter().for_each(|table| table.discard());
         // A damaged table can hold keys that are not in its range.
         let version = reserved.keyspace.version.load_full();

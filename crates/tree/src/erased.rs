@@ -14,6 +14,7 @@
 //! it touches, and a copy of the list of chunks.
 
 mod done;
+mod late;
 mod walk;
 
 pub use done::DoneReaders;

@@ -287,7 +287,7 @@ fn incoming(arriving: &[Arriving], additions: Vec<Addition>, tree: &Tree) -> Inc
     }
     let plans = arriving.iter().filter_map(|arriving| Some(&arriving.merged.as_ref()?.reserved));
     let mark = |(range, newest): (KeyRange, SeqNo)| Mark { range, newest };
-    edit.erase.extend(arriving.iter().flat_map(|arriving| arriving.erased().iter().cloned()));
+    edit.erase_late(tree, arriving.iter().flat_map(|arriving| arriving.erased().iter().cloned()));
     Incoming {
         edit,
         tables,

@@ -16,6 +16,9 @@ const OLD: &str = "/old";
 const NEW: &str = "/new";
 const STEPS: usize = 300;
 
+/// A time that is over, and none that [`put_until`](Batch::put_until) takes for a duration.
+const PAST: u64 = 1_000_000_000;
+
 /// A time that has not come, in any unit.
 const FAR: u64 = 1 << 60;
 
@@ -84,7 +87,7 @@ fn write(batch: &mut Batch, space: &Keyspace, kind: Kind, dice: &mut Dice) {
             }
             (2..=6, Kind::Combines | Kind::Numbered) => batch.combine(space, key, number(dice)),
             (2..=6, Kind::Expires) => {
-                batch.put_until(space, key, number(dice), *dice.pick(&[5, FAR]));
+                batch.put_until(space, key, number(dice), *dice.pick(&[PAST, FAR]));
             }
             _ => batch.put(space, key, number(dice)),
         }

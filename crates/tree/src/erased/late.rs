@@ -1,0 +1,59 @@
+//! Range deletes that come late: their numbers are older than those of others in the tree.
+
+use crate::edit::{AddPlace, Addition, TreeEdit};
+use crate::entry::SeqNo;
+use crate::plan::Input;
+use crate::range::KeyRange;
+use crate::slice::Slice;
+use crate::tree::Tree;
+
+impl TreeEdit {
+    /// Adds range deletes that come from outside, with numbers of their own. No merge has applied
+    /// them yet. So tables that merges have cleared up to greater numbers are cleared only up to
+    /// these: those that the edit adds, and those that it leaves in `tree`.
+    pub fn erase_late(&mut self, tree: &Tree, late: impl IntoIterator<Item = (KeyRange, SeqNo)>) {
+        let late: Vec<(KeyRange, SeqNo)> = late.into_iter().collect();
+        for slice in self.add.iter_mut().flat_map(|addition| &mut addition.slices) {
+            if let Some(seq) = cleared_before(slice, &late) {
+                *slice = slice.clone().cleared_to(seq);
+            }
+        }
+        let mut changed = Vec::new();
+        for run in tree.disk_runs() {
+            let removed = self.remove.iter().filter(|input| input.run == run.id());
+            let removed: Vec<&KeyRange> = removed.map(|input| &input.range).collect();
+            for slice in run.slices() {
+                let Some(seq) = cleared_before(slice, &late) else { continue };
+                let kept = slice.left_without(&removed);
+                changed.extend(kept.map(|slice| (run.id(), slice.cleared_to(seq))));
+            }
+        }
+        for (run, slice) in changed {
+            self.remove.push(Input { run, range: slice.range().clone() });
+            self.add.push(Addition { run, place: AddPlace::Into, knot: None, slices: vec![slice] });
+        }
+        self.erase.extend(late);
+    }
+}
+
+impl Slice {
+    /// Returns the parts of the slice outside of `ranges`.
+    fn left_without(&self, ranges: &[&KeyRange]) -> impl Iterator<Item = Slice> {
+        let mut left = vec![self.range().clone()];
+        for range in ranges {
+            left = left.iter().flat_map(|part| part.without(range)).collect();
+        }
+        left.into_iter().filter_map(|part| self.clip(&part))
+    }
+}
+
+/// Returns the number up to which `slice` is cleared once `late` have come, if that is less than
+/// before.
+fn cleared_before(slice: &Slice, late: &[(KeyRange, SeqNo)]) -> Option<SeqNo> {
+    let table = slice.table();
+    let is_new = |(range, seq): &&(KeyRange, SeqNo)| {
+        table.seq_min < *seq && *seq <= table.cleared && range.overlaps(slice.range())
+    };
+    let oldest = late.iter().filter(is_new).map(|(_, seq)| *seq).min();
+    oldest.map(|seq| SeqNo(seq.0 - 1))
+}
