@@ -335,10 +335,19 @@ fn damaged_files_are_dumped_as_far_as_they_can_be_read() {
 
 #[test]
 fn left_out_logs_are_reported_and_are_no_damage() {
-    let (_dir, db) = store_dir();
+    let (_first, living) = store_dir();
+    let (_second, db) = store_dir();
     let db = db.as_str();
-    for key in ["a", "b", "c"] {
-        fine(&["db", db, "put", key, "value"]);
+    fine(&["db", &living, "put", "a", "value"]);
+    // Closing syncs the log. So the files are those of a store that was not closed.
+    let store = lsmith::Store::builder(&living).log_bytes(64 << 10).open().unwrap();
+    let space = store.existing_keyspace("default").unwrap();
+    ["b", "c"].iter().for_each(|key| space.put(key, "value").unwrap());
+    fs::create_dir(db).unwrap();
+    for entry in fs::read_dir(&living).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), format!("{db}/{}", entry.file_name().display())).unwrap();
+        }
     }
     // The end of the last log as power loss leaves it: within a record, zeros.
     let mut logs: Vec<String> = fs::read_dir(db)

@@ -142,7 +142,7 @@ fn store_with_another_clock_needs_the_time() {
     let options = lsmith::KeyspaceOptions { expiry, ..Default::default() };
     store.keyspace_with("default", &options).unwrap().put_until("a", "x", 9).unwrap();
     drop(store);
-    for command in [&["scan"][..], &["put", "b", "y"], &["merge"]] {
+    for command in [&["scan"][..], &["put", "b", "y"], &["compact"]] {
         let told = refused(1, &[&["db", db], command].concat());
         assert!(told.contains("the clock `steps`, not `unix_seconds`"), "{told}");
         assert!(told.contains("`--time`"), "{told}");
@@ -150,7 +150,7 @@ fn store_with_another_clock_needs_the_time() {
     assert_eq!(fine(&["db", db, "verify"]), "no damage found\n");
     assert_eq!(fine(&["db", db, "--time", "9", "scan"]), "");
     fine(&["db", db, "--time", "0", "put", "b", "y"]);
-    fine(&["db", db, "--time", "0", "merge"]);
+    fine(&["db", db, "--time", "0", "compact"]);
     assert_eq!(fine(&["db", db, "--time", "8", "scan"]), "a\tx\nb\ty\n");
 }
 
