@@ -387,7 +387,7 @@ fn left_out_logs_are_reported_and_are_no_damage() {
     let text = out(&["verify"]);
     assert!(text.contains("is torn at offset 56: 24 bytes left out"), "{text}");
     assert!(text.ends_with("no damage found\n"), "{text}");
-    assert_eq!(out(&["scan"]), "a\tvalue\nb\tvalue\n");
+    assert_eq!(out(&["scan"]), "a\tvalue\n");
 }
 
 #[test]
