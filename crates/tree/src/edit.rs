@@ -10,9 +10,9 @@ use crate::plan::{Input, MergePlan, Mode, Place};
 use crate::range::KeyRange;
 use crate::run::{KnotId, Run, RunId};
 use crate::size::Size;
-use crate::slice::{Slice, TableId};
+use crate::slice::{Slice, Table, TableId};
 use crate::tree::{LEVELS_MAX, Tree};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The result of a plan, as the interpreter reports it.
@@ -261,9 +261,11 @@ fn date_trees(tree: &Tree, plan: &MergePlan, slices: &mut [Slice]) {
     }
 }
 
-/// Says of each new table up to which number range deletes hide nothing of it.
+/// Says of each new table up to which number range deletes hide nothing of it. A table that the
+/// plan keeps in part is cleared as far as the tree says now: since the plan began, range deletes
+/// may have come [late](TreeEdit::erase_late).
 fn clear_new(tree: &Tree, plan: &MergePlan, cleared: SeqNo, slices: &mut [Slice]) {
-    if cleared == SeqNo(0) {
+    if cleared == SeqNo(0) && tree.erased.is_empty() {
         return;
     }
     let target = match plan.place {
@@ -272,8 +274,15 @@ fn clear_new(tree: &Tree, plan: &MergePlan, cleared: SeqNo, slices: &mut [Slice]
     };
     let runs = plan.inputs.iter().map(|input| input.run).chain(target);
     let runs = runs.filter_map(|run| tree.run(run)).flat_map(|(_, run)| run.slices());
-    let old: BTreeSet<TableId> = runs.map(|slice| slice.table().id).collect();
-    for slice in slices.iter_mut().filter(|slice| !old.contains(&slice.table().id)) {
+    let old: BTreeMap<TableId, &Table> =
+        runs.map(|slice| (slice.table().id, &**slice.table())).collect();
+    for slice in slices {
+        let cleared = match old.get(&slice.table().id) {
+            None => cleared,
+            Some(table) if table.root == slice.table().root => table.cleared,
+            // Of a new root of an old table nothing is known.
+            Some(_) => continue,
+        };
         *slice = slice.clone().cleared_to(cleared);
     }
 }

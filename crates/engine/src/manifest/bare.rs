@@ -6,7 +6,8 @@
 //! * Repeated descriptions of tables. Where merges keep blocks, a plan returns hundreds of slices
 //!   of few tables. If the same record or the inputs of the edit describe a table, later slices
 //!   only name it: in the text they are slices of a table without bounds and without bytes. The
-//!   next root of an append table is described anew.
+//!   next root of an append table is described anew, and so is a table of which less is
+//!   [cleared](Table::cleared) than before.
 
 use lsmith_tree::{KeyRange, Size, Slice, Table, TableId, Tree, TreeEdit};
 use rustc_hash::FxHashMap;
@@ -103,11 +104,13 @@ fn taken(edit: &TreeEdit, tree: &Tree) -> KnownTables {
     known
 }
 
-/// Returns the mere name of `table` if `known` has it, with the same root. Otherwise returns the
-/// table without its profile, and adds it to `known`.
+/// Returns the mere name of `table` if `known` has it, with the same root and cleared up to the same
+/// number. Otherwise returns the table without its profile, and adds it to `known`.
 fn short(table: &Arc<Table>, known: &mut KnownTables, names: &mut KnownTables) -> Arc<Table> {
     let id = table.id;
-    if known.get(&id).is_some_and(|before| before.root == table.root) {
+    let is_like =
+        |before: &Arc<Table>| before.root == table.root && before.cleared == table.cleared;
+    if known.get(&id).is_some_and(is_like) {
         let name = || Arc::new(Table { id, range: KeyRange::ALL, ..Table::default() });
         return Arc::clone(names.entry(id).or_insert_with(name));
     }

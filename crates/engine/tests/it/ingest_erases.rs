@@ -212,6 +212,42 @@ fn a_damaged_table_with_range_deletes_is_refused() {
     assert_eq!(content(&space), "b1");
 }
 
+/// What broke: a merge had cleared a table up to the number of one range delete, and another came
+/// with a smaller number. It counted as applied, at once or in the next life, and was forgotten.
+#[test]
+fn a_range_delete_that_comes_late_is_applied_in_this_life_and_in_the_next() {
+    for reopens in [false, true] {
+        let env = MemEnv::new();
+        let mut store = builder(&env).policy("none").open().unwrap();
+        let mut space = keeping(&store);
+        let mut first = writer(&env, "/first.table");
+        first.put_at("a", "1", SeqNo(50)).unwrap();
+        first.put_at("x", "1", SeqNo(55)).unwrap();
+        first.put_at("y", "1", SeqNo(56)).unwrap();
+        first.delete_range_at("x".."y", SeqNo(100)).unwrap();
+        first.finish().unwrap();
+        store.ingest(&space, &["/first.table"], &IngestOptions::default()).unwrap();
+        space.merge().unwrap();
+        assert!(space.tree().to_string().contains("cleared 100"), "{}", space.tree());
+        let mut late = writer(&env, "/late.table");
+        late.put_at("z", "2", SeqNo(200)).unwrap();
+        late.delete_range_at("a".."b", SeqNo(60)).unwrap();
+        late.finish().unwrap();
+        store.ingest(&space, &["/late.table"], &IngestOptions::default()).unwrap();
+        assert_eq!(content(&space), "y1 z2");
+        if reopens {
+            drop((space, store));
+            store = builder(&env).policy("none").open().unwrap();
+            space = store.existing_keyspace("keeping").unwrap();
+        }
+        // Looks which range deletes of its range are done with.
+        space.put("aa", "3").unwrap();
+        store.flush().unwrap();
+        assert_eq!(content(&space), "aa3 y1 z2", "{}", space.tree());
+        check(&env, store, space, "aa3 y1 z2");
+    }
+}
+
 /// An export with numbers takes range deletes along. So the other store hides what this one hides.
 #[test]
 fn an_export_with_numbers_has_range_deletes() {

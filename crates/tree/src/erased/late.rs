@@ -47,12 +47,12 @@ impl Slice {
     }
 }
 
-/// Returns the number up to which `slice` is cleared once `late` have come, if that is less than
-/// before.
+/// Returns the number up to which the table of `slice` is cleared once `late` have come, if that is
+/// less than before. It is the same for all slices of a table.
 fn cleared_before(slice: &Slice, late: &[(KeyRange, SeqNo)]) -> Option<SeqNo> {
     let table = slice.table();
     let is_new = |(range, seq): &&(KeyRange, SeqNo)| {
-        table.seq_min < *seq && *seq <= table.cleared && range.overlaps(slice.range())
+        table.seq_min < *seq && *seq <= table.cleared && range.overlaps(&table.range)
     };
     let oldest = late.iter().filter(is_new).map(|(_, seq)| *seq).min();
     oldest.map(|seq| SeqNo(seq.0 - 1))
