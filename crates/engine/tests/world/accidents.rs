@@ -26,29 +26,10 @@ pub(crate) struct Accident {
 
 /// Accidents in which what is promised does not hold yet. They are left out, unless `LSMITH_WORLD`
 /// asks for them. A mend removes its line.
-pub(crate) const OPEN: [&str; 22] = [
+pub(crate) const OPEN: [&str; 3] = [
     "a file system without fallocate",
-    "a forked process drops the store",
-    "a forked process drops the store at its leisure",
-    "a forked process goes on alone",
-    "a forked process works",
-    "a forked process writes",
-    "an older copy of the directory takes its place",
-    "chdir to a place with an empty directory of the name",
-    "chdir to a place with another store of the name",
-    "foreign files under coming names of a table while open",
-    "lock is removed and another process opens the store",
-    "lock is replaced and another process opens the store",
-    "the directory is renamed, and a store takes its place",
-    "the directory is renamed, and an empty one takes its place",
     "the file system goes read-only",
     "the file system is read-only",
-    "the newest log is removed while open",
-    "the newest log loses its end while open",
-    "the oldest log becomes empty while closed",
-    "the oldest log is removed while closed",
-    "the oldest log is removed while open",
-    "the oldest log loses its end while closed",
 ];
 
 /// Returns an accident that can happen anywhere.
