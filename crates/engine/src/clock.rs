@@ -84,7 +84,8 @@ impl Clock {
         Clock { name: None, tick: None, now: Arc::new(move || time) }
     }
 
-    /// Returns the clock called `name`, or that of any store, at time 0.
+    /// Returns a clock that stands at time 0. It is called `name`; without a name, every store
+    /// takes it.
     pub(crate) fn stopped(name: Option<&str>) -> Clock {
         Clock { name: name.map(Arc::from), ..Clock::fixed(0) }
     }

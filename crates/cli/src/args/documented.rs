@@ -5,7 +5,7 @@ use clap::Parser;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the documents that say what holds now, but those of workspaces of their own.
+/// Returns the documents of the main workspace, without notes and decisions of the past.
 fn documents() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = vec![root.join("README.md"), root.join("ARCHITECTURE.md")];

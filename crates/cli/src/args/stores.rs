@@ -154,8 +154,8 @@ table does.")]
     },
     /// Remove all entries of the keyspace, at one moment
     Clear,
-    /// Print the identity of the store, and that of the one of which it is a checkpoint, a restored
-    /// backup or a repaired copy
+    /// Print the identity of the store. A checkpoint, a restored backup and a repaired store also
+    /// name their original
     Id,
     /// Destroy the store: remove its files, and the directory if nothing else is in it
     Destroy {

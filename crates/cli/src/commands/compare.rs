@@ -20,9 +20,9 @@ use lsmith_workload::Workload;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// The default workload: a hundred memtables in random order. Costs follow from the number of
-/// memtables, so that small ones rank policies as those of 4 MiB do, and write a sixteenth
-/// (docs/notes/2026-11-26-main-job.md).
+/// The default workload: a hundred memtables in random order. Write costs depend on how many
+/// memtables there are, and hardly on their size. So memtables of 256 KiB rank policies as those of
+/// 4 MiB do, with a sixteenth of the bytes (docs/notes/2026-11-26-main-job.md).
 const DEFAULT_WORKLOAD: &str = "load(keys=200k, value=100B)";
 
 /// The memtables of the default workload.

@@ -339,7 +339,8 @@ fn left_out_logs_are_reported_and_are_no_damage() {
     let (_second, db) = store_dir();
     let db = db.as_str();
     fine(&["db", &living, "put", "a", "value"]);
-    // Closing syncs the log. So the files are those of a store that was not closed.
+    // A store that was closed has synced its log, and a cut would be damage. So these are the files
+    // of an open store.
     let store = lsmith::Store::builder(&living).log_bytes(64 << 10).open().unwrap();
     let space = store.existing_keyspace("default").unwrap();
     ["b", "c"].iter().for_each(|key| space.put(key, "value").unwrap());

@@ -74,8 +74,8 @@ impl Cursor {
     /// Goes to the first entry.
     ///
     /// # Errors
-    /// As [`Iter::next_ref`]. After an error the next step tries again, except after one of a
-    /// [single key](crate::Error::key), behind which it goes on.
+    /// As [`Iter::next_ref`]. After an error the next step tries again. If the error is one of a
+    /// [single key](crate::Error::key), the next step goes to the key behind that.
     pub fn first(&mut self) -> Lent<'_> {
         self.place = Place::Before;
         self.facing = None;
@@ -157,7 +157,7 @@ impl Cursor {
         };
         let found = match &entry {
             Ok((key, _)) => Some(*key),
-            // The next step goes on behind a key that has no value because of an error.
+            // A key with an error has no value. The next step goes to the key behind it.
             Err(error) => error.key(),
         };
         if let Some(key) = found {
