@@ -1,8 +1,8 @@
 //! Destroys a store: removes its files, and no others.
 //!
 //! `CURRENT` becomes [`CURRENT_COMING`] first, and the directory is synced. From then on it holds
-//! no store, but the remains of one, which are known as such. If a removal is
-//! stopped, the next one goes on from there.
+//! no store, but the remains of one, which are known as such. If a removal is stopped, the next one
+//! goes on from there.
 
 use super::{Builder, Store};
 use crate::leases::has_readers;

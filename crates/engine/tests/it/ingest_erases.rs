@@ -248,6 +248,48 @@ fn a_range_delete_that_comes_late_is_applied_in_this_life_and_in_the_next() {
     }
 }
 
+/// A merge that began before a range delete came late has not applied it, and does not say that it
+/// has.
+#[test]
+fn a_range_delete_that_comes_late_while_a_merge_runs_is_applied() {
+    let env = MemEnv::new();
+    let (tell, at_filter) = std::sync::mpsc::sync_channel(1);
+    let (go, wait) = std::sync::mpsc::sync_channel(1);
+    let gate = std::sync::Mutex::new(Some((tell, wait)));
+    let filter = move |_: &[u8], _: &[u8]| {
+        if let Some((tell, wait)) = gate.lock().unwrap().take() {
+            tell.send(()).unwrap();
+            wait.recv().unwrap();
+        }
+        lsmith::Verdict::Keep
+    };
+    let free = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
+    let store = free.merge_filter("keeping", filter).open().unwrap();
+    let space = keeping(&store);
+    let ingest = |name: &str, puts: &[(&str, u64)], erased: (&str, &str, u64)| {
+        let mut table = writer(&env, name);
+        for (key, seq) in puts {
+            table.put_at(key, "1", SeqNo(*seq)).unwrap();
+        }
+        table.delete_range_at(erased.0..erased.1, SeqNo(erased.2)).unwrap();
+        table.finish().unwrap();
+        store.ingest(&space, &[name], &IngestOptions::default()).unwrap();
+    };
+    ingest("/first.table", &[("a", 50), ("x", 55), ("y", 56)], ("x", "y", 100));
+    std::thread::scope(|scope| {
+        let merging = scope.spawn(|| space.merge().unwrap());
+        at_filter.recv().unwrap();
+        ingest("/late.table", &[("z", 200)], ("a", "b", 60));
+        go.send(()).unwrap();
+        merging.join().unwrap();
+    });
+    assert_eq!(content(&space), "y1 z1", "{}", space.tree());
+    // Looks which range deletes of its range are done with.
+    space.put("aa", "3").unwrap();
+    store.flush().unwrap();
+    check(&env, store, space, "aa3 y1 z1");
+}
+
 /// An export with numbers takes range deletes along. So the other store hides what this one hides.
 #[test]
 fn an_export_with_numbers_has_range_deletes() {
