@@ -63,6 +63,8 @@ impl Context {
             Some(cache) => BlockCache::within(cache),
             None => BlockCache::new(options.memory_bytes.unwrap_or(options.cache_bytes)),
         };
+        let cache = cache.with_open_files(options.open_files());
+        let cache = if options.unleased { cache.unmapped() } else { cache };
         Context {
             cache: Arc::new(cache),
             counts: Arc::default(),

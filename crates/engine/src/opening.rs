@@ -118,6 +118,30 @@ pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Arc<dyn HeldDir>> {
     })
 }
 
+/// Does the same for those who only read `dir`. Where no lock can be made, on a read-only or full
+/// medium or in a directory of others, they read without one: the caller finds out whether somebody
+/// has written meanwhile.
+///
+/// # Errors
+/// As [`take_lock`], but for these.
+pub(crate) fn take_lock_to_read(env: &dyn Env, dir: &Path) -> Result<Arc<dyn HeldDir>> {
+    match take_lock(env, dir) {
+        Err(error) if is_unwritable(&error) => {
+            tracing::warn!(%error, "read without a lock: nobody may write meanwhile");
+            env.hold(dir).map_err(|error| Error::io("open the directory", dir, error))
+        }
+        taken => taken,
+    }
+}
+
+/// Returns true if `error` says that nothing can be written in a directory that may be readable.
+fn is_unwritable(error: &Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    error.io_error().is_some_and(|error| {
+        matches!(error.kind(), PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+    })
+}
+
 /// A store that is being opened.
 struct Opening {
     context: Arc<Context>,

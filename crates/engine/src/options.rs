@@ -4,11 +4,12 @@ use crate::clock::Clock;
 use crate::compression::Compression;
 use crate::event::Observer;
 use crate::rules::{CombineOperators, Expiry, Filters};
-use crate::threads::Threads;
+use crate::threads::{Threads, check_threads};
 use lsmith_policy::Registry;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::table::{Cache, TableOptions};
+use lsmith_storage::format::VALUE_BYTES_MAX;
+use lsmith_storage::table::{Cache, OpenFiles, TableOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,6 +28,9 @@ pub(crate) const MEMORY_PARTS: u64 = 16;
 /// The largest memtable that options may ask for, in logical bytes: 1 TiB, far more than one can
 /// hold.
 pub(crate) const MEMTABLE_BYTES_MAX: u64 = 1 << 40;
+
+/// The largest data block that options may ask for, in logical bytes: as long as the longest value.
+const BLOCK_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
 /// The longest prefix that filters can hold, in bytes.
 const PREFIX_BYTES_MAX: u16 = 1024;
@@ -209,17 +213,29 @@ pub(crate) struct Options {
     pub(crate) lockstep: bool,
     pub(crate) read_only: bool,
     pub(crate) create_if_missing: bool,
+    /// The number of table files that keep a descriptor.
+    pub(crate) max_open_files: Option<usize>,
+    /// True if the store is read without a lease, because none can be made.
+    pub(crate) unleased: bool,
 }
 
 impl Options {
     /// Fails with `InvalidArgument` if an option breaks a rule.
     pub(crate) fn check(&self) -> Result<()> {
         check_memtable(self.memtable_bytes)?;
+        check_block(self.table.block_bytes)?;
+        check_threads(self.threads)?;
+        check_share(self.rewrite_below)?;
         self.registry.build(&self.policy).map_err(bad_policy)?;
         Compression::parse(&self.compression)?;
         self.operators.names().try_for_each(check_operator_name)?;
         self.clock.name().map_or(Ok(()), check_clock_name)?;
         check_memory(self)
+    }
+
+    /// Returns the number of table files that keep a descriptor.
+    pub(crate) fn open_files(&self) -> usize {
+        self.max_open_files.unwrap_or_else(|| OpenFiles::usual_max(&*self.env))
     }
 
     /// Returns the capacity of a log file in bytes, for memtables of `memtable_bytes`.
@@ -254,6 +270,24 @@ pub(crate) fn check_memtable(bytes: u64) -> Result<()> {
         return Ok(());
     }
     let message = format!("a memtable of {bytes} bytes: expected 1 to {MEMTABLE_BYTES_MAX}");
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+/// Fails if no data block can have a size of `bytes`.
+pub(crate) fn check_block(bytes: usize) -> Result<()> {
+    if (1..=BLOCK_BYTES_MAX).contains(&bytes) {
+        return Ok(());
+    }
+    let message = format!("data blocks of {bytes} bytes: expected 1 to {BLOCK_BYTES_MAX}");
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+/// Fails if `share` is no part of a whole.
+fn check_share(share: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&share) {
+        return Ok(());
+    }
+    let message = format!("rewrite_below is {share}: expected 0 to 1");
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 

@@ -18,6 +18,18 @@ pub(crate) enum Duty {
     Memory,
 }
 
+/// The most threads that merge: more than any machine has use for, and fewer than exhaust it.
+const THREADS_MAX: usize = 1024;
+
+/// Fails if no store can have `count` threads that merge.
+pub(crate) fn check_threads(count: usize) -> Result<()> {
+    if (1..=THREADS_MAX).contains(&count) {
+        return Ok(());
+    }
+    let message = format!("{count} threads: expected 1 to {THREADS_MAX}");
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
 /// A store, as merging threads see it.
 pub(crate) trait Worker: Send + Sync {
     /// Does one piece of work. Returns false if there was none. Never panics.
@@ -103,17 +115,18 @@ pub(crate) fn is_merging_thread() -> bool {
 }
 
 impl Threads {
-    /// Starts `count` threads, at least 1. If there are two or more, one of them carries out only
-    /// plans that take a memtable.
+    /// Starts `count` threads, at least 1 and at most 1024. If there are two or more, one of them
+    /// carries out only plans that take a memtable.
     ///
     /// # Errors
-    /// Fails with `Io` if the system cannot start a thread.
+    /// Fails with `InvalidArgument` for more threads, and with `Io` if the system cannot start one.
     pub fn new(count: usize) -> Result<Threads> {
+        let count = count.max(1);
+        check_threads(count)?;
         let process = Process::here();
         let owner = Owner { pool: Arc::default(), handles: Mutex::default(), process };
         // The owner comes first: if a thread cannot be started, dropping it ends the others.
         let threads = Threads { owner: Arc::new(owner) };
-        let count = count.max(1);
         for index in 0..count {
             let duty = if index > 0 && index + 1 == count { Duty::Memory } else { Duty::All };
             let pool = Arc::clone(&threads.owner.pool);

@@ -56,6 +56,25 @@ pub fn absolute(env: &dyn Env, path: &Path) -> Result<PathBuf> {
         .map_err(|error| Error::io("find the directory of the process for", path, error))
 }
 
+/// Fails if `path`, which `what` describes, leads into `dir`, the directory of `whose`.
+///
+/// # Errors
+/// `InvalidArgument` if it does; `Io` if that cannot be found out.
+pub fn check_outside(
+    env: &dyn Env,
+    path: &Path,
+    what: &str,
+    dir: &Path,
+    whose: &str,
+) -> Result<()> {
+    let is_within = env.is_within(path, dir);
+    if !is_within.map_err(|error| Error::io("look where the path leads", path, error))? {
+        return Ok(());
+    }
+    let message = format!("expected {what} outside of the directory of {whose}, found one inside");
+    Err(Error::new(error::ErrorKind::InvalidArgument, message).at(path))
+}
+
 /// Makes creations, removals and renames in `dir` survive power loss.
 ///
 /// # Errors

@@ -7,7 +7,8 @@
 //! * [`Mutex`], [`RwLock`], [`Condvar`]: as in the `parking_lot` crate, without poisoning.
 //! * [`crowd`]: as in `std`; all its waiters wake up in one step.
 //! * [`atomic`]: atomics whose values decide what threads do. [`unscheduled`]: atomics whose values
-//!   decide nothing. Those are counters for statistics, bytes of files, and words behind a lock.
+//!   decide nothing. Those are counters for statistics, bytes of files, and words behind a lock. A
+//!   lock that is held for no step of a thread.
 //! * [`thread`], [`thread_local!`], [`Clock`].
 //! * [`Process`]: which process this is.
 //! * [`ArcSwap`] as in the crate `arc-swap`, [`BlockMap`] as `Cache` in `quick_cache`: foreign code
@@ -28,7 +29,8 @@ pub use scheduled::*;
 
 pub use process::Process;
 
-/// Atomics at which a test of schedules never switches threads.
+/// Atomics and a lock at which a test of schedules never switches threads.
 pub mod unscheduled {
+    pub use std::sync::Mutex;
     pub use std::sync::atomic::{AtomicU8, AtomicU64};
 }

@@ -17,6 +17,7 @@ mod explain;
 mod keyspaces;
 mod lab;
 mod lists;
+mod media;
 mod model;
 mod own_policy;
 mod pages;

@@ -105,10 +105,11 @@ impl Store {
     /// cuts short, does not exist. The next one removes what it has left.
     ///
     /// # Errors
-    /// `InvalidArgument` if the directory has other files; `Locked` if another backup is being made
-    /// or removed there; `Corruption` if the list of an earlier backup is damaged; `Io` or `Full`
-    /// if a file cannot be copied; `ReadOnly` if the store was opened for reading only; `Poisoned`
-    /// if an earlier write of the log or the manifest failed.
+    /// `InvalidArgument` if the directory has other files, or leads into that of this store;
+    /// `Locked` if another backup is being made or removed there; `Corruption` if the list of an
+    /// earlier backup is damaged; `Io` or `Full` if a file cannot be copied; `ReadOnly` if the
+    /// store was opened for reading only; `Poisoned` if an earlier write of the log or the manifest
+    /// failed.
     pub fn backup(&self, backups: &Backups) -> Result<Backup> {
         self.backup_with(backups, &BackupOptions::default())
     }
@@ -121,6 +122,8 @@ impl Store {
         let context = self.context();
         context.check_writable()?;
         let _span = tracing::info_span!("backup", to = %backups.dir.dir.display()).entered();
+        let BackupDir { env, dir } = &backups.dir;
+        directory::check_outside(&**env, dir, "backups", &context.options.dir, "the store")?;
         let to = &backups.dir.make()?;
         let lists = to.lists_but(None)?;
         // Looks at what an interruption left before a new number is chosen.
@@ -295,7 +298,8 @@ impl Backups {
     ///
     /// # Errors
     /// `NotFound` if there is no such backup; `Corruption` if a file is damaged, with its path;
-    /// `InvalidArgument` if `dir` holds anything else; `Io`; `Full`.
+    /// `InvalidArgument` if `dir` holds anything else, or leads into the directory of the backups;
+    /// `Io`; `Full`.
     pub fn restore(&self, number: u64, dir: impl AsRef<Path>) -> Result<Backup> {
         let to = dir.as_ref().display();
         let _span = tracing::info_span!("restore", number, %to).entered();
@@ -310,6 +314,8 @@ impl Backups {
         };
         self.dir.check(manifest)?;
         let account = manifest::read_account(&**env, &path(manifest), list.manifest)?;
+        let backups = &self.dir.dir;
+        directory::check_outside(&**env, dir.as_ref(), "a store", backups, "the backups")?;
         let mut new = NewStore::begin(env, dir.as_ref(), list.manifest)?;
         for file in others {
             self.dir.check_length(file)?;

@@ -3,7 +3,7 @@
 use super::Store;
 use crate::clock::Clock;
 use crate::event::Observer;
-use crate::options::{DEFAULT_POLICY, MEMORY_PARTS, Options, PersistMode};
+use crate::options::{DEFAULT_POLICY, MEMORY_PARTS, MEMTABLE_BYTES_MAX, Options, PersistMode};
 use crate::rules::{CombineOperators, Filters, MergeFilter};
 use crate::threads::Threads;
 use lsmith_policy::Registry;
@@ -65,6 +65,8 @@ impl Builder {
                 lockstep: false,
                 read_only: false,
                 create_if_missing: true,
+                max_open_files: None,
+                unleased: false,
             },
         }
     }
@@ -184,7 +186,7 @@ impl Builder {
     /// * The system's page cache, which holds mapped tables, is not counted.
     pub fn memory_bytes(mut self, bytes: u64) -> Builder {
         self.options.memory_bytes = Some(bytes);
-        self.options.memtable_bytes = bytes / MEMORY_PARTS;
+        self.options.memtable_bytes = (bytes / MEMORY_PARTS).min(MEMTABLE_BYTES_MAX);
         self
     }
 
@@ -219,7 +221,7 @@ impl Builder {
         self
     }
 
-    /// The number of threads that merge, at least 1. Default: 2.
+    /// The number of threads that merge, 1 to 1024. Default: 2.
     ///
     /// With two or more, one thread carries out only plans that take a memtable, so that memtables
     /// never wait for a long merge. More threads merge faster, and take CPU and device bandwidth
@@ -265,7 +267,8 @@ impl Builder {
         self
     }
 
-    /// The most logical bytes of a data block, unless one entry is larger. Default: 4096.
+    /// The most logical bytes of a data block, 1 to 2^28, unless one entry is larger. Default:
+    /// 4096.
     ///
     /// A lookup reads a whole block. Large blocks need less memory for fence pointers (about
     /// 60 bytes per block) and compress better.
@@ -325,9 +328,29 @@ impl Builder {
     /// was written when they opened it, synced or not; [`Store::refresh`] shows what came later.
     /// The write-ahead log is read back into memory. Nothing in the directory is changed but the
     /// folder `readers`, where each reader holds a lease: what it reads is not freed until it is
-    /// closed, refreshed, or dead. So the directory must be writable.
+    /// closed, refreshed, or dead.
+    ///
+    /// Where no lease can be made, on a read-only or full medium or in a directory of others, the
+    /// store is read without one. Nothing then keeps a writer, if there is one, from freeing what
+    /// this store reads. So tables are not mapped, and each block is checked whenever it is read
+    /// from its file: what is gone is an error, never a wrong answer. Opening the store again shows
+    /// what is there.
     pub fn read_only(mut self, read_only: bool) -> Builder {
         self.options.read_only = read_only;
+        self
+    }
+
+    /// The number of table files that stay open at a time, at least 1. Default: a quarter of the
+    /// files that the process may have open.
+    ///
+    /// It matters where files are not mapped: compressed tables, and environments without maps.
+    /// There the files that were read least recently are closed, and opened again by the next
+    /// read, which costs a few microseconds. A mapped table keeps no file open. If the process
+    /// cannot open a file because it has too many, the store closes all of these and tries again.
+    /// Besides tables, a store has about eight files open, and two more for each thread that
+    /// merges.
+    pub fn max_open_files(mut self, files: usize) -> Builder {
+        self.options.max_open_files = Some(files);
         self
     }
 

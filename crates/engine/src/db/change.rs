@@ -4,7 +4,7 @@ use crate::group::NUMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use bytes::Bytes;
 use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
-use lsmith_storage::format::OpKind;
+use lsmith_storage::format::{KEY_BYTES_MAX, OpKind};
 use lsmith_tree::EntryKind;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -180,6 +180,44 @@ pub(super) fn range_ends<K: AsRef<[u8]>>(
         Bound::Included(key) => Some(above(key)),
     };
     // No key is empty, and none lies below one zero byte.
-    let is_empty = end.as_ref().is_some_and(|end| *end == start || end.is_empty() || **end == [0]);
-    (!is_empty).then_some((start, end))
+    let is_low = |end: &Vec<u8>| start.is_empty() && **end <= [0][..];
+    if end.as_ref().is_some_and(|end| *end == start || is_low(end)) {
+        return None;
+    }
+    // In the log an end that is empty is none.
+    let end = end.map(|end| if end.is_empty() { vec![0] } else { end });
+    within_keys(start, end)
+}
+
+/// Returns the same range of keys with bounds that are no longer than a log can have them, or
+/// `None` if no key can lie in it. A range that ends before it begins stays as it is, to be
+/// refused.
+pub(super) fn within_keys(
+    start: Vec<u8>,
+    end: Option<Vec<u8>>,
+) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let is_turned =
+        |start: &[u8], end: &Option<Vec<u8>>| end.as_ref().is_some_and(|end| *start >= **end);
+    if is_turned(&start, &end) {
+        return Some((start, end));
+    }
+    // No key is longer than these first bytes. So the next key differs in them.
+    let start = match start.get(..KEY_BYTES_MAX).filter(|first| first.len() < start.len()) {
+        Some(first) => above_all_that_begin_with(first)?,
+        None => start,
+    };
+    let shortened = |end: Vec<u8>| match end.get(..KEY_BYTES_MAX) {
+        Some(first) if first.len() < end.len() => [first, &[0]].concat(),
+        _ => end,
+    };
+    let end = end.map(shortened);
+    (!is_turned(&start, &end)).then_some((start, end))
+}
+
+/// Returns the first key above all that begin with `first`, or `None` if there is none.
+fn above_all_that_begin_with(first: &[u8]) -> Option<Vec<u8>> {
+    let last = first.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut above = first[..=last].to_vec();
+    above[last] += 1;
+    Some(above)
 }

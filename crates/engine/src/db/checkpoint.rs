@@ -57,16 +57,17 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// `InvalidArgument` if `dir` holds anything else, or is an empty path; `Locked` if it is the
-    /// directory of an open store; `Io` or `Full` if a file cannot be linked, copied or synced;
-    /// `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
-    /// log or the manifest failed.
+    /// `InvalidArgument` if `dir` holds anything else, is an empty path, or leads into the
+    /// directory of this store; `Locked` if it is the directory of an open store; `Io` or `Full` if
+    /// a file cannot be linked, copied or synced; `ReadOnly` if the store was opened for reading
+    /// only; `Poisoned` if an earlier write of the log or the manifest failed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<Checkpoint> {
         let context = self.context();
         context.check_writable()?;
         let options = &context.options;
         let dir = dir.as_ref();
         let _span = tracing::info_span!("checkpoint", to = %dir.display()).entered();
+        directory::check_outside(&*options.env, dir, "a checkpoint", &options.dir, "the store")?;
         let mut capture = Capture::take(self.engine())?;
         // The manifest gets a number above those of all files of the capture.
         let mut new = NewStore::begin(&options.env, dir, context.new_number())?;

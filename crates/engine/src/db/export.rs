@@ -4,11 +4,13 @@ use super::{Keyspace, Snapshot, TableWriter};
 use crate::version::dropped;
 use lsmith_storage::combine::Combiner;
 use lsmith_storage::cursor::{Cursor, EntryRef};
+use lsmith_storage::directory;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
 use lsmith_storage::table::ReadTally;
 use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo};
 use std::ops::{Bound, RangeBounds};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a key has at a snapshot.
@@ -28,7 +30,8 @@ impl Snapshot {
     /// number of entries.
     ///
     /// # Errors
-    /// `InvalidArgument` if the keyspace belongs to another store. Otherwise as
+    /// `InvalidArgument` if the keyspace belongs to another store, or the table is in the directory
+    /// of the store. Otherwise as
     /// [`get`](Snapshot::get), [`TableWriter::put`] and [`TableWriter::put_until`].
     pub fn export_newest<K: AsRef<[u8]>>(
         &self,
@@ -37,7 +40,8 @@ impl Snapshot {
         writer: &mut TableWriter,
     ) -> Result<u64> {
         let mut exported = 0;
-        self.each_newest(keyspace, range, |key, found, _| {
+        let to = writer.path().to_path_buf();
+        self.each_newest(keyspace, range, &to, |key, found, _| {
             match found {
                 Found::Nothing => return Ok(()),
                 Found::Value(value) => writer.put(key, value)?,
@@ -61,8 +65,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace belongs to another store or to a group, or forgets
-    /// numbers. Otherwise as [`get`](Snapshot::get), [`TableWriter::put_at`] and
-    /// [`TableWriter::put_until_at`].
+    /// numbers, or if the table is in the directory of the store. Otherwise as
+    /// [`get`](Snapshot::get), [`TableWriter::put_at`] and [`TableWriter::put_until_at`].
     pub fn export<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,
@@ -76,7 +80,8 @@ impl Snapshot {
         }
         let erased = keyspace.key_range::<K>((range.start_bound(), range.end_bound()));
         let mut exported = 0;
-        self.each_newest(keyspace, range, |key, found, seq| {
+        let to = writer.path().to_path_buf();
+        self.each_newest(keyspace, range, &to, |key, found, seq| {
             match found {
                 Found::Nothing => writer.delete_at(key, seq)?,
                 Found::Value(value) => writer.put_at(key, value, seq)?,
@@ -117,14 +122,18 @@ impl Snapshot {
     }
 
     /// Calls `each` with each key of `keyspace` in `range` that has an entry at the snapshot, what
-    /// the key has, and the number of its newest entry.
+    /// the key has, and the number of its newest entry. They go to a table at `to`, which must not
+    /// be a file of the store.
     fn each_newest<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
+        to: &Path,
         mut each: impl FnMut(&[u8], Found<'_>, SeqNo) -> Result<()>,
     ) -> Result<()> {
         self.check_store(keyspace)?;
+        let options = &keyspace.store().context().options;
+        directory::check_outside(&*options.env, to, "a table", &options.dir, "the store")?;
         let Some(range) = keyspace.key_range(range) else { return Ok(()) };
         let version = keyspace.version_at(self.guard());
         if version.is_dropped {

@@ -1,6 +1,6 @@
 //! The handle of a keyspace.
 
-use super::change::range_ends;
+use super::change::{range_ends, within_keys};
 use super::iter::prefix_bounds;
 use super::{Iter, Store};
 use crate::catalog::is_group;
@@ -280,11 +280,15 @@ impl Keyspace {
         let (start, end) = range_ends(range)?;
         let Some(member) = &self.member else { return Some((start, end.unwrap_or_default())) };
         let upper = end.map_or(Bound::Unbounded, |end| Bound::Excluded(Bytes::from(end)));
-        match member.stored_bounds((Bound::Included(Bytes::from(start)), upper)) {
-            (Bound::Included(start), Bound::Excluded(end)) => Some((start.into(), end.into())),
-            (Bound::Included(start), _) => Some((start.into(), Vec::new())),
-            _ => None,
-        }
+        let (start, end) = match member.stored_bounds((Bound::Included(Bytes::from(start)), upper))
+        {
+            (Bound::Included(start), Bound::Excluded(end)) => (start.into(), Some(end.into())),
+            (Bound::Included(start), _) => (start.into(), None),
+            _ => return None,
+        };
+        // The number in front leaves a byte less for the key.
+        let (start, end) = within_keys(start, end)?;
+        Some((start, end.unwrap_or_default()))
     }
 
     /// Returns an iterator over all entries as they are now, in key order. It can be read from both

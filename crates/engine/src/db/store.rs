@@ -161,6 +161,7 @@ impl Store {
         let mut state = keyspace.state.lock();
         state.check_kept(keyspace)?;
         seal(&engine.context, keyspace, &mut state);
+        state.retry_crowded();
         state.ask(request);
         drop(state);
         engine.scheduler.after_seal(writer);
@@ -239,6 +240,7 @@ impl Store {
         for keyspace in engine.keyspaces.all() {
             let mut state = keyspace.state.lock();
             seal(&engine.context, &keyspace, &mut state);
+            state.retry_crowded();
             state.ask(Request::Flush);
         }
         engine.scheduler.after_seal(writer);

@@ -2,7 +2,7 @@
 
 use super::change::range_ends;
 use super::loaded::{Loaded, check_entry};
-use crate::options::{FilterChoice, check_operator_name};
+use crate::options::{FilterChoice, check_block, check_operator_name};
 use crate::rules::CombineOperators;
 use crate::write::{ARRIVING_SEQ_MAX, broken_range_rule};
 use lsmith_storage::cursor::EntryRef;
@@ -85,7 +85,7 @@ impl fmt::Debug for Report {
 pub struct TableWriterOptions {
     /// The door to files; the operating system's by default.
     pub env: Arc<dyn Env>,
-    /// Logical bytes (key + value + 8 per entry) of a data block; 4096 by default.
+    /// Logical bytes (key + value + 8 per entry) of a data block, 1 to 2^28; 4096 by default.
     pub block_bytes: usize,
     /// Bits of the filter per key; 10 by default, 0 for no filter.
     pub filter_bits: u8,
@@ -131,16 +131,14 @@ impl TableWriter {
     /// Like [`create`](TableWriter::create), with options.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown compression, blocks of 0 bytes, a length that no prefix can
-    /// have, prefixes without a filter, or a name that no operator can have; `Io` or `Full`.
+    /// `InvalidArgument` for an unknown compression, a size that no block can have, a length that
+    /// no prefix can have, prefixes without a filter, or a name that no operator can have; `Io` or
+    /// `Full`.
     pub fn create_with(
         path: impl AsRef<Path>,
         options: &TableWriterOptions,
     ) -> Result<TableWriter> {
-        if options.block_bytes == 0 {
-            let message = "expected data blocks of at least 1 byte, found 0";
-            return Err(Error::new(ErrorKind::InvalidArgument, message));
-        }
+        check_block(options.block_bytes)?;
         let codec = crate::compression::Compression::parse(&options.compression)?.of_level(0);
         let filters =
             FilterChoice { bits: Some(options.filter_bits), prefix_bytes: options.prefix_bytes };
@@ -166,6 +164,11 @@ impl TableWriter {
             report: None,
             process: Process::here(),
         })
+    }
+
+    /// Returns the path of the file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Calls `report` with the number of entries so far, whenever 4096 more were added. So a long

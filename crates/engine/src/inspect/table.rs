@@ -8,7 +8,7 @@ use lsmith_storage::format::{
     self, FEATURE_COMPRESSED, FEATURE_EXPIRING, FEATURE_OUTSIDE, FEATURE_UNDATED, FORMAT_VERSION,
     TABLE_MAGIC, codec_name,
 };
-use lsmith_storage::table::{BlockWalk, OUTSIDE, Piece, TableRemains};
+use lsmith_storage::table::{BlockWalk, OUTSIDE, OpenFiles, Piece, TableRemains};
 use lsmith_tree::{KeyRange, SeqNo};
 use std::ops::Range;
 use std::path::Path;
@@ -126,7 +126,8 @@ impl TableFile {
             Err(_) if is_table(env, path)? => OUTSIDE,
             Err(error) => return Err(error),
         };
-        Ok(TableFile { number, remains: TableRemains::open(env, path, number)? })
+        let remains = TableRemains::open(env, path, number, &OpenFiles::few())?;
+        Ok(TableFile { number, remains })
     }
 
     /// Returns the number in the name of the file; 0 for a table outside of a store.

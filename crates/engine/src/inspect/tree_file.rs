@@ -5,7 +5,9 @@ use super::{Entry, FileType, Footer};
 use bytes::Bytes;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::table::{AppendPart, AppendRemains, FoundRoot, OUTSIDE, RemainsEntry};
+use lsmith_storage::table::{
+    AppendPart, AppendRemains, FoundRoot, OUTSIDE, OpenFiles, RemainsEntry,
+};
 use lsmith_tree::{KeyRange, SeqNo, Size};
 use std::ops::Range;
 use std::path::Path;
@@ -91,11 +93,13 @@ impl TreeFile {
     /// not an error here: see [`damage`](TreeFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<TreeFile> {
         let number = number_of(path);
-        let all = AppendRemains::open(env, path, number, None)?;
+        let all = AppendRemains::open(env, path, number, None, &OpenFiles::few())?;
         let roots: Vec<Root> = all.roots()?.into_iter().map(root_of).collect();
         let last = roots.last().filter(|_| all.lost_top().is_some());
         let remains = match last {
-            Some(root) => AppendRemains::open(env, path, number, Some(root.end))?,
+            Some(root) => {
+                AppendRemains::open(env, path, number, Some(root.end), &OpenFiles::few())?
+            }
             None => all,
         };
         Ok(TreeFile { number, remains, roots })

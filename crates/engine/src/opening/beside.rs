@@ -6,12 +6,15 @@
 //! * A [lease](crate::leases) comes first. From then on no file goes that the manifest names.
 //! * Logs may be longer than the manifest knows. That is as if the writer had died later, except
 //!   for writes that are not in the logs alone; see [`LogLimit`].
+//! * Where no lease can be made, on a medium that is read-only or full or in a directory of others,
+//!   the store is read without one. Then tables are not mapped. So what a writer frees meanwhile is
+//!   an error: every block is checked whenever it is read from its file.
 //! * If the opening fails, and the manifest has changed since it began or a file has gone, it is
 //!   tried again.
 
 use super::follow::{follow, position};
 use super::replay::LogLimit;
-use super::{Opening, no_store, take_lock};
+use super::{Opening, is_unwritable, no_store, take_lock};
 use crate::context::Context;
 use crate::engine::{Engine, ReadView};
 use crate::keyspace::{KeyspaceBase, KeyspaceShared};
@@ -34,16 +37,23 @@ const TRIES: usize = 16;
 ///
 /// # Errors
 /// As [`Builder::open`](crate::Builder::open).
-pub(super) fn open(options: Options) -> Result<Engine> {
+pub(super) fn open(mut options: Options) -> Result<Engine> {
     let Options { env, dir, .. } = &options;
     let held = env.hold(dir).map_err(|error| Error::io("open the directory", dir, error))?;
     let at = position(&options)?;
     // Held until the first view has a lease.
-    let first = take_lease(&options, at)?;
+    let first = match take_lease(&options, at) {
+        Err(error) if is_unwritable(&error) => {
+            tracing::warn!(%error, "the store is read without a lease, which a writer would heed");
+            options.unleased = true;
+            None
+        }
+        taken => taken?,
+    };
     let held = match &first {
-        Some(_) => held,
-        // Without leases, no writer may be there at all.
-        None => take_lock(&*options.env, &options.dir)?,
+        // If the environment has no leases, no writer may be there at all.
+        None if !options.unleased => take_lock(&*options.env, &options.dir)?,
+        _ => held,
     };
     let context = Arc::new(Context::new(options, held));
     let (opening, view) = read(&context, |_| KeyspaceBase::default())?;
@@ -159,7 +169,10 @@ fn try_read(
     base_of: &impl Fn(u32) -> KeyspaceBase,
 ) -> Result<(Opening, ReadView)> {
     let options = &context.options;
-    let lease = take_lease(options, at)?.map(Arc::new);
+    let lease = match take_lease(options, at) {
+        Err(error) if options.unleased && is_unwritable(&error) => None,
+        taken => taken?.map(Arc::new),
+    };
     let read = manifest::read(&*options.env, &options.dir)?;
     let (position, account) = read.ok_or_else(|| no_store(&options.dir))?;
     let base_of = |id: u32| KeyspaceBase { lease: lease.clone(), ..base_of(id) };
@@ -177,6 +190,6 @@ fn take_lease(options: &Options, at: Position) -> Result<Option<Lease>> {
     match Lease::take(env, dir, at) {
         Ok(lease) => Ok(Some(lease)),
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
-        Err(error) => Err(Error::io("take the lease of a reader in", &dir.join(READERS), error)),
+        Err(error) => Err(Error::io("take the lease of a reader", &dir.join(READERS), error)),
     }
 }

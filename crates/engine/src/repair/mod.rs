@@ -23,8 +23,9 @@ pub use report::{Finding, FindingKind, RepairReport, RepairedKeyspace};
 use crate::clock::Clock;
 use crate::db::{Builder, Store};
 use crate::identity::Identity;
-use crate::manifest::{KeyspaceFacts, Record};
-use crate::opening::take_lock;
+use crate::leases::Position;
+use crate::manifest::{self, KeyspaceFacts, Record};
+use crate::opening::take_lock_to_read;
 use crate::options::{DEFAULT_POLICY, KeyspaceOptions};
 use crate::rules::CombineOperators;
 use known::Known;
@@ -33,6 +34,7 @@ use lsmith_storage::directory;
 use lsmith_storage::env::{Env, HeldEnv, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{self, FileKind};
+use lsmith_storage::table::OpenFiles;
 use lsmith_tree::Slice;
 use memory::Memories;
 use std::path::{Path, PathBuf};
@@ -63,7 +65,9 @@ impl Default for RepairOptions {
 /// Saves the readable content of the store in `from` into a new store in `to`, and returns a report
 /// of what was saved and what was lost. `to` must be empty or not exist.
 ///
-/// The store in `from` is locked meanwhile and not changed. If it has no damage, the new store is a
+/// The store in `from` is locked meanwhile and not changed. Where no lock can be had, on a medium
+/// that is read-only or full or in a directory of others, it is read without one, and the repair
+/// fails if somebody has written to it meanwhile. If it has no damage, the new store is a
 /// copy: every keyspace has the same entries, policy, memtable size and codecs.
 ///
 /// ```
@@ -82,7 +86,7 @@ impl Default for RepairOptions {
 ///
 /// # Errors
 /// * `NotFound` if `from` has no file of a store.
-/// * `Locked` if the store in `from` is open for writing.
+/// * `Locked` if the store in `from` is open for writing, or was written to meanwhile.
 /// * `InvalidArgument` if `to` is not empty or lies in `from`.
 /// * `Unsupported` if the manifest has another format, or a keyspace has a combine operator that is
 ///   not registered.
@@ -107,13 +111,15 @@ pub fn repair(
     let builder = builder.operators(options.operators.clone()).clock(clock);
     // The log will hold only the empty batches of bulk loads, so it may be small.
     let keyspaces = old.copy_into(&known, memories, builder.log_bytes(0))?;
+    old.check_unchanged()?;
     Ok(RepairReport { keyspaces, findings: old.findings })
 }
 
 /// Fails if `to` is not an empty directory or lies in `from`.
 fn check_target(env: &dyn Env, from: &Path, to: &Path) -> Result<()> {
     let refuse = |message| Err(Error::new(ErrorKind::InvalidArgument, message).at(to));
-    if to.starts_with(from) {
+    // If `from` does not exist, that is told below.
+    if env.is_within(to, from).is_ok_and(|is_within| is_within) {
         return refuse("the new store must not lie in the directory of the old one");
     }
     match env.list(to) {
@@ -133,6 +139,10 @@ struct DamagedStore {
     /// All numbered files, by number.
     files: Vec<(FileKind, u64)>,
     findings: Vec<Finding>,
+    /// The tables that keep a descriptor.
+    open_files: Arc<OpenFiles>,
+    /// How far the manifest had come before anything else was read, if that is known.
+    position: Option<Position>,
 }
 
 impl DamagedStore {
@@ -149,7 +159,9 @@ impl DamagedStore {
         if files.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "there is no file of a store").at(dir));
         }
-        let held = take_lock(&*env, dir)?;
+        let held = take_lock_to_read(&*env, dir)?;
+        let open_files = OpenFiles::new(OpenFiles::usual_max(&*env));
+        let position = manifest::position(&*env, dir).ok().flatten();
         let mut old = DamagedStore {
             env: Arc::new(HeldEnv::new(env, dir, held)),
             dir: dir.to_path_buf(),
@@ -157,9 +169,22 @@ impl DamagedStore {
             operators: options.operators.clone(),
             files,
             findings: Vec::new(),
+            open_files,
+            position,
         };
         old.report_set_aside(&names);
         Ok(old)
+    }
+
+    /// Fails if somebody has written to the store since it was opened. A lock keeps others from
+    /// that, where one can be had.
+    fn check_unchanged(&self) -> Result<()> {
+        if manifest::position(&*self.env, &self.dir).ok().flatten() == self.position {
+            return Ok(());
+        }
+        let message = "somebody wrote to the store while it was read, which no lock could prevent: \
+                       repair it while nobody has it open";
+        Err(Error::new(ErrorKind::Locked, message).at(&self.dir))
     }
 
     /// Reports the files that earlier openings have set aside.

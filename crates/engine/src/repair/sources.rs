@@ -429,16 +429,16 @@ impl DamagedStore {
 
     fn open_table(&self, number: u64, kind: Kind) -> Result<Remains, Error> {
         let path = numbered(&self.dir, FileKind::Table, number);
-        let env = &*self.env;
+        let (env, files) = (&*self.env, &self.open_files);
         let kind = match kind {
             Kind::Unknown if AppendRemains::is_append(env, &path, number)? => Kind::Append(None),
             kind => kind,
         };
         Ok(match kind {
             Kind::Append(root) => {
-                Remains::Append(Rc::new(AppendRemains::open(env, &path, number, root)?))
+                Remains::Append(Rc::new(AppendRemains::open(env, &path, number, root, files)?))
             }
-            _ => Remains::Sorted(Rc::new(TableRemains::open(env, &path, number)?)),
+            _ => Remains::Sorted(Rc::new(TableRemains::open(env, &path, number, files)?)),
         })
     }
 }

@@ -294,6 +294,8 @@ impl Wal {
             LogStart { before: writer.number, first, synced: writer.current.synced_bytes() };
         log.append(&[&start.encode()]).inspect_err(|_| self.context.poison())?;
         let old = std::mem::replace(&mut writer.current, Arc::new(log));
+        // There may be many of them before a sync.
+        old.release();
         writer.unsynced.push(old);
         writer.number = number;
         writer.logs.push(Log { number, first, bytes: writer.current.capacity() });

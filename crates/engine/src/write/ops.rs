@@ -191,14 +191,16 @@ impl<'a> Op<'a> {
 /// breaks one. The end is empty for none.
 #[cold]
 pub(crate) fn broken_range_rule(start: &[u8], end: &[u8]) -> Option<String> {
+    if !end.is_empty() && start >= end {
+        return Some("expected a range that does not end before it begins".into());
+    }
     if start.len() > KEY_BYTES_MAX || end.len() > KEY_BYTES_MAX + 1 {
         let found = start.len().max(end.len());
         return Some(format!(
             "expected the ends of a range to have at most {KEY_BYTES_MAX} bytes, found {found}"
         ));
     }
-    let is_turned = !end.is_empty() && start >= end;
-    is_turned.then(|| "expected a range that does not end before it begins".into())
+    None
 }
 
 /// Returns a message if a batch of `len` writes with `bytes` of keys and values is too large.

@@ -186,7 +186,7 @@ fn a_checkpoint_goes_to_a_directory_of_its_own() {
     let kind = |dir: &str| store.checkpoint(dir).unwrap_err().kind();
     assert_eq!(kind("/other"), ErrorKind::InvalidArgument);
     assert_eq!(env.list(Path::new("/other")).unwrap(), ["LOCK", "letter.txt"]);
-    assert_eq!(kind(DIR), ErrorKind::Locked);
+    assert_eq!(kind(DIR), ErrorKind::InvalidArgument);
     store.checkpoint(COPY).unwrap();
     assert_eq!(kind(COPY), ErrorKind::InvalidArgument);
     let copy = builder(env.clone(), COPY).open().unwrap();

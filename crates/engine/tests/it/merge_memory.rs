@@ -1,6 +1,6 @@
 //! The memory that a merge takes.
 //!
-//! Promised: at most two megabytes, and four times what its tables take while they are open: fence
+//! Promised: at most 2.2 MB, and four times what its tables take while they are open: fence
 //! pointers, filter and profile of a table, and the hashes of its keys, are built in memory. That
 //! is a part of a percent of the tables, except under policies that cut tables at any key. The
 //! entries themselves go through a few blocks and one buffer, however many there are.
@@ -51,7 +51,7 @@ fn the_memory_of_a_merge_is_bounded_by_that_of_open_tables() {
             let (peak, tables) = peak(bytes, policy, codec);
             let told = format!("{policy}, {codec}: {peak} bytes to merge {bytes}, {tables:?}");
             eprintln!("{told}");
-            assert!(peak < (2 << 20) + 4 * tables.total() as usize, "{told}");
+            assert!(peak < 2_200_000 + 4 * tables.total() as usize, "{told}");
         }
     }
 }

@@ -4,6 +4,7 @@ use super::WriteFile;
 use std::fmt::Debug;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::path::{Component, Path, PathBuf};
 
 /// The name of the lock file of a directory.
 pub(super) const LOCK_FILE: &str = "LOCK";
@@ -95,6 +96,19 @@ pub(super) fn check_append(bytes: usize, end: u64, capacity: u64) -> io::Result<
         return Ok(());
     };
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+}
+
+/// Returns `path` without `.`, and without `..` where it has something to take back.
+pub(super) fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if plain.file_name().is_some() => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
 }
 
 /// Fails if `capacity` is zero.

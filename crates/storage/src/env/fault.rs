@@ -186,6 +186,10 @@ impl Env for FaultEnv {
         self.inner.absolute(path)
     }
 
+    fn is_within(&self, path: &Path, dir: &Path) -> io::Result<bool> {
+        self.inner.is_within(path, dir)
+    }
+
     fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
         self.rules.run_whole(OpClass::Lock, dir, || self.inner.lock(dir))
     }
@@ -204,6 +208,10 @@ impl Env for FaultEnv {
 
     fn random(&self) -> u128 {
         self.inner.random()
+    }
+
+    fn open_files_max(&self) -> Option<u64> {
+        self.inner.open_files_max()
     }
 
     fn now(&self) -> Duration {

@@ -114,6 +114,14 @@ impl Env for HeldEnv {
         self.env.absolute(path)
     }
 
+    fn is_within(&self, path: &Path, dir: &Path) -> io::Result<bool> {
+        self.env.is_within(path, dir)
+    }
+
+    fn open_files_max(&self) -> Option<u64> {
+        self.env.open_files_max()
+    }
+
     fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
         self.at(dir)?.lock(dir)
     }

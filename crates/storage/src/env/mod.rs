@@ -10,6 +10,7 @@ mod fault;
 mod held;
 mod mem;
 mod real;
+mod shortage;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ pub use fault::{Effect, Fault, FaultEnv, Lasting, OpClass};
 pub use held::HeldEnv;
 pub use mem::{Loss, MemEnv};
 pub use real::RealEnv;
+pub use shortage::{KeepsOpen, close_when_short, is_too_many_files};
 
 use bytes::Bytes;
 use std::fmt::Debug;
@@ -124,6 +126,12 @@ pub trait Env: Debug + Send + Sync + 'static {
         Ok(path.to_path_buf())
     }
 
+    /// Returns true if `path`, which need not exist, leads to the directory `dir` or into it, also
+    /// through symbolic links if the environment has them.
+    fn is_within(&self, path: &Path, dir: &Path) -> io::Result<bool> {
+        Ok(common::plain(path).starts_with(common::plain(dir)))
+    }
+
     /// Takes the one lock of `dir`, which is released when the value is dropped or the process
     /// ends, and holds the directory. Fails with `WouldBlock` if this process or another one holds
     /// the lock. A lock file of the directory may be removed while it is locked. The directory then
@@ -151,6 +159,12 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// tests may return the same numbers in each run.
     fn random(&self) -> u128 {
         common::random()
+    }
+
+    /// Returns the number of files that this process may have open at a time, or `None` if that is
+    /// not limited or not known.
+    fn open_files_max(&self) -> Option<u64> {
+        None
     }
 
     /// Returns the time since an arbitrary moment; it never goes back. Use it only for statistics,
@@ -190,8 +204,9 @@ pub trait ReadFile: Debug + Send + Sync {
     /// Returns the length of the file in bytes.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Announces that the bytes at `range` will soon be read through the [map](ReadFile::map).
-    /// `range` may reach beyond the end of the file. Affects only the speed of those reads.
+    /// Announces that the bytes at `range` will soon be read, through the [map](ReadFile::map) if
+    /// there is one. `range` may reach beyond the end of the file. Affects only the speed of those
+    /// reads.
     fn announce(&self, _range: Range<u64>) {}
 
     /// Returns the file as memory that the system loads on access, or `None` if this environment
@@ -200,6 +215,11 @@ pub trait ReadFile: Debug + Send + Sync {
     fn map(&self) -> io::Result<Option<Bytes>> {
         Ok(None)
     }
+
+    /// Gives back the descriptor of the file, of which a process may have few. Maps stay. A later
+    /// call that needs a descriptor opens the file again by its path, and fails if that does not
+    /// lead to the file any more.
+    fn release(&self) {}
 }
 
 /// Says how much a sync makes durable.
@@ -236,4 +256,8 @@ pub trait LogFile: Debug + Send + Sync {
     fn cut(&self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
+
+    /// Gives back what only appends and cuts need, such as a descriptor of the file, of which a
+    /// process may have few. The caller does not append or cut any more. Syncs go on.
+    fn release(&self) {}
 }

@@ -1,14 +1,16 @@
 //! The environment that calls the operating system.
 
+mod descriptor;
 mod held;
 mod holder;
 mod log;
 mod open;
 
 use super::common::{Buffered, Sink, check_capacity};
-use super::{Env, HeldDir, LogFile, ReadFile, WriteFile};
-use crate::sync::Clock;
+use super::{Env, HeldDir, LogFile, ReadFile, WriteFile, is_too_many_files};
+use crate::sync::{Clock, OnceLock};
 use bytes::Bytes;
+use descriptor::Descriptor;
 use held::{Held, RealDir};
 use log::RealLog;
 use memmap2::Mmap;
@@ -70,7 +72,8 @@ impl Env for RealEnv {
         let name = |entry: io::Result<fs::DirEntry>| {
             entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
         };
-        let mut names = fs::read_dir(open::here(dir))?.map(name).collect::<io::Result<Vec<_>>>()?;
+        let found = open::opened(|| fs::read_dir(open::here(dir)))?;
+        let mut names = found.map(name).collect::<io::Result<Vec<_>>>()?;
         names.sort();
         Ok(names)
     }
@@ -95,9 +98,13 @@ impl Env for RealEnv {
         use rustix::fs::{FallocateFlags, fallocate};
         let file = open::open(OpenOptions::new().write(true), path)?;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let punch =
-            |range: &Range<u64>| Ok(fallocate(&file, flags, range.start, range.end - range.start)?);
-        ranges.iter().try_for_each(punch)
+        let punch = |range: &Range<u64>| {
+            retry_on_intr(|| fallocate(&file, flags, range.start, range.end - range.start))
+        };
+        ranges.iter().try_for_each(punch).map_err(|error| match error {
+            error if log::is_lacking(error) => io::ErrorKind::Unsupported.into(),
+            error => error.into(),
+        })
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -122,7 +129,15 @@ impl Env for RealEnv {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        open::dir(dir)?.sync_all()
+        match open::dir(dir) {
+            // What was done cannot be undone for want of a descriptor. So all is synced that any
+            // program has written: that needs none.
+            Err(error) if is_too_many_files(&error) => {
+                rustix::fs::sync();
+                Ok(())
+            }
+            opened => opened?.sync_all(),
+        }
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
@@ -145,8 +160,10 @@ impl Env for RealEnv {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let file = open::open(OpenOptions::new().read(true), path)?;
-        Ok(Arc::new(RealRead { file, maps: self.maps }))
+        let mut options = OpenOptions::new();
+        options.read(true);
+        let file = Descriptor::open(options, path)?;
+        Ok(Arc::new(RealRead { file, maps: self.maps, map: OnceLock::new() }))
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
@@ -158,7 +175,7 @@ impl Env for RealEnv {
         }
         let mut options = OpenOptions::new();
         let file = open::open(options.read(true).write(true).create_new(true), path)?;
-        match RealLog::new(file, capacity) {
+        match RealLog::new(file, path, capacity) {
             Ok(log) => Ok(Box::new(log)),
             Err(error) => {
                 // The first error is the useful one. A file that cannot be removed now is found at
@@ -167,6 +184,10 @@ impl Env for RealEnv {
                 Err(error)
             }
         }
+    }
+
+    fn is_within(&self, path: &Path, dir: &Path) -> io::Result<bool> {
+        open::is_within(path, dir)
     }
 
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
@@ -202,6 +223,10 @@ impl Env for RealEnv {
         Ok(if unlimited { u64::MAX } else { device.f_bavail.saturating_mul(device.f_frsize) })
     }
 
+    fn open_files_max(&self) -> Option<u64> {
+        open::files_max()
+    }
+
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -222,33 +247,61 @@ impl Sink for RealSink {
 
 #[derive(Debug)]
 struct RealRead {
-    file: File,
+    file: Descriptor,
     maps: bool,
+    /// The first map, by which ranges are announced without a descriptor.
+    map: OnceLock<Arc<Mmap>>,
+}
+
+/// The owner of the bytes of a map.
+struct MapOwner(Arc<Mmap>);
+
+impl AsRef<[u8]> for MapOwner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl ReadFile for RealRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut read = 0;
-        while read < buffer.len() {
-            // Not the `pread` of the C library, which must prepare for the cancellation of threads.
-            match retry_on_intr(|| pread(&self.file, &mut buffer[read..], offset + read as u64))? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                bytes => read += bytes,
+        self.file.with(|file| {
+            let mut read = 0;
+            while read < buffer.len() {
+                // Not the `pread` of the C library, which must prepare for the cancellation of
+                // threads.
+                match retry_on_intr(|| pread(file, &mut buffer[read..], offset + read as u64))? {
+                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    bytes => read += bytes,
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        self.file.with(|file| Ok(file.metadata()?.len()))
     }
 
+    // A system that ignores the advice reads later, on access.
     #[cfg(target_os = "linux")]
     fn announce(&self, range: Range<u64>) {
         use rustix::fs::{Advice, fadvise};
-        // A system that ignores the advice reads later, on access.
-        let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
-        let _ = fadvise(&self.file, range.start, bytes, Advice::WillNeed);
+        let Some(map) = self.map.get() else {
+            let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
+            if let Some(file) = &*self.file.now() {
+                let _ = fadvise(file, range.start, bytes, Advice::WillNeed);
+            }
+            return;
+        };
+        let end = range.end.min(map.len() as u64);
+        if let Some(bytes) = end.checked_sub(range.start).filter(|bytes| *bytes > 0) {
+            let will_need = memmap2::Advice::WillNeed;
+            let _ = map.advise_range(will_need, range.start as usize, bytes as usize);
+        }
+    }
+
+    fn release(&self) {
+        self.file.release();
     }
 
     #[allow(unsafe_code, reason = "a system call for maps")]
@@ -260,10 +313,12 @@ impl ReadFile for RealRead {
         // files of its directory. A caller that maps a file writes it before it opens it and never
         // after. A caller that punches a hole makes sure that nobody reads there any more, as the
         // trait demands.
-        let map = unsafe { Mmap::map(&self.file)? };
+        let map = self.file.with(|file| unsafe { Mmap::map(file) })?;
         // Blocks around a requested one are no more likely to be requested next.
         #[cfg(target_os = "linux")]
         map.advise(memmap2::Advice::Random)?;
-        Ok(Some(Bytes::from_owner(map)))
+        let map = Arc::new(map);
+        let _ = self.map.set(Arc::clone(&map));
+        Ok(Some(Bytes::from_owner(MapOwner(map))))
     }
 }

@@ -133,6 +133,11 @@ impl LogWriter {
         }
     }
 
+    /// Gives back what only appends and cuts need. No record may be appended after that.
+    pub fn release(&self) {
+        self.file.release();
+    }
+
     /// Returns true if a payload of `payload_bytes` fits behind the last record.
     pub fn room(&self, payload_bytes: usize) -> bool {
         self.fits(self.bytes(), payload_bytes)

@@ -1,5 +1,6 @@
 //! The cache of data blocks, shared by all tables of a store, and by several stores on request.
 
+use super::open_files::OpenFiles;
 use super::waits::Waits;
 use crate::format::Block;
 use crate::sync::atomic::Ordering;
@@ -15,6 +16,9 @@ const OVERHEAD_BYTES: u64 = 96;
 
 /// The assumed size of a block, from which the cache sizes its own hash table.
 const BLOCK_BYTES_USUAL: u64 = 4096;
+
+/// The most blocks for which the cache sizes its hash table in advance. It grows beyond that.
+const BLOCKS_USUAL_MAX: u64 = 1 << 22;
 
 /// The number of counters. Threads that read different blocks use different ones, so that they do
 /// not contend.
@@ -101,7 +105,7 @@ pub struct Cache {
 impl Cache {
     /// Creates a cache of at most `capacity_bytes`. A cache of 0 bytes keeps no blocks.
     pub fn new(capacity_bytes: u64) -> Cache {
-        let blocks_usual = (capacity_bytes / BLOCK_BYTES_USUAL) as usize;
+        let blocks_usual = (capacity_bytes / BLOCK_BYTES_USUAL).min(BLOCKS_USUAL_MAX) as usize;
         let buffers = Buffers::default();
         let cache = || {
             let hasher = DefaultHashBuilder::default();
@@ -133,6 +137,11 @@ pub struct BlockCache {
     counters: [Counter; COUNTERS],
     /// Whether reads of mapped files, which do not use the cache, wait for a device.
     pub(super) waits: Waits,
+    /// The files of this store's tables that keep descriptors.
+    pub(super) files: Arc<OpenFiles>,
+    /// False if files are not mapped, so that every block is checked each time it is read from its
+    /// file.
+    pub(super) maps: bool,
 }
 
 impl Drop for BlockCache {
@@ -162,7 +171,29 @@ impl BlockCache {
             names: Mutex::default(),
             counters,
             waits: Waits::default(),
+            files: OpenFiles::few(),
+            maps: true,
         }
+    }
+
+    /// Returns the same cache for a store of which at most `max` table files keep a descriptor.
+    #[must_use]
+    pub fn with_open_files(mut self, max: usize) -> BlockCache {
+        self.files = OpenFiles::new(max);
+        self
+    }
+
+    /// Returns the same cache for a store whose tables are not mapped: another process may change
+    /// what a map shows after it was checked.
+    #[must_use]
+    pub fn unmapped(mut self) -> BlockCache {
+        self.maps = false;
+        self
+    }
+
+    /// Returns the files of this store's tables that keep descriptors.
+    pub fn open_files(&self) -> &OpenFiles {
+        &self.files
     }
 
     /// Returns a name for a table that has just been opened.

@@ -11,6 +11,7 @@ mod append;
 mod cache;
 mod cursor;
 mod mapped;
+mod open_files;
 mod open_table;
 mod reader;
 mod remains;
@@ -31,6 +32,7 @@ pub use append::{
 pub use cache::BlockCache;
 pub use cache::Cache;
 pub use cursor::{CacheFill, TableCursor};
+pub use open_files::OpenFiles;
 pub use open_table::{OpenCursor, OpenTable, RunCursor};
 pub use reader::{ReadCount, ReadTally, Table, TableMemory};
 pub use remains::{BlockWalk, Piece, TableRemains};

@@ -160,7 +160,7 @@ impl Table {
         table: u64,
         cache: Arc<BlockCache>,
     ) -> Result<Arc<Table>> {
-        let mut file = TableFile::open(&**env, path, table)?;
+        let mut file = TableFile::open(&**env, path, table, &cache.files)?;
         let TableParts { footer, fences, filter, mut facts } = file.parts()?;
         file.sealed_as = footer.table;
         let tree_table = Arc::new(facts.take_tree_table());
@@ -170,7 +170,7 @@ impl Table {
             profiles: profile_bytes(&tree_table),
         };
         // Compressed blocks are decompressed into the cache, so their file is not mapped.
-        let plain = footer.features & FEATURE_COMPRESSED == 0;
+        let plain = footer.features & FEATURE_COMPRESSED == 0 && cache.maps;
         let map = plain.then(|| file.map()).flatten();
         let mapped = map.map(|bytes| Mapped::new(bytes, fences.count()));
         let env = Arc::clone(env);

@@ -4,6 +4,7 @@
 //! need less, because data blocks are readable on their own. With the index, each block is read at
 //! its place. Without it, the blocks are [searched for](super::search).
 
+use super::open_files::OpenFiles;
 use super::search::BlockSearch;
 use super::table_file::TableFile;
 use super::writer::OUTSIDE;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use lsmith_tree::{Key, KeyRange, key_after};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A table file, as far as it can be read.
 #[derive(Debug)]
@@ -46,13 +48,18 @@ pub struct Piece {
 }
 
 impl TableRemains {
-    /// Reads the file at `path`, which should be that of `table`.
+    /// Reads the file at `path`, which should be that of `table`. Its descriptor is one of `files`.
     ///
     /// # Errors
     /// Fails with `Io` if it cannot be read, and with `Unsupported` if its version or a feature is
     /// unknown. Damage is no error.
-    pub fn open(env: &dyn Env, path: &Path, table: u64) -> Result<TableRemains> {
-        let file = TableFile::open(env, path, table)?;
+    pub fn open(
+        env: &dyn Env,
+        path: &Path,
+        table: u64,
+        files: &Arc<OpenFiles>,
+    ) -> Result<TableRemains> {
+        let file = TableFile::open(env, path, table, files)?;
         let file_bytes = file.bytes()?;
         let mut remains = TableRemains {
             file,

@@ -1,7 +1,8 @@
 //! The file of a table: reads parts of it, and reports where they are damaged.
 
+use super::open_files::{OpenFiles, TableRead};
 use super::writer::OUTSIDE;
-use crate::env::{Env, ReadFile};
+use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Block, Damage, FEATURE_APPEND, FEATURE_OUTSIDE, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter,
@@ -19,7 +20,7 @@ pub(super) const CHUNK_BYTES: u64 = 256 * 1024;
 /// An open table file.
 #[derive(Clone, Debug)]
 pub(super) struct TableFile {
-    file: Arc<dyn ReadFile>,
+    file: Arc<TableRead>,
     path: PathBuf,
     /// The number of the table.
     pub(super) table: u64,
@@ -40,9 +41,16 @@ pub(super) struct TableParts {
 }
 
 impl TableFile {
-    /// Opens the file of `table` at `path`, without reading it yet.
-    pub(super) fn open(env: &dyn Env, path: &Path, table: u64) -> Result<TableFile> {
+    /// Opens the file of `table` at `path`, without reading it yet. Its descriptor is one of
+    /// `files`.
+    pub(super) fn open(
+        env: &dyn Env,
+        path: &Path,
+        table: u64,
+        files: &Arc<OpenFiles>,
+    ) -> Result<TableFile> {
         let file = env.open(path).map_err(|error| Error::io("open", path, error))?;
+        let file = TableRead::new(file, files);
         Ok(TableFile { file, path: path.to_path_buf(), table, sealed_as: table, seq_base: 0 })
     }
 
@@ -70,7 +78,7 @@ impl TableFile {
 
     /// Fills `buffer` with the bytes of the file from `offset` on.
     pub(super) fn fill(&self, mut buffer: BytesMut, offset: u64) -> Result<Bytes> {
-        let filled = self.file.read_exact_at(&mut buffer, offset);
+        let filled = self.file.with(|file| file.read_exact_at(&mut buffer, offset));
         filled.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 self.damaged(Damage::whole("the file ends too early"), offset)
@@ -80,15 +88,19 @@ impl TableFile {
         Ok(buffer.freeze())
     }
 
-    /// Maps the file into memory, if its environment has maps.
+    /// Maps the file into memory, if its environment has maps. It keeps no descriptor then.
     pub(super) fn map(&self) -> Option<Bytes> {
         // If the process has no room for more maps, the table is read by calls.
-        self.file.map().ok().flatten()
+        let map = self.file.with(|file| file.map()).ok().flatten();
+        if map.is_some() {
+            self.file.close();
+        }
+        map
     }
 
     /// Announces that the bytes at `place` will be needed soon.
     pub(super) fn announce(&self, place: Range<u64>) {
-        self.file.announce(place);
+        self.file.file().announce(place);
     }
 
     /// Opens the data block whose sealed bytes were read from `offset`.
@@ -145,7 +157,7 @@ impl TableFile {
 
     /// Returns the length of the file in bytes.
     pub(super) fn bytes(&self) -> Result<u64> {
-        self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))
+        self.file.with(|file| file.bytes()).map_err(|error| Error::io("measure", &self.path, error))
     }
 
     /// Reads the footer of a sorted table, which must be this one.
@@ -221,7 +233,7 @@ impl StoreTable {
     ///
     /// Fails with `Io` if the file cannot be read.
     pub fn of(env: &dyn Env, path: &Path) -> Result<Option<StoreTable>> {
-        let file = TableFile::open(env, path, OUTSIDE)?;
+        let file = TableFile::open(env, path, OUTSIDE, &OpenFiles::few())?;
         let end = file.bytes()?;
         let Some(start) = end.checked_sub(FOOTER_BYTES as u64) else { return Ok(None) };
         let read = file.read(start..end)?;

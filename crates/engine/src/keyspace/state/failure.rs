@@ -2,6 +2,7 @@
 
 use super::KeyspaceState;
 use crate::context::Context;
+use lsmith_storage::env::is_too_many_files;
 use lsmith_storage::error::{Error, ErrorKind};
 use lsmith_tree::{MergePlan, Reservation, ReservationState};
 use std::time::Duration;
@@ -40,6 +41,16 @@ impl Failure {
     pub(crate) fn is_full(&self) -> bool {
         self.error.kind() == ErrorKind::Full
     }
+
+    /// Returns true if the plan failed because too many files were open.
+    fn is_crowded(&self) -> bool {
+        self.error.io_error().is_some_and(is_too_many_files)
+    }
+
+    /// Returns true if the cause may go by itself. The plan is then tried again.
+    fn may_pass(&self) -> bool {
+        self.is_full() || self.is_crowded()
+    }
 }
 
 impl KeyspaceState {
@@ -65,15 +76,19 @@ impl KeyspaceState {
 
     /// Unblocks plans that failed because the device was full, if the bytes that they need are free
     /// now. A plan for which no more bytes are free than before waits for its `retry_at`, because
-    /// the store may be unable to use those bytes. Returns true if a plan was unblocked.
+    /// the store may be unable to use those bytes. So does a plan that failed because too many
+    /// files were open. Returns true if a plan was unblocked.
     pub(crate) fn retry_failures(&mut self, context: &Context) -> bool {
-        if !self.failures.iter().any(Failure::is_full) {
+        if !self.failures.iter().any(Failure::may_pass) {
             return false;
         }
         let options = &context.options;
         let Ok(free) = options.env.free_bytes(&options.dir) else { return false };
         let now = options.env.now();
         let waits = |failure: &Failure| {
+            if failure.is_crowded() {
+                return now < failure.retry_at;
+            }
             let hopeful = free > failure.free_bytes || now >= failure.retry_at;
             !failure.is_full() || failure.needs_bytes > free || !hopeful
         };
@@ -83,6 +98,13 @@ impl KeyspaceState {
             context.progress.notify();
         }
         any
+    }
+
+    /// Unblocks plans that failed because too many files were open, for a caller who asks for work.
+    pub(crate) fn retry_crowded(&mut self) {
+        if self.failures.iter().any(Failure::is_crowded) {
+            self.unblock(|failure| !failure.is_crowded());
+        }
     }
 
     /// Returns an error if a failed plan, or a panic of the policy, keeps the keyspace from coming

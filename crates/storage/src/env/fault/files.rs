@@ -118,6 +118,10 @@ impl ReadFile for FaultRead {
         self.around.check(OpClass::Map)?;
         self.inner.map()
     }
+
+    fn release(&self) {
+        self.inner.release();
+    }
 }
 
 #[derive(Debug)]
@@ -165,6 +169,10 @@ impl LogFile for FaultLog {
 
     fn cut(&self) -> io::Result<()> {
         self.run_whole(OpClass::Cut, || self.inner.cut())
+    }
+
+    fn release(&self) {
+        self.inner.release();
     }
 }
 

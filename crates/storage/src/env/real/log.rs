@@ -2,7 +2,7 @@
 //!
 //! The map belongs to the page cache of the system: its bytes outlive the process at once, and
 //! power loss after a sync. The space is allocated when the file is created, so no append can find
-//! the device full.
+//! the device full. On a file system that allocates nothing ahead, zeros are written in its place.
 //!
 //! Creation also touches every page for writing. Without that, one of 30 appends of 133 bytes meets
 //! a new page, which costs 2 us and, at times, a wait for the journal of the file system. An append
@@ -14,6 +14,7 @@
 //! the pages that were appended to, and now and then also the following ones. The first write to
 //! space changes the metadata of the file, and doing that in every sync would take twice as long.
 
+use super::descriptor::Descriptor;
 use crate::env::common::check_append;
 use crate::env::{LogFile, SyncReach};
 use crate::sync::Mutex;
@@ -22,8 +23,13 @@ use crate::sync::unscheduled::AtomicU64 as Word;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The zeros that are written at once where space cannot be allocated.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The number of bytes that a sync writes beyond the appended ones, so that few syncs meet space
 /// that was never written. Each such sync costs 1 ms.
@@ -33,7 +39,7 @@ const WRITTEN_AHEAD_BYTES: u64 = 1 << 20;
 /// A log file of fixed capacity.
 #[derive(Debug)]
 pub(super) struct RealLog {
-    file: File,
+    file: Descriptor,
     map: MmapRaw,
     /// The number of bytes appended, all of them complete. Always a multiple of 8, and at most the
     /// length of the map. Only the holder of `appending` changes it. A writer reads it without the
@@ -53,16 +59,19 @@ pub(super) struct RealLog {
 }
 
 impl RealLog {
-    /// Turns `file`, new and empty, into a log of `capacity` zero bytes.
-    pub(super) fn new(file: File, capacity: u64) -> io::Result<RealLog> {
-        retry_on_intr(|| fallocate(&file, FallocateFlags::empty(), 0, capacity))?;
+    /// Turns `file`, new and empty and at `path`, into a log of `capacity` zero bytes.
+    pub(super) fn new(file: File, path: &Path, capacity: u64) -> io::Result<RealLog> {
+        let allocate = || fallocate(&file, FallocateFlags::empty(), 0, capacity);
+        make_room(&file, capacity, allocate)?;
         let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
         let length = usize::try_from(capacity).map_err(too_large)?;
         let map = MmapOptions::new().len(length).map_raw(&file)?;
         touch_all(&map)?;
         keep_from_children(&map)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
         Ok(RealLog {
-            file,
+            file: Descriptor::new(file, options, path)?,
             map,
             end: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
@@ -93,7 +102,23 @@ impl RealLog {
 
     #[cfg(not(target_os = "linux"))]
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.with(File::sync_data)
+    }
+
+    /// Syncs all of the file. Does not fail because no descriptor can be had.
+    fn sync_all(&self) -> io::Result<()> {
+        if let Some(file) = &*self.file.now() {
+            return file.sync_all();
+        }
+        // A new descriptor does not learn of failures from before. The map does.
+        self.sync_data()?;
+        match self.file.reopened().as_deref() {
+            Ok(Some(file)) => file.sync_all(),
+            _ => {
+                rustix::fs::sync();
+                Ok(())
+            }
+        }
     }
 
     /// Copies `head` and `rest` to `at`. The head is stored last and in one step.
@@ -115,12 +140,39 @@ impl RealLog {
     }
 }
 
+/// Makes `file`, new and empty, `bytes` zero bytes long, with their space: by `allocate`, or by
+/// writing them where the file system (ramfs, FUSE, NFS before 4.2) cannot do that.
+fn make_room(
+    file: &File,
+    bytes: u64,
+    mut allocate: impl FnMut() -> rustix::io::Result<()>,
+) -> io::Result<()> {
+    match retry_on_intr(&mut allocate) {
+        Err(error) if is_lacking(error) => {}
+        done => return Ok(done?),
+    }
+    let mut at = 0;
+    while at < bytes {
+        let zeros = &ZEROS[..(bytes - at).min(ZEROS.len() as u64) as usize];
+        file.write_all_at(zeros, at)?;
+        at += zeros.len() as u64;
+    }
+    Ok(())
+}
+
+/// Returns true if `error` says that the system or the file system does not know the call.
+pub(super) fn is_lacking(error: Errno) -> bool {
+    [Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&error)
+}
+
 /// Makes every page of `map` writable now. Does nothing on a system that cannot do that: the pages
 /// then become writable one by one.
 fn touch_all(map: &MmapRaw) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if let Err(error) = map.advise(memmap2::Advice::PopulateWrite)
-        && Errno::from_io_error(&error) != Some(Errno::INVAL)
+        // Older systems do not know the advice, and some sandboxes forbid it.
+        && !Errno::from_io_error(&error)
+            .is_some_and(|error| is_lacking(error) || [Errno::INVAL, Errno::PERM].contains(&error))
     {
         return Err(error);
     }
@@ -152,7 +204,7 @@ impl LogFile for RealLog {
         // Changes made through a shared map are changes of the file, and are synced with it.
         match reach {
             SyncReach::Data => self.sync_data(),
-            SyncReach::All => self.file.sync_all(),
+            SyncReach::All => self.sync_all(),
         }
     }
 
@@ -169,8 +221,35 @@ impl LogFile for RealLog {
     fn cut(&self) -> io::Result<()> {
         let _appending = self.appending.lock();
         let end = self.end.load(Ordering::Relaxed);
-        self.file.set_len(end)?;
+        self.file.with(|file| file.set_len(end))?;
         self.capacity.store(end, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The map needs no descriptor, and a sync of data goes through the map.
+    #[cfg(target_os = "linux")]
+    fn release(&self) {
+        self.file.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    /// What broke: no store could be made on ramfs, FUSE and older NFS.
+    #[test]
+    fn zeros_are_written_where_space_cannot_be_allocated() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes = 3 * ZEROS.len() as u64 + 17;
+        for error in [Errno::OPNOTSUPP, Errno::NOSYS] {
+            make_room(&file, bytes, || Err(error)).unwrap();
+            assert_eq!(file.metadata().unwrap().len(), bytes);
+            // Not a file of holes: that would have no space.
+            assert!(file.metadata().unwrap().blocks() * 512 >= bytes);
+        }
+        let full = make_room(&file, bytes, || Err(Errno::NOSPC)).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull, "any other error is one");
     }
 }

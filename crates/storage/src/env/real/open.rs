@@ -4,11 +4,13 @@
 //! FIFO normally waits until another process opens its other end. So files are opened without
 //! waiting, and their type is checked afterwards.
 
+use crate::env::shortage::{explained, open_again};
 use rustix::fs::OFlags;
+use rustix::process::{Resource, getrlimit};
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{self, Component, Path, PathBuf};
 
 /// The mode of new files, before the umask of the process: read and write for the owner.
 const MODE: u32 = 0o600;
@@ -17,7 +19,8 @@ const MODE: u32 = 0o600;
 pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     // These flags change nothing for regular files.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    match options.custom_flags(flags.bits() as i32).mode(MODE).open(path) {
+    let options = options.custom_flags(flags.bits() as i32).mode(MODE);
+    match opened(|| options.open(path)) {
         Ok(file) => {
             check(file.metadata()?.file_type())?;
             Ok(file)
@@ -39,7 +42,20 @@ pub(super) fn metadata(path: &Path) -> io::Result<fs::Metadata> {
 /// store.
 pub(super) fn dir(dir: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
-    OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(here(dir))
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(flags.bits() as i32);
+    opened(|| options.open(here(dir)))
+}
+
+/// Returns the number of files that this process may have open at a time.
+pub(super) fn files_max() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// Calls `open`, which opens a file. If too many files are open, makes room and tries again. The
+/// error then names the limit and the way out.
+pub(super) fn opened<T>(open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    open_again(open).map_err(|error| explained(error, files_max()))
 }
 
 /// Fails if `folder` is a symbolic link.
@@ -49,6 +65,23 @@ pub(super) fn check_folder(folder: &Path) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
     Ok(())
+}
+
+/// Returns true if `path`, which need not exist, leads to the directory `dir` or into it, through
+/// links and mounts too.
+pub(super) fn is_within(path: &Path, dir: &Path) -> io::Result<bool> {
+    let id = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    let inner = id(here(dir))?;
+    // What does not exist yet is a directory that is made there.
+    let mut there = PathBuf::new();
+    for component in path::absolute(here(path))?.components() {
+        match component {
+            Component::ParentDir => drop(there.pop()),
+            component => there.push(component),
+        }
+        there = fs::canonicalize(&there).unwrap_or(there);
+    }
+    Ok(there.ancestors().any(|place| id(place).is_ok_and(|found| found == inner)))
 }
 
 /// Returns `dir`, or the current directory if the path is empty.

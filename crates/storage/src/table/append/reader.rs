@@ -48,7 +48,7 @@ impl AppendTable {
         root: u64,
         cache: Arc<BlockCache>,
     ) -> Result<Arc<AppendTable>> {
-        let file = TableFile::open(&**env, path, table)?;
+        let file = TableFile::open(&**env, path, table, &cache.files)?;
         let name = cache.name_table();
         AppendTable::open_root(file, env, root, cache, name)
     }
@@ -76,7 +76,7 @@ impl AppendTable {
         let RootParts { footer, root: parts } = read_root(&file, root)?;
         let filter = RootFilter::read(&file, &parts)?;
         // Compressed blocks are decompressed into the cache, so their file is not mapped.
-        let plain = footer.features & FEATURE_COMPRESSED == 0;
+        let plain = footer.features & FEATURE_COMPRESSED == 0 && cache.maps;
         let map = plain.then(|| file.map()).flatten();
         let mapped = map.map(|bytes| Mapped::new(bytes, (root / PIECE_BYTES + 1) as usize));
         let mut opened = AppendTable {

@@ -1,7 +1,7 @@
 //! Tables that were written outside of a store, and are read under any number.
 
 use super::*;
-use crate::table::{OUTSIDE, TableRemains};
+use crate::table::{OUTSIDE, OpenFiles, TableRemains};
 
 const NUMBER: u64 = 7;
 
@@ -59,9 +59,9 @@ fn blocks_from_outside_are_found_without_a_footer() {
     file.write_all(&cut).unwrap();
     file.sync().unwrap();
 
-    let whole = TableRemains::open(&*env, path, NUMBER).unwrap();
+    let whole = TableRemains::open(&*env, path, NUMBER, &OpenFiles::few()).unwrap();
     assert!(whole.damage.is_empty(), "{:?}", whole.damage);
-    let remains = TableRemains::open(&*env, damaged, NUMBER).unwrap();
+    let remains = TableRemains::open(&*env, damaged, NUMBER, &OpenFiles::few()).unwrap();
     assert!(remains.footer.is_none());
     let blocks = |remains: &TableRemains| {
         remains.pieces().iter().filter(|piece| remains.block(piece).is_ok()).count()

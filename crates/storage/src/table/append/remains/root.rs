@@ -10,10 +10,12 @@ use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{AppendRoot, FOOTER_BYTES, Footer, Span};
 use crate::table::append::parts::{RootFilter, read_root};
+use crate::table::open_files::OpenFiles;
 use crate::table::table_file::TableFile;
 use lsmith_tree::KeyRange;
 use std::cell::OnceCell;
 use std::path::Path;
+use std::sync::Arc;
 
 /// One root of an append table, as far as it can be read.
 #[derive(Debug)]
@@ -45,7 +47,8 @@ enum Top {
 
 impl AppendRemains {
     /// Reads the root with the name `root` of the file at `path`, which should be that of `table`.
-    /// Without a name, the root is the one with which the file ends.
+    /// Without a name, the root is the one with which the file ends. The descriptor of the file is
+    /// one of `files`.
     ///
     /// # Errors
     /// Fails with `Io` if the file cannot be opened, and with `Unsupported` if the root has another
@@ -55,8 +58,9 @@ impl AppendRemains {
         path: &Path,
         table: u64,
         root: Option<u64>,
+        files: &Arc<OpenFiles>,
     ) -> Result<AppendRemains> {
-        let file = TableFile::open(env, path, table)?;
+        let file = TableFile::open(env, path, table, files)?;
         let file_bytes = file.bytes()?;
         let end = root.unwrap_or(file_bytes);
         let mut remains = AppendRemains {
@@ -80,7 +84,7 @@ impl AppendRemains {
     /// # Errors
     /// Fails with `Io` if the file cannot be read.
     pub fn is_append(env: &dyn Env, path: &Path, table: u64) -> Result<bool> {
-        let file = TableFile::open(env, path, table)?;
+        let file = TableFile::open(env, path, table, &OpenFiles::few())?;
         if file.footer().is_ok() {
             return Ok(false);
         }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::format::{FOOTER_BYTES, Footer};
 use crate::table::append::{AppendPart, AppendRemains, RemainsEntry, RemainsLoss};
-use crate::table::{TableOptions, TableWriter};
+use crate::table::{OpenFiles, TableOptions, TableWriter};
 use lsmith_fuzz::dice::quick;
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ impl Grown {
     }
 
     fn remains(&self, root: Option<u64>) -> AppendRemains {
-        AppendRemains::open(&self.bench.disk, path(), TABLE, root).unwrap()
+        AppendRemains::open(&self.bench.disk, path(), TABLE, root, &OpenFiles::few()).unwrap()
     }
 
     fn flip(&self, at: u64) {

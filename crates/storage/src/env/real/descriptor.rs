@@ -1,0 +1,111 @@
+//! A descriptor that can be given back.
+//!
+//! A process may have few files open. So an open file can give its descriptor back, and opens the
+//! file again, by its path, when it needs the descriptor. It then makes sure that the path leads to
+//! the same file.
+
+use super::open;
+use crate::sync::ArcSwap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The descriptor of a file, or what leads to it.
+#[derive(Debug)]
+pub(super) struct Descriptor {
+    path: PathBuf,
+    options: OpenOptions,
+    /// The device, and the number of the file there.
+    id: (u64, u64),
+    file: ArcSwap<Option<File>>,
+}
+
+impl Descriptor {
+    /// Opens the regular file at `path` with `options`, which make no file if it is opened again.
+    pub(super) fn open(options: OpenOptions, path: &Path) -> io::Result<Descriptor> {
+        let file = open::open(&mut options.clone(), path)?;
+        Descriptor::new(file, options, path)
+    }
+
+    /// Returns the descriptor of `file`, which is at `path` and is opened again with `options`.
+    pub(super) fn new(file: File, options: OpenOptions, path: &Path) -> io::Result<Descriptor> {
+        let id = id(&file)?;
+        let file = ArcSwap::from_pointee(Some(file));
+        Ok(Descriptor { path: path.to_path_buf(), options, id, file })
+    }
+
+    /// Calls `call` with the open file.
+    #[inline]
+    pub(super) fn with<T>(&self, call: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+        let held = self.file.load();
+        if let Some(file) = &**held {
+            return call(file);
+        }
+        drop(held);
+        let file = self.reopened()?;
+        file.as_ref().as_ref().map_or(Err(io::ErrorKind::NotFound.into()), call)
+    }
+
+    /// Returns the open file, or `None` if its descriptor was given back.
+    pub(super) fn now(&self) -> Arc<Option<File>> {
+        self.file.load_full()
+    }
+
+    /// Opens the file again.
+    #[cold]
+    pub(super) fn reopened(&self) -> io::Result<Arc<Option<File>>> {
+        let file = open::open(&mut self.options.clone(), &self.path)?;
+        if id(&file)? != self.id {
+            return Err(io::Error::other("another file has taken the name of the open one"));
+        }
+        let file = Arc::new(Some(file));
+        self.file.store(Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Gives the descriptor back, once no call uses it any more.
+    pub(super) fn release(&self) {
+        self.file.store(Arc::new(None));
+    }
+}
+
+fn id(file: &File) -> io::Result<(u64, u64)> {
+    let found = file.metadata()?;
+    Ok((found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Read;
+
+    fn content(descriptor: &Descriptor) -> io::Result<String> {
+        descriptor.with(|mut file| {
+            let mut text = String::new();
+            file.read_to_string(&mut text).map(|_| text)
+        })
+    }
+
+    #[test]
+    fn a_file_is_opened_again_and_never_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        fs::write(&path, "this").unwrap();
+        let mut options = OpenOptions::new();
+        options.read(true);
+        let descriptor = Descriptor::open(options, &path).unwrap();
+        descriptor.release();
+        assert_eq!(content(&descriptor).unwrap(), "this");
+        descriptor.release();
+        fs::rename(&path, dir.path().join("elsewhere")).unwrap();
+        assert_eq!(content(&descriptor).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::write(&path, "that").unwrap();
+        let error = content(&descriptor).unwrap_err();
+        assert!(error.to_string().contains("another file"), "{error}");
+        fs::rename(dir.path().join("elsewhere"), &path).unwrap();
+        assert_eq!(content(&descriptor).unwrap(), "this", "an error is not for ever");
+    }
+}

@@ -1,0 +1,79 @@
+//! What is done when too many files are open.
+//!
+//! A process may have few files open. If no more can be opened, those who keep files open for speed
+//! alone close them, in all stores of the process, and the call is tried again.
+
+use crate::sync::unscheduled::Mutex;
+use rustix::io::Errno;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, PoisonError, Weak};
+
+/// Keeps files open for speed alone.
+pub trait KeepsOpen: Send + Sync {
+    /// Closes them.
+    fn close_all(&self);
+}
+
+static KEEPERS: Mutex<Vec<Weak<dyn KeepsOpen>>> = Mutex::new(Vec::new());
+
+/// Has `keeper` close its files, as long as it lives, whenever too many are open.
+pub fn close_when_short(keeper: &Arc<impl KeepsOpen + 'static>) {
+    let keeper: Arc<dyn KeepsOpen> = Arc::clone(keeper) as _;
+    let mut keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    keepers.retain(|keeper| keeper.strong_count() > 0);
+    keepers.push(Arc::downgrade(&keeper));
+}
+
+/// Calls `open`, which opens a file. If too many files are open, closes those that are kept open
+/// for speed and calls it again.
+pub(super) fn open_again<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    open().or_else(|error| {
+        if !is_too_many_files(&error) {
+            return Err(error);
+        }
+        let keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        keepers.iter().filter_map(Weak::upgrade).for_each(|keeper| keeper.close_all());
+        open()
+    })
+}
+
+/// The error of a process, or of all of them, that has too many files open.
+#[derive(Debug)]
+struct TooManyFiles(String);
+
+impl fmt::Display for TooManyFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TooManyFiles {}
+
+/// Returns true if `error` says that too many files are open. Nothing was done then, and the same
+/// call works once others are closed.
+pub fn is_too_many_files(error: &io::Error) -> bool {
+    let codes = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+        || error.get_ref().is_some_and(|inner| inner.is::<TooManyFiles>())
+}
+
+/// Returns `error`. If it says that too many files are open, it then names the limit and the way
+/// out. This process may have `max` files open.
+pub(super) fn explained(error: io::Error, max: Option<u64>) -> io::Error {
+    let limit = match (Errno::from_io_error(&error), max) {
+        (Some(Errno::MFILE), Some(max)) => {
+            format!("this process may have {max} files open (RLIMIT_NOFILE)")
+        }
+        (Some(Errno::MFILE), None) => "this process has as many files open as it may".to_string(),
+        (Some(Errno::NFILE), _) => {
+            "all processes together have as many files open as they may".to_string()
+        }
+        _ => return error,
+    };
+    let text = format!(
+        "{error}: {limit}: raise that limit (`ulimit -n`), ask for fewer with `max_open_files`, or \
+         close others"
+    );
+    io::Error::new(error.kind(), TooManyFiles(text))
+}
