@@ -24,14 +24,6 @@ pub(crate) struct Accident {
     pub(crate) play: Box<dyn Fn(&mut Stage) -> Played + Sync>,
 }
 
-/// Accidents in which what is promised does not hold yet. They are left out, unless `LSMITH_WORLD`
-/// asks for them. A mend removes its line.
-pub(crate) const OPEN: [&str; 3] = [
-    "a file system without fallocate",
-    "the file system goes read-only",
-    "the file system is read-only",
-];
-
 /// Returns an accident that can happen anywhere.
 pub(crate) fn accident(
     moment: Moment,
