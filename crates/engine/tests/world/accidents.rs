@@ -1,7 +1,7 @@
 //! The table of accidents. Here are those of directories, and of other processes beside;
 //! `files.rs`, `processes.rs` and `systems.rs` have more.
 
-use crate::stage::{Place, Played, Process, Stage};
+use crate::stage::{Place, Played, Process, Stage, can};
 use crate::{files, processes, systems};
 use std::fs;
 use std::path::Path;
@@ -42,14 +42,15 @@ pub(crate) fn all() -> Vec<Accident> {
 }
 
 /// Changes a name, now and back when the life is over.
-fn rename(stage: &mut Stage, from: &Path, to: &Path) {
-    fs::rename(from, to).unwrap();
+fn rename(stage: &mut Stage, from: &Path, to: &Path) -> Played {
+    can(fs::rename(from, to))?;
     let (from, to) = (from.to_path_buf(), to.to_path_buf());
     stage.note(format!("{} becomes {}", from.display(), to.display()));
     stage.later(move |_| {
         fs::rename(&to, &from).unwrap();
         Ok(())
     });
+    Ok(())
 }
 
 /// Puts another store, or an empty directory, where the directory of the store was.
@@ -57,16 +58,15 @@ fn replace(stage: &mut Stage, by_a_store: bool) -> Played {
     let (data, moved, place) = (stage.data(), stage.root.join("moved"), stage.root.join("other"));
     if by_a_store {
         let _none = fs::remove_dir_all(&place);
-        stage.add_store(&place);
+        stage.add_store(&place)?;
     } else {
-        fs::create_dir_all(&place).unwrap();
+        can(fs::create_dir_all(&place))?;
     }
     if moved.exists() || !data.exists() {
         return Err("it has already gone".into());
     }
-    rename(stage, &data, &moved);
-    rename(stage, &place, &data);
-    Ok(())
+    rename(stage, &data, &moved)?;
+    rename(stage, &place, &data)
 }
 
 fn directories() -> Vec<Accident> {
@@ -81,7 +81,7 @@ fn directories() -> Vec<Accident> {
         accident(Moment::Open, "chdir to a place with another store of the name", |stage| {
             let place = stage.root.join("elsewhere");
             if !stage.others.iter().any(|(dir, _)| *dir == place.join("data")) {
-                stage.add_store(&place.join("data"));
+                stage.add_store(&place.join("data"))?;
             }
             if stage.is_open {
                 stage.ask(&format!("chdir {}", place.display()));
@@ -93,8 +93,7 @@ fn directories() -> Vec<Accident> {
             if moved.exists() {
                 return Err("it has already gone".into());
             }
-            rename(stage, &data, &moved);
-            Ok(())
+            rename(stage, &data, &moved)
         }),
         accident(
             Moment::Open,
@@ -111,20 +110,19 @@ fn directories() -> Vec<Accident> {
                 return Err("it has already gone".into());
             }
             let _none = fs::remove_dir_all(&copy);
-            copy_beside(stage, &data, &copy, 0);
+            copy_beside(stage, &data, &copy, 0)?;
             stage.write(5);
-            rename(stage, &data, &moved);
-            rename(stage, &copy, &data);
-            Ok(())
+            rename(stage, &data, &moved)?;
+            rename(stage, &copy, &data)
         }),
     ]
 }
 
 /// Copies a directory file by file, in the order of names, as `cp -r` does. Between two files the
 /// child writes `writes` batches.
-fn copy_beside(stage: &mut Stage, from: &Path, to: &Path, writes: u64) {
+fn copy_beside(stage: &mut Stage, from: &Path, to: &Path, writes: u64) -> Played {
     stage.note(format!("{} is copied to {}", from.display(), to.display()));
-    fs::create_dir_all(to).unwrap();
+    can(fs::create_dir_all(to))?;
     let mut names: Vec<_> =
         fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
@@ -135,6 +133,7 @@ fn copy_beside(stage: &mut Stage, from: &Path, to: &Path, writes: u64) {
         }
         stage.write(writes);
     }
+    Ok(())
 }
 
 /// Opens the copy of a directory beside its original, reads and writes there. What the copy holds
@@ -147,7 +146,7 @@ fn copy_and_open(stage: &mut Stage, writes: u64) -> Played {
     }
     let _none = fs::remove_dir_all(&copy);
     let mut ledger = stage.ledger.clone();
-    copy_beside(stage, &data, &copy, writes);
+    copy_beside(stage, &data, &copy, writes)?;
     ledger.tried = stage.ledger.tried.clone();
     // Judged with the others, when the life is over. What the original writes is not its own.
     let mut child = Process::start(&stage.root);
@@ -194,7 +193,7 @@ fn others() -> Vec<Accident> {
         accident(Moment::Open, "lock is replaced and another process opens the store", |stage| {
             let (new, lock) = (stage.root.join("lock"), stage.data().join("LOCK"));
             if stage.data().exists() && fs::write(&new, "").is_ok() {
-                fs::rename(new, lock).unwrap();
+                can(fs::rename(new, lock))?;
             }
             another_opens(stage)
         }),

@@ -1,7 +1,7 @@
 //! Accidents of single files.
 
 use crate::accidents::{Accident, Moment, accident};
-use crate::stage::{Played, Stage, bytes_of};
+use crate::stage::{Played, Stage, bytes_of, can};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,27 +53,24 @@ fn harm(stage: &mut Stage, which: &str, how: &str) -> Played {
     stage.may_lose_end |= is_newest_log && is_cut;
     let bytes = bytes_of(&path);
     match how {
-        "is removed" if path.is_dir() => fs::remove_dir_all(&path).unwrap(),
-        "is removed" => fs::remove_file(&path).unwrap(),
+        "is removed" if path.is_dir() => can(fs::remove_dir_all(&path))?,
+        "is removed" => can(fs::remove_file(&path))?,
         "becomes another file" => {
             if path.is_dir() {
-                fs::remove_dir_all(&path).unwrap();
+                can(fs::remove_dir_all(&path))?;
             } else {
                 let new = stage.root.join("new file");
-                if fs::write(&new, b"a file of somebody\n".repeat(20)).is_err() {
-                    return Err("no room".into());
-                }
-                fs::rename(new, &path).unwrap();
-                return Ok(());
+                can(fs::write(&new, b"a file of somebody\n".repeat(20)))?;
+                return can(fs::rename(new, &path));
             }
-            fs::write(&path, "a file of somebody").unwrap();
+            can(fs::write(&path, "a file of somebody"))?;
         }
         _ if path.is_dir() => {}
         "is overwritten" => overwrite(&path, &bytes),
         "loses its end" | "becomes empty" => {
             let left = if how == "becomes empty" { 0 } else { used(&bytes) / 2 };
             stage.may_die = is_open;
-            let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            let file = can(fs::OpenOptions::new().write(true).open(&path))?;
             file.set_len(left as u64).map_err(|error| error.to_string())?;
         }
         _ => unreachable!("{how}"),

@@ -4,7 +4,7 @@ use crate::child::CHILD;
 use crate::system;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -13,6 +13,18 @@ use tempfile::TempDir;
 
 /// The result of a play: why it cannot be played here, if it cannot.
 pub(crate) type Played = Result<(), String>;
+
+/// Returns what an accident has done to files, or why it cannot happen: an earlier one has filled
+/// the device, or stopped writes to it. Panics at any other error.
+pub(crate) fn can<T>(done: io::Result<T>) -> Result<T, String> {
+    done.map_err(|error| {
+        use io::ErrorKind::{ReadOnlyFilesystem, StorageFull};
+        let is_known = matches!(error.kind(), ReadOnlyFilesystem | StorageFull)
+            || error.raw_os_error() == Some(libc::EIO);
+        assert!(is_known, "an accident cannot happen: {error}");
+        format!("an earlier accident forbids it: {error}")
+    })
+}
 
 /// The time after which a child counts as hanging. None takes a hundredth of it on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -405,17 +417,22 @@ impl Stage {
     }
 
     /// Makes another store in `dir`, with some batches.
-    pub(crate) fn add_store(&mut self, dir: &Path) {
+    pub(crate) fn add_store(&mut self, dir: &Path) -> Played {
         let mut child = Process::start(&self.root);
         let mut ledger = Ledger::default();
         let path = dir.display();
         for line in [format!("open {path}"), "write 5000 30 sync".into(), "close".into()] {
             let answer = child.ask(&line);
-            assert!(answer.is_ok(), "{answer:?}");
+            if !answer.is_ok() {
+                // The device of an earlier accident has no room, or cannot be written to.
+                can(fs::write(self.root.join("probe"), [7; 1 << 16]))?;
+                panic!("{answer:?}");
+            }
             answer.lines.iter().for_each(|line| ledger.note(line));
         }
         child.finish();
         self.others.push((dir.to_path_buf(), ledger));
+        Ok(())
     }
 
     /// Puts a file that is not the store's into the directory of the store.

@@ -1,7 +1,7 @@
 //! Accidents of file systems, and of calls of the system.
 
 use crate::accidents::{Accident, Moment, accident};
-use crate::stage::{Place, Played, Process, Stage, TMPFS, run};
+use crate::stage::{Place, Played, Process, Stage, TMPFS, can, run};
 use crate::system;
 use std::fs;
 use std::process::Command;
@@ -33,9 +33,9 @@ fn fill(stage: &mut Stage, left: usize) -> Played {
     let mut file = fs::File::create(&path).map_err(|error| error.to_string())?;
     while file.write_all(&[7; 4096]).is_ok() {}
     drop(file);
-    let bytes = fs::metadata(&path).unwrap().len();
-    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(bytes.saturating_sub(left as u64)).unwrap();
+    let bytes = can(fs::metadata(&path))?.len();
+    let file = can(fs::OpenOptions::new().write(true).open(&path))?;
+    can(file.set_len(bytes.saturating_sub(left as u64)))?;
     stage.note(format!("{left} bytes are left"));
     stage.later(move |_| {
         let _gone = fs::remove_file(&path);
@@ -141,15 +141,14 @@ fn go_read_only(stage: &mut Stage) -> Played {
 fn fold_case(stage: &mut Stage) -> Played {
     let folded = stage.root.join("folded");
     if !folded.exists() {
-        fs::create_dir(&folded).unwrap();
+        can(fs::create_dir(&folded))?;
         let image = stage.root.join("image");
-        fs::File::create(&image).and_then(|file| file.set_len(12 << 20)).unwrap();
+        can(fs::File::create(&image).and_then(|file| file.set_len(12 << 20)))?;
         run(Command::new("mkfs.ext4").args(["-q", "-F", "-O", "casefold"]).arg(&image))?;
         run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&folded))?;
         run(Command::new("chattr").arg("+F").arg(&folded))?;
     }
-    stage.add_store(&folded.join("data"));
-    Ok(())
+    stage.add_store(&folded.join("data"))
 }
 
 /// From now on every call fails with EIO. With `flags` 2 what was not synced is gone afterwards.
