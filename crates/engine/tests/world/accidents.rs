@@ -2,7 +2,7 @@
 //! `files.rs`, `processes.rs` and `systems.rs` have more.
 
 use crate::stage::{Place, Played, Process, Stage, can};
-use crate::{files, processes, systems};
+use crate::{files, processes, system, systems};
 use std::fs;
 use std::path::Path;
 
@@ -44,6 +44,8 @@ pub(crate) fn all() -> Vec<Accident> {
 /// Changes a name, now and back when the life is over.
 fn rename(stage: &mut Stage, from: &Path, to: &Path) -> Played {
     can(fs::rename(from, to))?;
+    // A device that fails later must not undo it.
+    can(system::sync_dirs(from, to))?;
     let (from, to) = (from.to_path_buf(), to.to_path_buf());
     stage.note(format!("{} becomes {}", from.display(), to.display()));
     stage.later(move |_| {
@@ -141,7 +143,7 @@ fn copy_beside(stage: &mut Stage, from: &Path, to: &Path, writes: u64) -> Played
 /// error says what is wrong.
 fn copy_and_open(stage: &mut Stage, writes: u64) -> Played {
     let (data, copy) = (stage.data(), stage.root.join("copy"));
-    if !data.exists() {
+    if stage.is_moved() {
         return Err("the directory has gone".into());
     }
     let _none = fs::remove_dir_all(&copy);
@@ -157,6 +159,8 @@ fn copy_and_open(stage: &mut Stage, writes: u64) -> Played {
     }
     ledger.acknowledged = ledger.synced.clone();
     drop(child);
+    // A second copy replaces the first.
+    stage.others.retain(|(dir, _)| *dir != copy);
     stage.others.push((copy, ledger));
     Ok(())
 }
@@ -165,6 +169,9 @@ fn copy_and_open(stage: &mut Stage, writes: u64) -> Played {
 /// is there.
 fn another_opens(stage: &mut Stage) -> Played {
     let data = stage.data();
+    if stage.is_moved() {
+        return Err("the directory has gone".into());
+    }
     stage.check_foreign();
     stage.forget_numbered();
     let mut other = Process::start(&stage.root);
@@ -233,6 +240,8 @@ fn others() -> Vec<Accident> {
             }
             ledger.tried.extend(9100..9110);
             stage.write(5);
+            // A second checkpoint replaces the first.
+            stage.others.retain(|(dir, _)| *dir != to);
             stage.others.push((to, ledger));
             Ok(())
         }),

@@ -49,6 +49,9 @@ fn asked() -> Vec<Accident> {
 fn ends() -> Vec<Accident> {
     vec![
         accident(Moment::Open, "exec", |stage| {
+            if stage.history.iter().any(|what| what.starts_with("deny read")) {
+                return Err("the program cannot be read".into());
+            }
             if stage.is_open {
                 stage.ask("exec");
                 stage.open();

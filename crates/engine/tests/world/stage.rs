@@ -232,7 +232,7 @@ pub(crate) struct Stage {
     pub(crate) outcomes: BTreeSet<&'static str>,
     undo: Vec<Undo>,
     /// What was said and done, for the message of a failure.
-    history: Vec<String>,
+    pub(crate) history: Vec<String>,
     temp: TempDir,
 }
 
@@ -368,10 +368,14 @@ impl Stage {
         self.foreign.retain(|path, _| !is_numbered(path));
     }
 
-    /// Opens the store in a child whose current directory is the one above it.
+    /// Opens the store in a child whose current directory is the one above it, unless it has moved:
+    /// another store may lie there.
     pub(crate) fn open(&mut self) {
         self.check_foreign();
         self.forget_numbered();
+        if self.root.join("moved").exists() {
+            return;
+        }
         self.is_open = self.ask("open data").is_ok();
     }
 
@@ -435,13 +439,21 @@ impl Stage {
         Ok(())
     }
 
+    /// Returns true if the directory of the store has gone from its place.
+    pub(crate) fn is_moved(&self) -> bool {
+        self.root.join("moved").exists() || !self.data().exists()
+    }
+
     /// Puts a file that is not the store's into the directory of the store.
     pub(crate) fn add_foreign(&mut self, name: &str) {
         let bytes = format!("the work of somebody: {name}\n").repeat(40).into_bytes();
         let path = self.data().join(name);
-        if path.exists() || fs::write(&path, &bytes).is_err() {
+        // The store may make a file of this name at the same time.
+        let Ok(mut file) = fs::File::create_new(&path) else { return };
+        if file.write_all(&bytes).and_then(|()| file.sync_all()).is_err() {
             return;
         }
+        let _fails_later = system::sync_dirs(&path, &path);
         self.note(format!("a foreign file {name}"));
         self.foreign.insert(path, bytes);
     }

@@ -53,6 +53,14 @@ pub(crate) fn shut_down(at: &Path, flags: u32) -> io::Result<()> {
     check(unsafe { libc::ioctl(dir.as_raw_fd(), EXT4_IOC_SHUTDOWN, &raw const flags) })
 }
 
+/// Syncs the directories of two names.
+pub(crate) fn sync_dirs(one: &Path, other: &Path) -> io::Result<()> {
+    for dir in [one, other].into_iter().filter_map(Path::parent) {
+        std::fs::File::open(dir)?.sync_all()?;
+    }
+    Ok(())
+}
+
 /// Returns the process number of the copy to its parent, and 0 to the copy.
 pub(crate) fn fork() -> c_int {
     // SAFETY: the copy calls the store, as programs do that fork without thinking.
