@@ -242,6 +242,16 @@ impl Committer {
         written.map(|()| tree)
     }
 
+    /// Writes `edits`, those of different keyspaces, to the manifest as one record and syncs it.
+    /// The caller holds `committing` of all of them.
+    ///
+    /// # Errors
+    /// As [`Manifest::write`].
+    pub(crate) fn write_edits(&self, mut edits: Vec<Record>) -> Result<()> {
+        let record = if edits.len() == 1 { edits.remove(0) } else { Record::Together(edits) };
+        self.manifest.write(record, |_| ())
+    }
+
     /// Applies `written` to the tree and shows it to readers. Returns the version that they saw
     /// before.
     fn apply_written(

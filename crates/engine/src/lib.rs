@@ -193,9 +193,9 @@ pub use clock::Clock;
 pub use compression::check_compression;
 pub use db::{
     Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Change, ChangeBatch, Changes,
-    Checkpoint, Cursor, DetachedBatch, IngestOptions, Isolation, Iter, Keyspace, KeyspaceInfo,
-    KeyspaceStats, Loaded, Snapshot, Store, TableWriter, TableWriterOptions, Transaction,
-    TransactionIter, prefix_bounds,
+    Checkpoint, Cursor, DetachedBatch, Ingest, IngestOptions, Isolation, Iter, Keyspace,
+    KeyspaceInfo, KeyspaceStats, Loaded, Snapshot, Store, TableWriter, TableWriterOptions,
+    Transaction, TransactionIter, prefix_bounds,
 };
 pub use event::{Event, Observer};
 pub use identity::StoreId;

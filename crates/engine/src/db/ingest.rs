@@ -85,6 +85,30 @@ impl IngestOptions {
     }
 }
 
+/// The files that [`Store::ingest_together`] brings into one of the keyspaces.
+#[derive(Debug)]
+pub struct Ingest<'a> {
+    keyspace: &'a Keyspace,
+    files: Vec<PathBuf>,
+    options: IngestOptions,
+}
+
+impl<'a> Ingest<'a> {
+    /// Brings `files`, in any order, into `keyspace`, with the default options.
+    pub fn new<P: AsRef<Path>>(keyspace: &'a Keyspace, files: &[P]) -> Ingest<'a> {
+        let files = files.iter().map(|file| file.as_ref().to_path_buf()).collect();
+        Ingest { keyspace, files, options: IngestOptions::default() }
+    }
+
+    /// Sets how the files are brought in, and what is replaced in the keyspace. Default:
+    /// [`IngestOptions::default`].
+    #[must_use]
+    pub fn options(mut self, options: IngestOptions) -> Ingest<'a> {
+        self.options = options;
+        self
+    }
+}
+
 impl Store {
     /// Makes the entries of `files` part of `keyspace`, all at once. The files are tables of a
     /// [`TableWriter`](crate::TableWriter), in any order. When the call returns, their entries
@@ -127,69 +151,146 @@ impl Store {
         files: &[P],
         options: &IngestOptions,
     ) -> Result<Loaded> {
+        self.ingest_together(&[Ingest::new(keyspace, files).options(options.clone())])
+    }
+
+    /// Makes the entries of tables part of several keyspaces, all at once: what each of `ingests`
+    /// does alone by [`ingest`](Store::ingest) takes effect in one step, for readers, for snapshots
+    /// and after power loss. Returns the sums.
+    ///
+    /// Tables with sequence numbers of their own can only be ingested into one keyspace at a time.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # use lsmith::{Ingest, Store, TableWriter};
+    /// # let (rows, index) = (dir.path().join("rows.table"), dir.path().join("index.table"));
+    /// let mut writer = TableWriter::create(&rows)?;
+    /// writer.put("7", "pear, green")?;
+    /// writer.finish()?;
+    /// let mut writer = TableWriter::create(&index)?;
+    /// writer.put("green/7", "")?;
+    /// writer.finish()?;
+    ///
+    /// let store = Store::builder(dir.path().join("store")).open()?;
+    /// let (fruit, colours) = (store.keyspace("fruit")?, store.keyspace("colours")?);
+    /// store.ingest_together(&[Ingest::new(&fruit, &[rows]), Ingest::new(&colours, &[index])])?;
+    /// assert!(fruit.get("7")?.is_some() && colours.get("green/7")?.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ingest`](Store::ingest); then nothing is ingested, into any keyspace. `InvalidArgument`
+    /// also if two of `ingests` have the same keyspace, or if there are several and a table has
+    /// sequence numbers.
+    pub fn ingest_together(&self, ingests: &[Ingest<'_>]) -> Result<Loaded> {
         let context = self.context();
-        let (name, count) = (keyspace.name(), files.len());
-        let _span = tracing::info_span!("ingest", keyspace = name, files = count).entered();
+        let files: usize = ingests.iter().map(|ingest| ingest.files.len()).sum();
+        let name = ingests.first().map(|ingest| ingest.keyspace.name());
+        let _span = tracing::info_span!("ingest", keyspace = name, files).entered();
         context.check_writable()?;
-        self.check_may_ingest(keyspace)?;
-        let replaced = options.replaced.iter().map(|range| keyspace.deletable(range.clone()));
-        let replaced: Vec<Option<KeyRange>> = replaced.collect::<Result<_>>()?;
-        let mut replaced: Vec<KeyRange> = replaced.into_iter().flatten().collect();
-        let mut arrivals = Arrivals { context, tables: Vec::new(), created: Vec::new() };
-        for file in files {
-            arrivals.bring(&directory::absolute(&*context.options.env, file.as_ref())?, options)?;
-        }
-        if arrivals.tables.is_empty() && replaced.is_empty() {
+        self.check_may_ingest(ingests)?;
+        let brought = ingests.iter().map(|ingest| self.bring(ingest, ingests.len() > 1));
+        let mut brought: Vec<Brought<'_>> = brought.collect::<Result<_>>()?;
+        brought.retain(|part| !part.arrivals.tables.is_empty() || !part.replaced.is_empty());
+        if brought.is_empty() {
             return Ok(Loaded::default());
         }
-        arrivals.check_kinds(keyspace)?;
-        let numbered = arrivals.are_numbered(keyspace)?;
-        if numbered && !replaced.is_empty() {
-            let message = "expected tables without sequence numbers, because a range is replaced: \
-                           those of these tables say what they lie above";
-            return Err(Error::new(ErrorKind::InvalidArgument, message).at(&arrivals.tables[0].0));
-        }
-        let ranges = arrivals.sorted_ranges()?;
         directory::sync(&*context.options.env, &context.options.dir)?;
         let mut loaded = Loaded::default();
-        for (_, table) in &arrivals.tables {
-            let facts = table.table().facts();
+        let all = brought.iter().flat_map(|part| &part.arrivals.tables);
+        for facts in all.map(|(_, table)| table.table().facts()) {
             loaded.tables += 1;
             loaded.entries += facts.size.entries;
             loaded.logical_bytes += facts.size.bytes;
             loaded.table_bytes += facts.file_bytes;
         }
-        if !numbered {
-            let facts = arrivals.tables.iter().map(|(_, table)| table.table().facts());
-            let erased = facts.flat_map(|facts| &facts.erased);
-            replaced.extend(erased.map(|(range, _)| range.clone()));
-        }
-        let tables = arrivals.hand_over();
         let write_path = &self.engine().write_path;
-        if numbered {
-            let arriving = tables.into_iter().map(|(file, table)| Arriving::new(file, table));
-            write_path.ingest(keyspace.shared(), arriving.collect(), options.allow_resurrect)?;
+        if brought[0].is_numbered {
+            let Brought { keyspace, arrivals, resurrects, .. } = brought.remove(0);
+            let tables = arrivals.hand_over().into_iter();
+            let arriving = tables.map(|(file, table)| Arriving::new(file, table)).collect();
+            write_path.ingest(keyspace.shared(), arriving, resurrects)?;
         } else {
-            let tables = tables.into_iter().map(|(_, table)| table).collect();
-            write_path.load(keyspace.shared(), Load { tables, ranges, replaced })?;
+            write_path.load(brought.into_iter().map(Brought::into_load).collect())?;
         }
         add(&context.counts.load_bytes, loaded.table_bytes);
         Ok(loaded)
     }
 
-    fn check_may_ingest(&self, keyspace: &Keyspace) -> Result<()> {
+    /// Brings the files of `ingest` into the directory of the store, and checks them. `has_company`
+    /// says that files for other keyspaces come with them.
+    fn bring<'a>(&'a self, ingest: &Ingest<'a>, has_company: bool) -> Result<Brought<'a>> {
+        let context = self.context();
+        let Ingest { keyspace, ref files, ref options } = *ingest;
+        let replaced = options.replaced.iter().map(|range| keyspace.deletable(range.clone()));
+        let replaced: Vec<Option<KeyRange>> = replaced.collect::<Result<_>>()?;
+        let replaced: Vec<KeyRange> = replaced.into_iter().flatten().collect();
+        let mut arrivals = Arrivals { context, tables: Vec::new(), created: Vec::new() };
+        for file in files {
+            arrivals.bring(&directory::absolute(&*context.options.env, file)?, options)?;
+        }
+        arrivals.check_kinds(keyspace)?;
+        let is_numbered = arrivals.are_numbered(keyspace)?;
+        let reason = match () {
+            () if has_company => {
+                Some("several keyspaces ingest: ingest these in a call of their own")
+            }
+            () if replaced.is_empty() => None,
+            () => Some("a range is replaced: those of these tables say what they lie above"),
+        };
+        if let (true, Some(reason)) = (is_numbered, reason) {
+            let message = format!("expected tables without sequence numbers, because {reason}");
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(&arrivals.tables[0].0));
+        }
+        let ranges = arrivals.sorted_ranges()?;
+        let resurrects = options.allow_resurrect;
+        Ok(Brought { keyspace, arrivals, ranges, replaced, is_numbered, resurrects })
+    }
+
+    fn check_may_ingest(&self, ingests: &[Ingest<'_>]) -> Result<()> {
         let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
-        if !Arc::ptr_eq(self.context(), keyspace.store().context()) {
-            return refuse(format!("keyspace {} is of another store", keyspace.name()));
-        }
-        match keyspace.group() {
+        for (index, Ingest { keyspace, .. }) in ingests.iter().enumerate() {
+            let name = keyspace.name();
+            if !Arc::ptr_eq(self.context(), keyspace.store().context()) {
+                return refuse(format!("keyspace {name} is of another store"));
+            }
             // Keys of a group have a number in front, which the files lack.
-            Some(group) => refuse(format!(
-                "keyspace {} is in group {group}, which cannot ingest; use a bulk load",
-                keyspace.name()
-            )),
-            None => Ok(()),
+            if let Some(group) = keyspace.group() {
+                return refuse(format!(
+                    "keyspace {name} is in group {group}, which cannot ingest; use a bulk load"
+                ));
+            }
+            let is_same = |other: &Ingest<'_>| other.keyspace.shared().id == keyspace.shared().id;
+            if ingests[..index].iter().any(is_same) {
+                return refuse(format!(
+                    "expected different keyspaces, found {name} twice: name all its files at once"
+                ));
+            }
         }
+        Ok(())
+    }
+}
+
+/// What [`bring`](Store::bring) has brought and checked.
+struct Brought<'a> {
+    keyspace: &'a Keyspace,
+    arrivals: Arrivals<'a>,
+    /// The key range of each table, in order.
+    ranges: Vec<KeyRange>,
+    replaced: Vec<KeyRange>,
+    is_numbered: bool,
+    resurrects: bool,
+}
+
+impl Brought<'_> {
+    /// Returns the load of the tables, which have no numbers. What they delete is replaced.
+    fn into_load(self) -> Load {
+        let Brought { keyspace, arrivals, ranges, mut replaced, .. } = self;
+        let tables = arrivals.hand_over().into_iter().map(|(_, table)| table);
+        let tables: Vec<Arc<TableHandle>> = tables.collect();
+        let erased = tables.iter().flat_map(|table| &table.table().facts().erased);
+        replaced.extend(erased.map(|(range, _)| range.clone()));
+        Load { keyspace: Arc::clone(keyspace.shared()), tables, ranges, replaced }
     }
 }
 

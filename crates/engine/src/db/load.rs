@@ -220,8 +220,9 @@ impl BulkLoad {
         let replaced = std::mem::take(&mut self.replaced);
         // From here on the table handles decide whether their files are removed.
         self.finished = true;
-        let engine = self.keyspace.store().engine();
-        engine.write_path.load(self.keyspace.shared(), Load { tables, ranges, replaced })?;
+        let keyspace = Arc::clone(self.keyspace.shared());
+        let write_path = &self.keyspace.store().engine().write_path;
+        write_path.load(vec![Load { keyspace, tables, ranges, replaced }])?;
         let mut loaded = Loaded { tables: self.facts.len() as u64, ..Loaded::default() };
         for facts in &self.facts {
             loaded.entries += facts.size.entries;

@@ -36,7 +36,7 @@ pub use changes::{ChangeBatch, Changes};
 pub use checkpoint::Checkpoint;
 pub use cursor::Cursor;
 pub use detached::DetachedBatch;
-pub use ingest::IngestOptions;
+pub use ingest::{Ingest, IngestOptions};
 pub use iter::{Iter, prefix_bounds};
 pub use keyspace::Keyspace;
 pub use listing::KeyspaceInfo;

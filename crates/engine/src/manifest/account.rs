@@ -188,6 +188,7 @@ impl Account {
                 state.spill = Some(spill);
                 self.next_file = self.next_file.max(spill.file.saturating_add(1));
             }
+            Record::Together(edits) => edits.into_iter().try_for_each(|edit| self.take(edit))?,
             Record::Edit { keyspace, flushed_seq, taken, edit } => {
                 let state = self.keyspace(keyspace)?;
                 let mut edit = bare::restore(edit, &state.tree)?;

@@ -206,9 +206,11 @@ impl ManifestFile {
     /// Fails with `Poisoned` after an earlier failure. After any other error nothing has changed
     /// unless [`failed`](ManifestFile::failed) returns true.
     pub(crate) fn write(&mut self, mut record: Record) -> Result<()> {
-        if let Record::Edit { keyspace, edit, .. } = &mut record {
-            let tree = self.account.keyspaces.get(keyspace).map(|state| &state.tree);
-            *edit = bare::shorten(std::mem::take(edit), tree.unwrap_or(&Tree::new()));
+        for record in record.edits_mut() {
+            if let Record::Edit { keyspace, edit, .. } = record {
+                let tree = self.account.keyspaces.get(keyspace).map(|state| &state.tree);
+                *edit = bare::shorten(std::mem::take(edit), tree.unwrap_or(&Tree::new()));
+            }
         }
         if self.failed {
             return Err(Error::new(ErrorKind::Poisoned, "an earlier manifest write failed"));

@@ -9,7 +9,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Records in an order in which a manifest may hold them.
-const RECORDS: [&str; 30] = [
+const RECORDS: [&str; 31] = [
     "next_file 12\n",
     "logs from 7 first 5 newest 9\n",
     "keyspace 0 default memtable 4MiB policy tiered(ratio=4)\n",
@@ -27,6 +27,7 @@ const RECORDS: [&str; 30] = [
     "policy 0 leveled(ratio=4, l0=2)\n",
     "compression 0 lz4\n",
     "short_edit 1 flushed 3\nedit\n",
+    "together 28 28\nshort_edit 0 flushed 4\nedit\nshort_edit 1 flushed 3\nedit\n",
     "spill 1 file 19 upto 4 entries 1\n",
     "tree 1 flushed 2\ntree\nL0 r1[t1:\"\\x00\"..\"..\" 1B]\n",
     "group none,lz4 2 orders memtable 1kB policy none\n",

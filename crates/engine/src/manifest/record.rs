@@ -95,6 +95,8 @@ pub(crate) enum Record {
     Clock(String),
     /// A change of a keyspace's tree.
     Edit { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
+    /// Changes of the trees of several keyspaces that take effect together. Each is an `Edit`.
+    Together(Vec<Record>),
     /// The memory of a keyspace was copied to a file, which replaces any earlier copy.
     Spill { keyspace: u32, spill: Spill },
     /// The write-ahead logs from now on.
@@ -186,6 +188,11 @@ impl Record {
             Record::Edit { keyspace, flushed_seq, taken, edit } => {
                 format!("short_edit {keyspace} flushed {flushed_seq}\n{}{edit}", taken_lines(taken))
             }
+            Record::Together(edits) => {
+                let edits: Vec<String> = edits.iter().map(Record::encode).collect();
+                let bytes = edits.iter().map(|edit| format!(" {}", edit.len()));
+                format!("together{}\n{}", bytes.collect::<String>(), edits.concat())
+            }
             Record::Spill { keyspace, spill: Spill { file, newest, entries } } => {
                 format!("spill {keyspace} file {file} upto {newest} entries {entries}\n")
             }
@@ -252,10 +259,19 @@ impl Record {
             Record::Tree { flushed_seq, taken, .. } | Record::Edit { flushed_seq, taken, .. } => {
                 taken.iter().map(|mark| mark.newest).chain([*flushed_seq]).collect()
             }
+            Record::Together(edits) => edits.iter().flat_map(Record::seqs).collect(),
             Record::Spill { spill, .. } => vec![spill.newest],
             Record::Logs(logs) => vec![logs.first],
             Record::Synced(seq) => vec![*seq],
             _ => Vec::new(),
+        }
+    }
+
+    /// Returns the records of the record that are edits: itself, or those that take effect together.
+    pub(super) fn edits_mut(&mut self) -> &mut [Record] {
+        match self {
+            Record::Together(edits) => edits,
+            record => std::slice::from_mut(record),
         }
     }
 
@@ -310,6 +326,7 @@ impl Record {
                 let edit = body.parse().map_err(|error| RecordFault::Bad(format!("{error}")))?;
                 Ok(Record::Edit { keyspace, flushed_seq, taken, edit })
             }
+            "together" => together(rest, body),
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
             "synced" => number(rest).map(|seq| Record::Synced(SeqNo(seq))),
@@ -344,6 +361,21 @@ fn member(text: &str) -> Option<Record> {
     let (number, name) = text.split_once(' ')?;
     let (group, number) = (group.parse().ok()?, number.parse().ok()?);
     Some(Record::Member { group, number, name: name.to_string() })
+}
+
+/// Parses the bytes of each edit, and the edits.
+fn together(bytes: &str, mut body: &str) -> Result<Record, RecordFault> {
+    let mut edits = Vec::new();
+    for bytes in bytes.split(' ') {
+        let parts = body.split_at_checked(number(bytes)?);
+        let (edit, rest) = parts.ok_or_else(|| bad("the edit of a keyspace", body))?;
+        body = rest;
+        match Record::decode(edit.as_bytes())? {
+            edit @ Record::Edit { .. } => edits.push(edit),
+            _ => return Err(bad("the edit of a keyspace", edit)),
+        }
+    }
+    if body.is_empty() { Ok(Record::Together(edits)) } else { Err(bad("no more edits", body)) }
 }
 
 /// Parses the name of an operator, and the record behind it, which must make a keyspace.
@@ -525,6 +557,10 @@ mod tests {
             },
             Record::Tree { keyspace: 3, flushed_seq: seq, taken: vec![], tree: Box::new(tree) },
             Record::Edit { keyspace: 3, flushed_seq: seq, taken: vec![], edit: edit.clone() },
+            Record::Together(vec![
+                Record::Edit { keyspace: 3, flushed_seq: seq, taken: vec![], edit: edit.clone() },
+                Record::Edit { keyspace: 4, flushed_seq: seq, taken: vec![], edit: edit.clone() },
+            ]),
             Record::Edit { keyspace: 3, flushed_seq: seq, taken: marks.to_vec(), edit },
             Record::Spill { keyspace: 3, spill },
             Record::Logs(LogRow { from: 13, first: SeqNo(5124), newest: 16 }),
@@ -549,6 +585,11 @@ mod tests {
             b"edit 0\nedit",
             b"tree 0 flushed 1\nL0",
             b"policy 1",
+            b"together",
+            b"together 9\nlinked\n",
+            b"together 27\nshort_edit 1 flushed 3\nedit\n",
+            b"together 29\nshort_edit 1 flushed 3\nedit\n",
+            b"together 18446744073709551615\nshort_edit 1 flushed 3\nedit\n",
             b"deletes_ranges",
             b"compressed_keyspace lz4",
             b"compressed_keyspace lz4 1 a memtable 1MiB",

@@ -244,6 +244,7 @@ impl Reading {
     /// Notes the tables that `record` names, with their keyspace and metadata.
     fn note_tables(&mut self, record: &Record) {
         let (keyspace, slices): (u32, Vec<_>) = match record {
+            Record::Together(edits) => return edits.iter().for_each(|edit| self.note_tables(edit)),
             Record::Tree { keyspace, tree, .. } => {
                 (*keyspace, tree.disk_runs().flat_map(|run| run.slices()).collect())
             }

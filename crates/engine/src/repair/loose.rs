@@ -136,6 +136,7 @@ impl Reading {
     /// Applies `record` as well as possible.
     pub(super) fn take_loosely(&mut self, record: Record) {
         match record {
+            Record::Together(edits) => edits.into_iter().for_each(|edit| self.take_loosely(edit)),
             Record::Edit { keyspace, flushed_seq, taken, mut edit } => {
                 for added in &mut edit.add {
                     let slices = std::mem::take(&mut added.slices);

@@ -99,7 +99,7 @@ impl WritePath {
             let turn = self.context.progress.turn();
             match ingest.next_step(resurrects)? {
                 Step::Done => {}
-                Step::Wait => self.wait_for_flush(keyspace, turn)?,
+                Step::Wait => self.wait_for_flush([&**keyspace], turn)?,
                 Step::Merge(index, merge) => {
                     let arriving = &mut ingest.arriving[index];
                     let reserved = merge.reserved.clone();
@@ -168,7 +168,7 @@ impl Ingest<'_> {
         }
         drop(state);
         let seq = path.take_numbers(writer, SeqNo(0))?;
-        path.commit(keyspace, seq, |state| {
+        path.commit(&[keyspace], seq, |_, state| {
             let tree = &state.view.tree;
             Ok(match placement(arriving, tree, resurrects)? {
                 Placement::All(additions) => {

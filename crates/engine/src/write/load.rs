@@ -10,6 +10,9 @@
 //! A load may replace key ranges. Then it takes two numbers. The first is that of a range delete,
 //! which goes into the tree with the same edit. The second is that of its entries, so that they lie
 //! above.
+//!
+//! Loads into several keyspaces may take effect together. They share the numbers, and one record of
+//! the manifest has the edits of all.
 
 use super::WritePath;
 use crate::context::read_only;
@@ -36,7 +39,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 const TOP_LEVEL: usize = 0;
 
 /// Where memory holds writes that must be flushed before tables arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum InMemory {
     Nothing,
     /// In sealed memtables only, which will be flushed.
@@ -47,6 +50,7 @@ pub(super) enum InMemory {
 
 /// A bulk load, or tables without numbers from outside.
 pub(crate) struct Load {
+    pub(crate) keyspace: Arc<KeyspaceShared>,
     /// The tables, in key order.
     pub(crate) tables: Vec<Arc<TableHandle>>,
     /// Where their keys lie.
@@ -69,48 +73,63 @@ pub(super) struct Incoming {
 }
 
 impl WritePath {
-    /// Makes the tables of `load` the newest run of `keyspace` on storage, and deletes what is in
-    /// the ranges that it replaces.
+    /// Makes the tables of each of `loads` the newest run of its keyspace on storage, and deletes
+    /// what is in the ranges that it replaces: in all keyspaces, which differ, in one step.
     ///
     /// # Errors
     /// As [`BulkLoad::finish`](crate::BulkLoad::finish). The files of the tables are then removed,
     /// unless the store is poisoned.
-    pub(crate) fn load(&self, keyspace: &Arc<KeyspaceShared>, mut load: Load) -> Result<()> {
-        let mut flushes = 0;
-        let bytes = load.tables.iter().map(|table| table.held_bytes()).sum();
-        let deleting = (!load.replaced.is_empty()).then_some(keyspace);
-        let may_begin = self.hold_back(keyspace, bytes);
-        let may_begin = may_begin.and_then(|()| self.committer.allow_ranges(deleting.into_iter()));
-        may_begin.inspect_err(|_| load.tables.iter().for_each(|table| table.retire()))?;
-        let loaded = loop {
-            // Read first: a flush may end before this thread waits for it.
-            let turn = self.context.progress.turn();
-            match self.try_load(keyspace, &mut load) {
-                Ok(InMemory::Nothing) => break Ok(()),
-                Ok(InMemory::Active) if flushes == FLUSHES_MAX => {
-                    let message = "other writers keep writing keys of the range that is loaded";
-                    break Err(Error::new(ErrorKind::InvalidArgument, message));
-                }
-                Ok(in_memory) => flushes += usize::from(in_memory == InMemory::Active),
-                Err(error) => break Err(error),
-            }
-            if let Err(error) = self.wait_for_flush(keyspace, turn) {
-                break Err(error);
-            }
-        };
+    pub(crate) fn load(&self, mut loads: Vec<Load>) -> Result<()> {
+        // Locks of keyspaces are taken in this order.
+        loads.sort_by_key(|load| load.keyspace.id);
+        self.begin_load(&loads).inspect_err(|_| retire(&loads))?;
+        let loaded = self.load_between_flushes(&mut loads);
         // In a poisoned store the manifest may name the tables: they must stay.
         if loaded.is_err() && self.context.check_writable().is_ok() {
-            load.tables.iter().for_each(|table| table.retire());
+            retire(&loads);
         }
         loaded
     }
 
+    /// Waits where writers wait, and prepares the keyspaces for range deletes.
+    fn begin_load(&self, loads: &[Load]) -> Result<()> {
+        for Load { keyspace, tables, .. } in loads {
+            self.hold_back(keyspace, tables.iter().map(|table| table.held_bytes()).sum())?;
+        }
+        let deleting = loads.iter().filter(|load| !load.replaced.is_empty());
+        self.committer.allow_ranges(deleting.map(|load| &load.keyspace))
+    }
+
+    /// Carries the loads out once memory holds no key within their ranges.
+    fn load_between_flushes(&self, loads: &mut [Load]) -> Result<()> {
+        let mut flushes = 0;
+        loop {
+            // Read first: a flush may end before this thread waits for it.
+            let turn = self.context.progress.turn();
+            match self.try_load(loads)? {
+                InMemory::Nothing => return Ok(()),
+                InMemory::Active if flushes == FLUSHES_MAX => {
+                    let message = "other writers keep writing keys of the range that is loaded";
+                    return Err(Error::new(ErrorKind::InvalidArgument, message));
+                }
+                in_memory => flushes += usize::from(in_memory == InMemory::Active),
+            }
+            self.wait_for_flush(loads.iter().map(|load| &*load.keyspace), turn)?;
+        }
+    }
+
     /// Waits for progress beyond `turn`, but not longer than [`LOOK_AGAIN`]. Fails if a merge of
-    /// the keyspace has failed.
-    pub(super) fn wait_for_flush(&self, keyspace: &KeyspaceShared, turn: u64) -> Result<()> {
+    /// one of `keyspaces` has failed.
+    pub(super) fn wait_for_flush<'a>(
+        &self,
+        keyspaces: impl IntoIterator<Item = &'a KeyspaceShared>,
+        turn: u64,
+    ) -> Result<()> {
         self.context.check_writable()?;
-        if let Some(failure) = keyspace.state.lock().failures.first() {
-            return Err(failure.to_error());
+        for keyspace in keyspaces {
+            if let Some(failure) = keyspace.state.lock().failures.first() {
+                return Err(failure.to_error());
+            }
         }
         if !self.context.options.lockstep {
             self.context.progress.wait_beyond(turn, LOOK_AGAIN);
@@ -118,46 +137,30 @@ impl WritePath {
         Ok(())
     }
 
-    /// Carries out the load if memory holds no key within its ranges, else requests a flush.
+    /// Carries the loads out if memory holds no key within their ranges, else requests flushes.
     /// Returns what memory held.
-    fn try_load(&self, keyspace: &Arc<KeyspaceShared>, load: &mut Load) -> Result<InMemory> {
-        let Load { tables, ranges, replaced } = load;
+    fn try_load(&self, loads: &mut [Load]) -> Result<InMemory> {
         let mut guard = self.wal.lock();
         let writer = guard.as_mut().ok_or_else(read_only)?;
         self.context.check_writable()?;
-        let touched = || ranges.iter().chain(&*replaced);
-        let older: Vec<(KeyRange, SeqNo)> =
-            touched().map(|range| (range.clone(), SeqNo::MAX)).collect();
-        let in_memory = self.flush_older(keyspace, writer, &older)?;
+        let mut in_memory = InMemory::Nothing;
+        for load in &*loads {
+            let older: Vec<_> = load.touched().map(|range| (range.clone(), SeqNo::MAX)).collect();
+            in_memory = in_memory.max(self.flush_older(&load.keyspace, writer, &older)?);
+        }
         if in_memory != InMemory::Nothing {
             return Ok(in_memory);
         }
         // The writer's lock keeps all writers out: memory stays as it is, or shrinks.
         let deletes = SeqNo(writer.next_seq);
-        let last = if replaced.is_empty() { deletes } else { SeqNo(deletes.0 + 1) };
-        let seq = self.take_numbers(writer, last)?;
-        for table in tables.iter_mut() {
+        let replaces = loads.iter().any(|load| !load.replaced.is_empty());
+        let seq = self.take_numbers(writer, SeqNo(deletes.0 + u64::from(replaces)))?;
+        for table in loads.iter_mut().flat_map(|load| &mut load.tables) {
             Arc::get_mut(table).expect("the load has the only handle").date(seq);
         }
-        let taken = |range: &KeyRange| Mark { range: range.clone(), newest: seq };
-        self.commit(keyspace, seq, |state| {
-            let addition = (!tables.is_empty()).then(|| Addition {
-                run: state.view.tree.next_run(),
-                place: AddPlace::Top(TOP_LEVEL),
-                knot: None,
-                slices: tables.iter().map(|table| table.whole()).collect(),
-            });
-            let add = addition.into_iter().collect();
-            let erase = replaced.iter().map(|range| (range.clone(), deletes)).collect();
-            Ok(Some(Incoming {
-                edit: TreeEdit { add, erase, ..TreeEdit::default() },
-                tables: tables.to_vec(),
-                plans: Vec::new(),
-                // Earlier writes to these keys have left memory, so opening does not read the log
-                // for them.
-                taken: touched().map(taken).collect(),
-                numbered: false,
-            }))
+        let keyspaces: Vec<&KeyspaceShared> = loads.iter().map(|load| &*load.keyspace).collect();
+        self.commit(&keyspaces, seq, |index, state| {
+            Ok(Some(loads[index].enter(state, deletes, seq)))
         })?;
         self.scheduler.after_seal(writer);
         Ok(InMemory::Nothing)
@@ -202,61 +205,126 @@ impl WritePath {
         Ok(last)
     }
 
-    /// Brings what `incoming` makes of the state into the tree with sequence number `seq`, and
-    /// shows it to readers. Returns false if `incoming` returned `None`; then nothing is done. The
-    /// caller holds the writer's lock.
+    /// Brings what `incoming` makes of the state of each of `keyspaces`, by its index, into its
+    /// tree with sequence number `seq`, and shows all of it to readers in one step. Returns false
+    /// if `incoming` returned `None`; then nothing is done. The caller holds the writer's lock. The
+    /// keyspaces differ, and are ordered by their numbers. Tables with numbers of their own come
+    /// into one keyspace at a time.
     pub(super) fn commit(
         &self,
-        keyspace: &KeyspaceShared,
+        keyspaces: &[&KeyspaceShared],
         seq: SeqNo,
-        incoming: impl FnOnce(&KeyspaceState) -> Result<Option<Incoming>>,
+        mut incoming: impl FnMut(usize, &KeyspaceState) -> Result<Option<Incoming>>,
     ) -> Result<bool> {
-        let committing = keyspace.committing.lock();
-        let mut state = keyspace.state.lock();
-        let Some(incoming) = incoming(&state)? else { return Ok(false) };
-        let Incoming { mut edit, tables, plans, taken, numbered } = incoming;
-        // An opening skips these in the log, because of the marks.
-        let newest = taken.iter().map(|mark| mark.newest).max();
-        edit.erase.extend(newest.into_iter().flat_map(|newest| state.erased_in_memory(newest)));
-        let mut coming = state.view.tree.clone();
-        edit.clone().apply_to(&mut coming).map_err(|error| {
-            let message = format!("the tables do not fit the tree: {error}");
-            Error::new(ErrorKind::Corruption, message).at(&self.context.options.dir)
-        })?;
-        let record = Record::Edit {
-            keyspace: keyspace.id,
-            flushed_seq: SeqNo(0),
-            taken,
-            edit: edit.clone(),
-        };
-        let after = self.committer.write_apart(&mut state, coming, record)?;
+        let committing: Vec<_> =
+            keyspaces.iter().map(|keyspace| keyspace.committing.lock()).collect();
+        let mut trees = ComingTrees(Vec::new());
+        let (mut all, mut edits) = (Vec::new(), Vec::new());
+        for (index, keyspace) in keyspaces.iter().enumerate() {
+            let mut state = keyspace.state.lock();
+            let Some(mut incoming) = incoming(index, &state)? else { return Ok(false) };
+            let taken = std::mem::take(&mut incoming.taken);
+            // An opening skips these in the log, because of the marks.
+            let newest = taken.iter().map(|mark| mark.newest).max();
+            let erased = newest.into_iter().flat_map(|newest| state.erased_in_memory(newest));
+            incoming.edit.erase.extend(erased);
+            let edit = incoming.edit.clone();
+            let mut coming = state.view.tree.clone();
+            edit.clone().apply_to(&mut coming).map_err(|error| {
+                let message = format!("the tables do not fit the tree: {error}");
+                Error::new(ErrorKind::Corruption, message).at(&self.context.options.dir)
+            })?;
+            state.coming = Some(coming);
+            trees.0.push(keyspace);
+            edits.push(Record::Edit { keyspace: keyspace.id, flushed_seq: SeqNo(0), taken, edit });
+            all.push(incoming);
+        }
+        self.committer.write_edits(edits)?;
         let step = self.context.one_step();
-        plans.iter().for_each(|plan| state.release(plan));
-        state.add_tables(tables);
-        state.view.tree = after;
-        // The policy may want to merge what has arrived.
-        state.at_rest = false;
-        let old = keyspace.version.load_full();
-        let new = Arc::new(state.version(Some(&old)));
+        let mut states: Vec<_> = keyspaces.iter().map(|keyspace| keyspace.state.lock()).collect();
+        let mut versions = Vec::new();
+        for ((keyspace, state), incoming) in keyspaces.iter().zip(&mut states).zip(&mut all) {
+            incoming.plans.iter().for_each(|plan| state.release(plan));
+            state.add_tables(std::mem::take(&mut incoming.tables));
+            state.view.tree =
+                state.coming.take().expect("only the holder of `committing` takes it");
+            // The policy may want to merge what has arrived.
+            state.at_rest = false;
+            state.arrivals += u64::from(incoming.numbered);
+            let old = keyspace.version.load_full();
+            let new = Arc::new(state.version(Some(&old)));
+            versions.push((old, new));
+        }
         let context = &self.context;
-        let publish = || keyspace.version.store(Arc::clone(&new));
-        if numbered {
-            state.arrivals += 1;
-            let id = keyspace.id;
-            context.snapshots.show_arrival(seq, &context.visible, id, &old, publish);
-        } else {
-            context.snapshots.show_load(seq, &context.visible, publish);
+        let publish = || {
+            for (keyspace, (_, new)) in keyspaces.iter().zip(&versions) {
+                keyspace.version.store(Arc::clone(new));
+            }
+        };
+        match (&all[..], keyspaces, &versions[..]) {
+            ([Incoming { numbered: true, .. }], [keyspace], [(old, _)]) => {
+                context.snapshots.show_arrival(seq, &context.visible, keyspace.id, old, publish);
+            }
+            _ => context.snapshots.show_load(seq, &context.visible, publish),
         }
         step.over();
-        state.let_go(&old, &edit, &new);
-        keyspace.gate.note(&state);
-        drop(state);
+        for (index, state) in states.iter_mut().enumerate() {
+            let (old, new) = &versions[index];
+            state.let_go(old, &all[index].edit, new);
+            keyspaces[index].gate.note(state);
+        }
+        drop(states);
+        drop(trees);
         drop(committing);
-        // Tables and memtables that only the old version holds go here, outside the locks.
-        drop(old);
+        // Tables and memtables that only the old versions hold go here, outside the locks.
+        drop(versions);
         self.context.followers.wake();
         Ok(true)
     }
+}
+
+/// The keyspaces whose state has a coming tree. Clears these when dropped, also by a panic.
+struct ComingTrees<'a>(Vec<&'a KeyspaceShared>);
+
+impl Drop for ComingTrees<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|keyspace| keyspace.state.lock().coming = None);
+    }
+}
+
+impl Load {
+    /// Returns the ranges in which the load has entries, or deletes.
+    fn touched(&self) -> impl Iterator<Item = &KeyRange> {
+        self.ranges.iter().chain(&self.replaced)
+    }
+
+    /// Returns what enters the tree of `state`. The number `deletes` is that of range deletes, and
+    /// `seq` that of entries.
+    fn enter(&self, state: &KeyspaceState, deletes: SeqNo, seq: SeqNo) -> Incoming {
+        let addition = (!self.tables.is_empty()).then(|| Addition {
+            run: state.view.tree.next_run(),
+            place: AddPlace::Top(TOP_LEVEL),
+            knot: None,
+            slices: self.tables.iter().map(|table| table.whole()).collect(),
+        });
+        let add = addition.into_iter().collect();
+        let erase = self.replaced.iter().map(|range| (range.clone(), deletes)).collect();
+        let taken = |range: &KeyRange| Mark { range: range.clone(), newest: seq };
+        Incoming {
+            edit: TreeEdit { add, erase, ..TreeEdit::default() },
+            tables: self.tables.clone(),
+            plans: Vec::new(),
+            // Earlier writes to these keys have left memory, so opening does not read the log for
+            // them.
+            taken: self.touched().map(taken).collect(),
+            numbered: false,
+        }
+    }
+}
+
+/// Has the files of the tables of `loads` removed.
+fn retire(loads: &[Load]) {
+    loads.iter().flat_map(|load| &load.tables).for_each(|table| table.retire());
 }
 
 /// Returns where the memory of `keyspace`, whose state is `state`, may hold writes in one of the

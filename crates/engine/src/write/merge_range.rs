@@ -52,7 +52,7 @@ impl WritePath {
             let turn = self.context.progress.turn();
             match self.next_range_step(keyspace, range)? {
                 Step::Done => return Ok(()),
-                Step::Wait => self.wait_for_flush(keyspace, turn)?,
+                Step::Wait => self.wait_for_flush([&**keyspace], turn)?,
                 Step::Merge(reserved, version) => {
                     if self.carry_range_out(*reserved, version)? {
                         return Ok(());

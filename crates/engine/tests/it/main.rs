@@ -67,6 +67,7 @@ mod ingest_kinds;
 mod ingest_load;
 mod ingest_operands;
 mod ingest_replace;
+mod ingest_together;
 mod ingest_trees;
 mod inside;
 mod inspect;
