@@ -104,8 +104,8 @@ fn taken(edit: &TreeEdit, tree: &Tree) -> KnownTables {
     known
 }
 
-/// Returns the mere name of `table` if `known` has it, with the same root and cleared up to the same
-/// number. Otherwise returns the table without its profile, and adds it to `known`.
+/// Returns the mere name of `table` if `known` has it, with the same root and cleared up to the
+/// same number. Otherwise returns the table without its profile, and adds it to `known`.
 fn short(table: &Arc<Table>, known: &mut KnownTables, names: &mut KnownTables) -> Arc<Table> {
     let id = table.id;
     let is_like =

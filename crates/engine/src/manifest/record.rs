@@ -267,7 +267,7 @@ impl Record {
         }
     }
 
-    /// Returns the records of the record that are edits: itself, or those that take effect together.
+    /// Returns the records that the record consists of: itself, or those that take effect together.
     pub(super) fn edits_mut(&mut self) -> &mut [Record] {
         match self {
             Record::Together(edits) => edits,

@@ -216,8 +216,7 @@ impl WritePath {
         seq: SeqNo,
         mut incoming: impl FnMut(usize, &KeyspaceState) -> Result<Option<Incoming>>,
     ) -> Result<bool> {
-        let committing: Vec<_> =
-            keyspaces.iter().map(|keyspace| keyspace.committing.lock()).collect();
+        let committing: Vec<_> = keyspaces.iter().map(|space| space.committing.lock()).collect();
         let mut trees = ComingTrees(Vec::new());
         let (mut all, mut edits) = (Vec::new(), Vec::new());
         for (index, keyspace) in keyspaces.iter().enumerate() {

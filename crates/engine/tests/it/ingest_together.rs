@@ -282,7 +282,7 @@ fn a_repair_takes_the_one_record_of_all_keyspaces() {
     let mut bytes = vec![0; file.bytes().unwrap() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
     let at = bytes.windows(9).position(|bytes| bytes == b"together ").expect("one record of all");
-    // Damage to the record in front, which says of a keyspace that it has range deletes: what follows is applied as well as possible.
+    // Damage to the record in front: what follows is applied as well as possible.
     for harmed in [None, Some(at as u64 - 25)] {
         let disk = env.process_crash_clone();
         if let Some(offset) = harmed {
