@@ -13,6 +13,11 @@
 //! In every order of these steps, either the writer sees the lease, or the reader sees in the
 //! manifest that it does not need what goes.
 //!
+//! Such a lease also keeps files that came after it, since the reader may have read the manifest
+//! later. So once a reader has read all, it changes to a lease that is *settled*: its name also
+//! says below which number all files are that the manifest named. Files have ever greater numbers,
+//! so an old snapshot of a reader keeps what it may look at, and nothing that was made since.
+//!
 //! Writes never look for leases. Only what frees something does, and it finds no folder if there
 //! never was a reader.
 //!
@@ -25,20 +30,26 @@ use lsmith_storage::names::READERS;
 use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::collections::VecDeque;
 use std::fmt::{self, Debug};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most leases at one position.
-const SAME_MAX: u32 = 1 << 20;
+/// The most leases of a kind at one position. The last part of a lease's name is a number below
+/// this one, and this one times the bound of a settled lease. Versions that know no settled leases
+/// take one for a lease without a bound.
+const SAME_MAX: u64 = 1 << 20;
 
 /// A moment of the manifest: its number, and the bytes of the records in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) manifest: u64,
     pub(crate) bytes: u64,
+}
+
+impl Position {
+    /// Behind all positions.
+    const MAX: Position = Position { manifest: u64::MAX, bytes: u64::MAX };
 }
 
 /// The lease of a reader. Dropping it gives it back.
@@ -49,15 +60,23 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease at `position` of the store in `dir`.
+    /// Takes a lease at `position` of the store in `dir`. With `below` it is settled: the manifest
+    /// was read at `position`, and its reader needs no file with this number or a greater one.
     ///
     /// # Errors
     /// Fails with `Unsupported` if the environment cannot lock files.
-    pub(crate) fn take(env: &Arc<dyn Env>, dir: &Path, position: Position) -> io::Result<Lease> {
+    pub(crate) fn take(
+        env: &Arc<dyn Env>,
+        dir: &Path,
+        position: Position,
+        below: Option<u64>,
+    ) -> io::Result<Lease> {
         let folder = dir.join(READERS);
         env.create_dir_all(&folder)?;
         let Position { manifest, bytes } = position;
-        for number in 0..SAME_MAX {
+        // Without room for the bound in the name, the lease keeps more.
+        let bound = below.filter(|below| *below < u64::MAX / SAME_MAX).unwrap_or(0) * SAME_MAX;
+        for number in bound..bound + SAME_MAX {
             let path = folder.join(format!("{manifest:06}.{bytes}.{number}"));
             match env.lock_file(&path) {
                 // Another reader has it, or the writer looks whether one has.
@@ -86,11 +105,17 @@ impl Debug for Lease {
 /// Returns true if a living reader has a lease of the store in `dir`, or if that cannot be found
 /// out. Removes leases of readers that died.
 pub(crate) fn has_readers(env: &Arc<dyn Env>, dir: &Path) -> bool {
-    Leases::new(env, dir).oldest().is_some()
+    Leases::new(env, dir).look(Position::MAX).is_needed(u64::MIN, Position::MAX)
 }
 
 /// Something to be done when no reader needs a part of a file any more.
-type Free = Box<dyn FnOnce() + Send>;
+struct Waiting {
+    /// Where the manifest was when it could have been done, if there had been no reader.
+    since: Position,
+    /// The number of the file.
+    file: u64,
+    free: Box<dyn FnOnce() + Send>,
+}
 
 /// The writer's side: what waits for readers.
 pub(crate) struct Leases {
@@ -98,8 +123,8 @@ pub(crate) struct Leases {
     folder: PathBuf,
     /// Where the manifest is now.
     now: Mutex<Position>,
-    /// What waits for leases that are older than the position beside it, oldest first.
-    waiting: Mutex<VecDeque<(Position, Free)>>,
+    /// What waits for readers, oldest first.
+    waiting: Mutex<Vec<Waiting>>,
     /// False if nothing waits.
     waits: AtomicBool,
     /// The number of live holds.
@@ -107,19 +132,25 @@ pub(crate) struct Leases {
 }
 
 /// What a look for readers has found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Look {
     /// Where the manifest was before the look.
     at: Position,
-    /// The position of the oldest lease.
-    oldest: Option<Position>,
+    /// The positions of the leases of living readers below that one, and the numbers below which
+    /// the files are that they need.
+    leases: Vec<(Position, u64)>,
 }
 
 impl Look {
-    /// Returns true if no reader needs what could go from `since` on. Of what could go only after
-    /// the look, it says nothing: a reader may have come in between.
-    fn frees(self, since: Position) -> bool {
-        since <= self.at && self.oldest.is_none_or(|oldest| since <= oldest)
+    /// Returns true if a reader needs what is in file number `file` and could go from `since` on.
+    fn is_needed(&self, file: u64, since: Position) -> bool {
+        self.leases.iter().any(|(position, below)| *position < since && file < *below)
+    }
+
+    /// Returns true if what is in file number `file` and could go from `since` on can go now. Of
+    /// what could go only after the look, it says nothing: a reader may have come in between.
+    fn frees(&self, file: u64, since: Position) -> bool {
+        since <= self.at && !self.is_needed(file, since)
     }
 }
 
@@ -168,36 +199,38 @@ impl Leases {
         *self.now.lock() = position;
     }
 
-    /// Calls `free` as soon as no reader can need what it frees: now, or later on a thread that
-    /// frees something or merges. The manifest says already that the store does not need it.
-    pub(crate) fn free(&self, free: impl FnOnce() + Send + 'static) {
-        let look = self.look();
-        if self.is_held() || !look.frees(look.at) {
-            self.waiting.lock().push_back((look.at, Box::new(free)));
+    /// Calls `free` as soon as no reader can need what it frees of file number `file`: now, or later
+    /// on a thread that frees something or merges. The manifest says already that the store does
+    /// not need it.
+    pub(crate) fn free(&self, file: u64, free: impl FnOnce() + Send + 'static) {
+        let look = self.look_now();
+        if self.is_held() || !look.frees(file, look.at) {
+            self.waiting.lock().push(Waiting { since: look.at, file, free: Box::new(free) });
             self.waits.store(true, Ordering::Release);
         } else {
             free();
         }
-        self.free_up_to(look);
+        self.free_up_to(&look);
     }
 
-    /// Removes the file at `path`, which `what` describes, as [`free`](Leases::free) does.
-    pub(crate) fn remove(&self, path: PathBuf, what: &'static str) {
+    /// Removes the file at `path`, which has the number `file` and which `what` describes, as
+    /// [`free`](Leases::free) does.
+    pub(crate) fn remove(&self, file: u64, path: PathBuf, what: &'static str) {
         let env = Arc::clone(&self.env);
-        self.free(move || directory::remove(&*env, &path, what));
+        self.free(file, move || directory::remove(&*env, &path, what));
     }
 
     /// Frees what has waited for leases that were given back.
     pub(crate) fn free_waiting(&self) {
         if self.waits.load(Ordering::Acquire) {
-            self.free_up_to(self.look());
+            self.free_up_to(&self.look_now());
         }
     }
 
-    /// Looks for readers.
-    fn look(&self) -> Look {
-        let at = *self.now.lock();
-        Look { at, oldest: self.oldest() }
+    /// Looks for readers that may need what the store does not need now.
+    fn look_now(&self) -> Look {
+        let now = *self.now.lock();
+        self.look(now)
     }
 
     /// Frees what has waited, as far as that is possible, and forgets the rest. The next opening of
@@ -209,37 +242,34 @@ impl Leases {
     }
 
     /// Frees what no lease keeps that `look` has found.
-    fn free_up_to(&self, look: Look) {
-        loop {
-            let mut waiting = self.waiting.lock();
-            if self.is_held() {
-                return;
-            }
-            let next = waiting.pop_front_if(|(since, _)| look.frees(*since));
-            self.waits.store(!waiting.is_empty(), Ordering::Release);
-            drop(waiting);
-            match next {
-                // It may be the work of another thread, which a panic must not stop.
-                Some((_, free)) => panics::logged("the environment", free),
-                None => return,
-            }
+    fn free_up_to(&self, look: &Look) {
+        let mut waiting = self.waiting.lock();
+        if self.is_held() || waiting.is_empty() {
+            return;
+        }
+        let (free, rest) = std::mem::take(&mut *waiting)
+            .into_iter()
+            .partition::<Vec<_>, _>(|waiting| look.frees(waiting.file, waiting.since));
+        self.waits.store(!rest.is_empty(), Ordering::Release);
+        *waiting = rest;
+        drop(waiting);
+        for waiting in free {
+            // It may be the work of another thread, which a panic must not stop.
+            panics::logged("the environment", waiting.free);
         }
     }
 
-    /// Returns the position of the oldest lease of a living reader, or an older one if it cannot be
-    /// found out. Removes leases of readers that died.
-    fn oldest(&self) -> Option<Position> {
+    /// Looks for readers below the position `at`. If it cannot be found out, one may need anything.
+    /// Removes leases of readers that died.
+    fn look(&self, at: Position) -> Look {
         let names = match self.env.list(&self.folder) {
             Ok(names) => names,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => {
                 tracing::warn!(path = %self.folder.display(), %error, "cannot look for readers");
-                return Some(Position::default());
+                return Look { at, leases: vec![(Position::default(), u64::MAX)] };
             }
         };
-        let mut leases: Vec<_> =
-            names.iter().filter_map(|name| Some((parse(name)?, name))).collect();
-        leases.sort_unstable();
         let living = |name: &str| {
             let path = self.folder.join(name);
             match self.env.lock_file(&path) {
@@ -250,16 +280,21 @@ impl Leases {
                 Err(error) => error.kind() != io::ErrorKind::NotFound,
             }
         };
-        leases.into_iter().find(|(_, name)| living(name)).map(|(position, _)| position)
+        let named = names.iter().filter_map(|name| Some((parse(name)?, name)));
+        let older = named.filter(|((position, _), _)| *position < at);
+        let leases = older.filter(|(_, name)| living(name)).map(|(lease, _)| lease).collect();
+        Look { at, leases }
     }
 }
 
-/// Returns the position in the name of a lease, or `None` if it is no such name.
-fn parse(name: &str) -> Option<Position> {
+/// Returns the position in the name of a lease, and the number below which its files are. Returns
+/// `None` if it is no such name.
+fn parse(name: &str) -> Option<(Position, u64)> {
     let mut parts = name.split('.');
     let mut number = || parts.next()?.parse::<u64>().ok();
-    let (manifest, bytes, _) = (number()?, number()?, number()?);
-    parts.next().is_none().then_some(Position { manifest, bytes })
+    let (manifest, bytes, last) = (number()?, number()?, number()?);
+    let below = Some(last / SAME_MAX).filter(|below| *below > 0).unwrap_or(u64::MAX);
+    parts.next().is_none().then_some((Position { manifest, bytes }, below))
 }
 
 #[cfg(test)]
@@ -284,10 +319,43 @@ mod tests {
         env.file_bytes(&Path::new(DIR).join(name)).is_ok()
     }
 
+    fn take(env: &Arc<dyn Env>, position: Position) -> Lease {
+        Lease::take(env, Path::new(DIR), position, None).unwrap()
+    }
+
     fn remove(env: &Arc<dyn Env>, leases: &Leases, name: &str) {
+        remove_number(env, leases, name, 7);
+    }
+
+    fn remove_number(env: &Arc<dyn Env>, leases: &Leases, name: &str, number: u64) {
         let path = Path::new(DIR).join(name);
         env.create(&path).unwrap();
-        leases.remove(path, "a file");
+        leases.remove(number, path, "a file");
+    }
+
+    #[test]
+    fn a_settled_lease_keeps_no_file_that_came_after_it() {
+        let (env, leases) = made();
+        leases.note(at(3, 100));
+        let open = take(&env, at(3, 100));
+        let settled = Lease::take(&env, Path::new(DIR), at(3, 100), Some(20)).unwrap();
+        let twin = Lease::take(&env, Path::new(DIR), at(3, 100), Some(20)).unwrap();
+        leases.note(at(4, 50));
+        for (name, number) in [("old", 19), ("new", 20), ("newer", 21)] {
+            remove_number(&env, &leases, name, number);
+            assert!(has(&env, name), "the reader may have read the manifest later");
+        }
+        drop(open);
+        leases.free_waiting();
+        assert!(has(&env, "old") && !has(&env, "new") && !has(&env, "newer"));
+        remove_number(&env, &leases, "newest", 22);
+        assert!(!has(&env, "newest"));
+        drop(settled);
+        leases.free_waiting();
+        assert!(has(&env, "old"), "the twin reads on");
+        drop(twin);
+        leases.free_waiting();
+        assert!(!has(&env, "old"));
     }
 
     #[test]
@@ -296,14 +364,14 @@ mod tests {
         leases.note(at(3, 100));
         remove(&env, &leases, "unread");
         assert!(!has(&env, "unread"), "there is no reader");
-        let old = Lease::take(&env, Path::new(DIR), at(3, 100)).unwrap();
-        let twin = Lease::take(&env, Path::new(DIR), at(3, 100)).unwrap();
+        let old = take(&env, at(3, 100));
+        let twin = take(&env, at(3, 100));
         remove(&env, &leases, "known");
         assert!(!has(&env, "known"), "the readers read that it was not needed");
         leases.note(at(3, 200));
         remove(&env, &leases, "first");
         leases.note(at(12, 50));
-        let new = Lease::take(&env, Path::new(DIR), at(3, 200)).unwrap();
+        let new = take(&env, at(3, 200));
         remove(&env, &leases, "second");
         drop(old);
         leases.free_waiting();
@@ -323,11 +391,11 @@ mod tests {
     fn a_look_says_nothing_of_what_goes_after_it() {
         let (env, leases) = made();
         leases.note(at(3, 100));
-        let look = leases.look();
-        let lease = Lease::take(&env, Path::new(DIR), at(3, 100)).unwrap();
+        let look = leases.look_now();
+        let lease = take(&env, at(3, 100));
         leases.note(at(3, 200));
         remove(&env, &leases, "read");
-        leases.free_up_to(look);
+        leases.free_up_to(&look);
         assert!(has(&env, "read"), "a reader needs it");
         drop(lease);
         leases.free_waiting();
@@ -343,7 +411,7 @@ mod tests {
         remove(&env, &leases, "copied");
         drop(one);
         assert!(has(&env, "copied"));
-        let lease = Lease::take(&env, Path::new(DIR), at(3, 50)).unwrap();
+        let lease = take(&env, at(3, 50));
         drop(two);
         assert!(has(&env, "copied"), "a reader needs it");
         drop(lease);
@@ -354,7 +422,7 @@ mod tests {
     #[test]
     fn dead_readers_and_strangers_hold_nothing() {
         let (env, leases) = made();
-        drop(Lease::take(&env, Path::new(DIR), at(1, 1)).unwrap());
+        drop(take(&env, at(1, 1)));
         for name in ["readers/000001.32.0", "readers/other", "readers/1.2", "readers/1.2.3.4"] {
             env.create(&Path::new(DIR).join(name)).unwrap();
         }
@@ -367,7 +435,7 @@ mod tests {
     #[test]
     fn what_still_waits_is_forgotten_when_the_store_closes() {
         let (env, leases) = made();
-        let _lease = Lease::take(&env, Path::new(DIR), at(1, 1)).unwrap();
+        let _lease = take(&env, at(1, 1));
         leases.note(at(3, 100));
         remove(&env, &leases, "read");
         leases.close();

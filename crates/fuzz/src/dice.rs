@@ -78,6 +78,11 @@ pub fn any_seed() -> u64 {
     asked_seed().unwrap_or_else(new_seed)
 }
 
+/// Returns the seed in `LSMITH_SEED`, or `usual`.
+pub fn seed_or(usual: u64) -> u64 {
+    asked_seed().unwrap_or(usual)
+}
+
 /// Returns the seed in `LSMITH_SEED`, if set.
 pub(crate) fn asked_seed() -> Option<u64> {
     let asked = env::var("LSMITH_SEED").ok();

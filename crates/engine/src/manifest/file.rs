@@ -32,8 +32,8 @@ pub(crate) struct ManifestFile {
     account: Account,
     /// Set if a write has failed and its effect on the file is uncertain.
     failed: bool,
-    /// The file that this one has replaced, until it is removed.
-    replaced: Option<PathBuf>,
+    /// The number of the file that this one has replaced, until it is removed.
+    replaced: Option<u64>,
 }
 
 /// Returns how far the manifest in force in `dir` has come, or `None` if `dir` holds no store.
@@ -244,12 +244,12 @@ impl ManifestFile {
         self.failed = true;
         new.put_in_force()?;
         let old = std::mem::replace(self, new);
-        self.replaced = Some(numbered(&self.dir, FileKind::Manifest, old.number));
+        self.replaced = Some(old.number);
         Ok(())
     }
 
-    /// Returns the path of the file that this one has replaced, once. The caller removes it.
-    pub(crate) fn take_replaced(&mut self) -> Option<PathBuf> {
+    /// Returns the number of the file that this one has replaced, once. The caller removes it.
+    pub(crate) fn take_replaced(&mut self) -> Option<u64> {
         self.replaced.take()
     }
 

@@ -5,6 +5,7 @@ use super::{Account, LogRow, Record};
 use crate::context::{Context, read_only};
 use crate::identity::Identity;
 use lsmith_storage::error::Result;
+use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::sync::{Mutex, MutexGuard};
 use lsmith_tree::SeqNo;
 use std::sync::Arc;
@@ -52,8 +53,9 @@ impl Manifest {
         let step = self.context.one_step();
         let written = file.write(record);
         self.context.leases.note(file.position());
-        if let Some(old) = file.take_replaced() {
-            self.context.leases.remove(old, "an old manifest");
+        if let Some(number) = file.take_replaced() {
+            let old = numbered(&self.context.options.dir, FileKind::Manifest, number);
+            self.context.leases.remove(number, old, "an old manifest");
         }
         step.over();
         if file.failed() {

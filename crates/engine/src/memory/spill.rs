@@ -229,7 +229,7 @@ pub(crate) fn remove_spill(context: &Context, spill: Option<Spill>) {
 
 fn remove_file(context: &Context, file: u64) {
     let path = numbered(&context.options.dir, FileKind::Spill, file);
-    let remove = || context.leases.remove(path, "an old copy of memory");
+    let remove = || context.leases.remove(file, path, "an old copy of memory");
     panics::logged("the environment", remove);
 }
 

@@ -149,7 +149,7 @@ impl Opening {
             if named(kind, number) {
                 continue;
             }
-            self.context.leases.remove(numbered(dir, kind, number), "an old file");
+            self.context.leases.remove(number, numbered(dir, kind, number), "an old file");
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn open(mut options: Options) -> Result<Engine> {
     let held = env.hold(dir).map_err(|error| Error::io("open the directory", dir, error))?;
     let at = position(&options)?;
     // Held until the first view has a lease.
-    let first = match take_lease(&options, at) {
+    let first = match take_lease(&options, at, None) {
         Err(error) if is_unwritable(&error) => {
             tracing::warn!(%error, "the store is read without a lease, which a writer would heed");
             options.unleased = true;
@@ -169,12 +169,17 @@ fn try_read(
     base_of: &impl Fn(u32) -> KeyspaceBase,
 ) -> Result<(Opening, ReadView)> {
     let options = &context.options;
-    let lease = match take_lease(options, at) {
+    // Held until all is read: also logs that the manifest does not name yet.
+    let open = match take_lease(options, at, None) {
         Err(error) if options.unleased && is_unwritable(&error) => None,
         taken => taken?.map(Arc::new),
     };
     let read = manifest::read(&*options.env, &options.dir)?;
     let (position, account) = read.ok_or_else(|| no_store(&options.dir))?;
+    let settle = || take_lease(options, position, Some(account.next_file));
+    let settled = open.as_ref().and_then(|_| settle().ok().flatten());
+    // If there is no room for another lease, the first one will do: it keeps more.
+    let lease = settled.map(Arc::new).or_else(|| open.clone());
     let base_of = |id: u32| KeyspaceBase { lease: lease.clone(), ..base_of(id) };
     let mut opening = Opening::new(context, account, base_of)?;
     opening.beside = Some(limit);
@@ -184,10 +189,11 @@ fn try_read(
     Ok((opening, ReadView { position, newest_log }))
 }
 
-/// Takes a lease at position `at`. Returns `None` if the environment has none.
-fn take_lease(options: &Options, at: Position) -> Result<Option<Lease>> {
+/// Takes a lease at position `at`, which is settled with `below`. Returns `None` if the environment
+/// has none.
+fn take_lease(options: &Options, at: Position, below: Option<u64>) -> Result<Option<Lease>> {
     let Options { env, dir, .. } = options;
-    match Lease::take(env, dir, at) {
+    match Lease::take(env, dir, at, below) {
         Ok(lease) => Ok(Some(lease)),
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
         Err(error) => Err(Error::io("take the lease of a reader", &dir.join(READERS), error)),

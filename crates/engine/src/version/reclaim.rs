@@ -125,7 +125,8 @@ impl Reclaim {
             let unable = Arc::clone(&self.unable);
             // A panic may be dropping the version. A second panic would end the process.
             panics::logged("the environment", || {
-                self.leases.free(move || dead.into_iter().for_each(|dead| dead.punch(&unable)));
+                let Some(dead) = dead else { return };
+                self.leases.free(dead.table.number(), move || dead.punch(&unable));
             });
         }
     }

@@ -71,7 +71,7 @@ impl Drop for HeldFile {
         }
         // A panic may be dropping this handle and others. A second panic would end the process.
         panics::logged("the environment", || {
-            self.leases.remove(std::mem::take(&mut self.path), "an obsolete table");
+            self.leases.remove(self.id.0, std::mem::take(&mut self.path), "an obsolete table");
         });
     }
 }

@@ -328,7 +328,7 @@ impl Wal {
         let options = &self.context.options;
         let path = numbered(&options.dir, FileKind::Wal, number);
         // A log that cannot be removed does no harm: the manifest records that it is not needed.
-        self.context.leases.remove(path, "an old log");
+        self.context.leases.remove(number, path, "an old log");
     }
 
     /// Syncs the logs and notes that in the manifest, removes those made ahead, and cuts the unused

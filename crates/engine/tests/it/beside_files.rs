@@ -56,6 +56,41 @@ fn what_goes_waits_for_a_reader_and_not_longer() {
     }
 }
 
+/// A snapshot of a reader keeps the files that it reads, and no file that came later: neither those
+/// that the writer has made and merged away since, nor those that the reader saw in between.
+#[test]
+fn an_old_snapshot_of_a_reader_keeps_what_it_reads_and_no_more() {
+    for policy in POLICIES {
+        let env = MemEnv::new();
+        let store = small(env.clone(), policy).open().unwrap();
+        let space = store.keyspace("a").unwrap();
+        fill(&space, 0);
+        store.settle().unwrap();
+        let follower = reader(env.clone()).open().unwrap();
+        let read = follower.existing_keyspace("a").unwrap();
+        let snapshot = follower.snapshot();
+        let before = all(snapshot.iter(&read));
+        // A log or a manifest of some size may be kept for a moment.
+        let held = || (held_bytes(&env), files(&env).len());
+        let mut most = (0, 0);
+        for round in 1..30 {
+            fill(&space, round);
+            space.merge().unwrap();
+            store.settle().unwrap();
+            follower.refresh().unwrap();
+            store.settle().unwrap();
+            if round <= 6 {
+                most = (most.0.max(held().0), most.1.max(held().1));
+            }
+        }
+        let (bytes, count) = held();
+        assert!(bytes <= most.0 + (600 << 10), "{policy}: {bytes} of {most:?}");
+        assert!(count <= most.1 + 4, "{policy}: {count} of {most:?}");
+        assert!(all(snapshot.iter(&read)) == before, "{policy}");
+        assert_eq!(leases(&env).len(), 2, "{policy}");
+    }
+}
+
 #[test]
 fn readers_that_died_hold_nothing() {
     let env = MemEnv::new();

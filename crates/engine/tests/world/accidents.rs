@@ -143,8 +143,8 @@ fn copy_beside(stage: &mut Stage, from: &Path, to: &Path, writes: u64) -> Played
 /// error says what is wrong.
 fn copy_and_open(stage: &mut Stage, writes: u64) -> Played {
     let (data, copy) = (stage.data(), stage.root.join("copy"));
-    if stage.is_moved() {
-        return Err("the directory has gone".into());
+    if stage.is_moved() || stage.is_harmed {
+        return Err("the directory has gone, or a file there is harmed".into());
     }
     let _none = fs::remove_dir_all(&copy);
     let mut ledger = stage.ledger.clone();
