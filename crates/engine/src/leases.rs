@@ -199,9 +199,9 @@ impl Leases {
         *self.now.lock() = position;
     }
 
-    /// Calls `free` as soon as no reader can need what it frees of file number `file`: now, or later
-    /// on a thread that frees something or merges. The manifest says already that the store does
-    /// not need it.
+    /// Calls `free` as soon as no reader can need what it frees of file number `file`: now, or
+    /// later on a thread that frees something or merges. The manifest says already that the store
+    /// does not need it.
     pub(crate) fn free(&self, file: u64, free: impl FnOnce() + Send + 'static) {
         let look = self.look_now();
         if self.is_held() || !look.frees(file, look.at) {
