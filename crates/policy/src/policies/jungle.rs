@@ -3,12 +3,13 @@
 mod dead;
 
 use self::dead::DeadLimit;
-use crate::{MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
+use crate::stack::pressure_of_bytes;
+use crate::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
-    Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, Run, Slice,
-    TreeView, key_after,
+    Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, ReservationState,
+    Run, Slice, TreeView, key_after,
 };
 use std::sync::Arc;
 
@@ -17,6 +18,12 @@ const LEVEL0_TABLES: u64 = 4;
 
 /// A tree of less than one part in this many of a table is fused with a neighbour.
 const SMALL_PARTS: u64 = 5;
+
+/// Merges may be behind by one part in so many of all live bytes, or by a memtable if that is more.
+const BEHIND_PARTS: u64 = 20;
+
+/// The memo with the bytes by which merges were behind at the last flush, if those were too many.
+const BEHIND: &str = "behind";
 
 /// Each level is one run of append-only tables, the trees, with disjoint key ranges. When the live
 /// bytes of a level exceed its limit, one tree goes down: its entries are appended to the trees of
@@ -31,6 +38,10 @@ const SMALL_PARTS: u64 = 5;
 /// Level 0 holds four tables, and each level below `ratio` times as much. A run moves down by
 /// metadata if the next level is empty. So the last level is never full. Trees take turns in the
 /// order of their keys.
+///
+/// A memtable goes to level 0 before anything else, unless merges are behind by more than a
+/// memtable and a twentieth of all live bytes: in the bytes of levels over their limits, or in dead
+/// bytes over `c` or `space`. The next memtable then waits until they have caught up by one.
 ///
 /// Source: Jungle, HotStorage 2019, and its code. There the ranges of level 0 are fixed.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +174,45 @@ impl Jungle {
         let inputs = vec![Input { run: source.id(), range: range.clone() }];
         let place = Place::Into(target.id());
         MergePlan { inputs, mode: Mode::Move, ..MergePlan::merge([], place, reason) }
+    }
+
+    /// Returns the bytes by which merges are behind: those that levels have over their limits, and
+    /// dead ones that should be gone. 0 at rest.
+    fn behind(&self, view: &TreeView) -> u64 {
+        let levels = view.tree.levels();
+        let over = levels.iter().enumerate().map(|(at, level)| {
+            // A level moves down unread if the next one is empty.
+            let is_last = levels[at + 1..].iter().all(|below| below.runs().is_empty());
+            let bytes: u64 = level.runs().iter().map(|run| run.bytes()).sum();
+            if is_last { 0.0 } else { (bytes as f64 - self.capacity(view, at)).max(0.0) }
+        });
+        (over.sum::<f64>() + self.dead.excess(view)) as u64
+    }
+
+    /// Returns the bytes by which merges may be behind when a memtable goes to level 0.
+    fn behind_max(view: &TreeView) -> u64 {
+        view.memtable_bytes.max(view.tree.disk_bytes() / BEHIND_PARTS)
+    }
+
+    /// Returns the plan that takes the oldest memtable into level 0, unless merges must catch up
+    /// first.
+    ///
+    /// In lockstep they are never behind. Otherwise they may have been for long, as under a policy
+    /// that another one follows. So writers are not stopped until they have caught up: between two
+    /// flushes they catch up by a memtable.
+    fn flush_in_turn(&self, view: &TreeView) -> Option<MergePlan> {
+        let mut plan = self.flush(view)?;
+        let behind = self.behind(view);
+        let before = view.memo(BEHIND).and_then(|text| text.parse::<u64>().ok());
+        let memo = (behind > Jungle::behind_max(view)).then(|| behind.to_string());
+        let caught_up = |before: u64| behind <= before.saturating_sub(view.memtable_bytes);
+        if memo.is_some() && !before.is_none_or(caught_up) {
+            return None;
+        }
+        if memo.is_some() || before.is_some() {
+            plan.memo.push((BEHIND.into(), memo));
+        }
+        Some(plan)
     }
 
     /// Takes the oldest memtable into level 0.
@@ -300,7 +350,7 @@ impl MergePolicy for Jungle {
         if let Some(plan) = gathers.find(free) {
             return Some(plan);
         }
-        if let Some(plan) = self.flush(view).filter(free) {
+        if let Some(plan) = self.flush_in_turn(view).filter(free) {
             return Some(plan);
         }
         if let Some(plan) =
@@ -333,7 +383,19 @@ impl MergePolicy for Jungle {
         });
         let mut fuses =
             pairs.filter_map(|(level, run, left, right)| self.fuse(view, level, run, left, right));
-        fuses.find(free)
+        if let Some(plan) = fuses.find(free) {
+            return Some(plan);
+        }
+        // Whatever merges are behind in has failed, or it is under way.
+        let is_under_way = |state| state == ReservationState::UnderWay;
+        let is_busy = view.reservations.iter().any(|taken| is_under_way(taken.state));
+        self.flush(view).filter(|plan| !is_busy && free(plan))
+    }
+
+    /// Besides memtables that wait, bytes by which merges are behind hold writers back.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        let bytes = pressure_of_bytes(self.behind(view), Jungle::behind_max(view));
+        self.shape().pressure(view, load).max(bytes.min(Shape::PRESSURE_OF_LEFTOVERS_MAX))
     }
 
     fn needs(&self) -> Needs {
