@@ -286,15 +286,28 @@ impl Jungle {
         }
     }
 
-    /// Returns the plan that splits `slice`, if it has outgrown a table and has two keys.
+    /// Returns the plan that splits `slice`, if it has outgrown a table and has two keys, unless it
+    /// was written since the last flush.
+    ///
+    /// So plans end on any tree, even if a split should leave one as large as before: where an
+    /// interpreter knows expected entries only, a tree can have the bytes of two tables and less
+    /// than two entries. Between two flushes each plan is one of these:
+    ///
+    /// * Entries go down a level, and none ever go up.
+    /// * An old tree is split, and what it becomes is not old.
+    /// * A tree is rid of its dead bytes. Only what goes down makes new ones.
+    /// * Two trees become one that is no larger than a table.
+    /// * A table, or the runs of a level, that another policy left become trees.
     fn split(&self, view: &TreeView, level: usize, run: &Run, slice: &Slice) -> Option<MergePlan> {
         let table = self.table(view);
         let live = slice.size().bytes;
         // Trees of level 0 go down before it pays to split them.
         let limit = if level == 0 { table.saturating_mul(LEVEL0_TABLES) } else { table };
         let range = slice.range();
-        let has_keys = range.end.as_ref().is_some_and(|end| *end != key_after(&range.start));
-        if live <= limit.saturating_add(table / 2) || !has_keys {
+        let has_keys = slice.size().entries != 1
+            && range.end.as_ref().is_some_and(|end| *end != key_after(&range.start));
+        let is_old = slice.table().born < view.tree.flushes();
+        if live <= limit.saturating_add(table / 2) || !has_keys || !is_old {
             return None;
         }
         let reason =
