@@ -19,8 +19,10 @@ const LEVEL0_TABLES: u64 = 4;
 /// A tree of less than one part in this many of a table is fused with a neighbour.
 const SMALL_PARTS: u64 = 5;
 
-/// Merges may be behind by one part in so many of all live bytes, or by a memtable if that is more.
-const BEHIND_PARTS: u64 = 20;
+/// Merges may be behind by one part in so many of all live bytes, or of a memtable if that is more.
+/// What a level has over its limit makes about twice as many dead bytes further down.
+const BEHIND_PARTS: u64 = 50;
+const BEHIND_PARTS_OF_MEMTABLE: u64 = 4;
 
 /// The memo with the bytes by which merges were behind at the last flush, if those were too many.
 const BEHIND: &str = "behind";
@@ -28,8 +30,9 @@ const BEHIND: &str = "behind";
 /// Each level is one run of append-only tables, the trees, with disjoint key ranges. When the live
 /// bytes of a level exceed its limit, one tree goes down: its entries are appended to the trees of
 /// the next level, which are not rewritten. So an entry is written about once per level. A tree is
-/// rewritten alone when its file holds more than `c` times its live bytes. It is split when its
-/// live bytes exceed one and a half tables. A small one is fused with a neighbour.
+/// rewritten alone when its file holds more than `c` times the bytes to which it would be
+/// rewritten: its live ones and [their nodes](lsmith_tree::node_bytes). It is split when its live
+/// bytes exceed one and a half tables. A small one is fused with a neighbour.
 ///
 /// With `space` in place of `c`, all trees together have one limit. Those are rewritten first whose
 /// dead bytes, over live ones, times the age of the file are most. So each key range has its own
@@ -39,9 +42,9 @@ const BEHIND: &str = "behind";
 /// metadata if the next level is empty. So the last level is never full. Trees take turns in the
 /// order of their keys.
 ///
-/// A memtable goes to level 0 before anything else, unless merges are behind by more than a
-/// memtable and a twentieth of all live bytes: in the bytes of levels over their limits, or in dead
-/// bytes over `c` or `space`. The next memtable then waits until they have caught up by one.
+/// A memtable goes to level 0 before anything else, unless merges are behind by more than a fiftieth
+/// of all live bytes and a quarter of a memtable: in the bytes of levels over their limits, or in
+/// dead bytes over `c` or `space`. Then they catch up first.
 ///
 /// Source: Jungle, HotStorage 2019, and its code. There the ranges of level 0 are fixed.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,14 +65,14 @@ impl Jungle {
             ParamInfo {
                 name: "c",
                 default: "3",
-                meaning: "bytes of a tree's file over its live bytes at which it is rewritten, \
-                          1 to 1000; or a number for each level, as 10/5/3, the last one for all \
-                          deeper levels",
+                meaning: "bytes of a tree's file, nodes included, over those to which it would be \
+                          rewritten, 1 to 1000; or a number for each level, as 10/5/3, the last \
+                          one for all deeper levels",
             },
             ParamInfo {
                 name: "space",
                 default: "",
-                meaning: "in place of c: bytes of all files over live bytes, more than 1; trees \
+                meaning: "in place of c: the same for all files together, more than 1; trees \
                           that are seldom written then keep fewer dead bytes",
             },
             ParamInfo {
@@ -191,22 +194,28 @@ impl Jungle {
 
     /// Returns the bytes by which merges may be behind when a memtable goes to level 0.
     fn behind_max(view: &TreeView) -> u64 {
-        view.memtable_bytes.max(view.tree.disk_bytes() / BEHIND_PARTS)
+        let memtable = view.memtable_bytes / BEHIND_PARTS_OF_MEMTABLE;
+        memtable.max(view.tree.disk_bytes() / BEHIND_PARTS).max(1)
     }
 
     /// Returns the plan that takes the oldest memtable into level 0, unless merges must catch up
     /// first.
     ///
-    /// In lockstep they are never behind. Otherwise they may have been for long, as under a policy
-    /// that another one follows. So writers are not stopped until they have caught up: between two
+    /// In lockstep they are never behind. If they are by more than flushes can have left, as after a
+    /// change of the policy, writers are not stopped until they have caught up wholly: between two
     /// flushes they catch up by a memtable.
     fn flush_in_turn(&self, view: &TreeView) -> Option<MergePlan> {
         let mut plan = self.flush(view)?;
         let behind = self.behind(view);
         let before = view.memo(BEHIND).and_then(|text| text.parse::<u64>().ok());
-        let memo = (behind > Jungle::behind_max(view)).then(|| behind.to_string());
-        let caught_up = |before: u64| behind <= before.saturating_sub(view.memtable_bytes);
-        if memo.is_some() && !before.is_none_or(caught_up) {
+        let allowed = Jungle::behind_max(view);
+        let flushed = view.memtable_bytes.saturating_mul(Shape::FLUSHED_MEMTABLES_MAX);
+        let memo = (behind > allowed).then(|| behind.to_string());
+        let may_go = match before {
+            Some(before) => behind <= before.saturating_sub(view.memtable_bytes),
+            None => behind > allowed.saturating_add(flushed),
+        };
+        if memo.is_some() && !may_go {
             return None;
         }
         if memo.is_some() || before.is_some() {

@@ -52,14 +52,15 @@ fn view(random: &mut Random) -> TreeView {
 /// Adds a memtable to the tree.
 fn seal(random: &mut Random, view: &mut TreeView) {
     let whole: TreeView = format!(
-        "view\ntree\nL0 r1[t1:k{}..k{} {}B]",
+        "view\ntree\nL0 r1[t1:k{:02}..k{:02} {}B]",
         random.below(40),
         40 + random.below(50),
         view.memtable_bytes
     )
     .parse()
     .expect("a legal tree");
-    let slice = whole.tree.disk_runs().next().expect("a run").slices().get(0).clone();
+    let slice =
+        whole.tree.disk_runs().next().expect("a run").slices().get(0).expect("a slice").clone();
     let table = Table { id: view.tree.next_table(), ..Table::clone(slice.table()) };
     let edit = TreeEdit::seal(view.tree.next_run(), Slice::whole(table));
     apply(&mut view.tree, &edit).expect("the names are new");
