@@ -13,7 +13,7 @@ use crate::scratch::Scratch;
 use crate::sealing::sealing;
 use crate::simulate::{Content, Simulated, simulate_observed};
 use crate::spread::{Spread, repeated};
-use anyhow::{Context, ensure};
+use anyhow::{anyhow, ensure};
 use lsmith_policy::MergePolicy;
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_workload::Workload;
@@ -147,24 +147,30 @@ struct Played<'a> {
 }
 
 impl Comparison<'_> {
-    /// Runs the policies one after the other, and passes each finished row to `on_row`.
+    /// Runs the policies one after the other, and passes each finished row to `on_row`. A policy
+    /// that fails has no row; the others have theirs.
     ///
     /// If the time of free runs is limited, the run in lockstep and the simulations play as many
     /// flushes as the free run did.
     ///
     /// # Errors
-    /// Fails if a run or a simulation fails, or if a free run fills no memtable in its time. A row
+    /// Fails if a run or a simulation of a policy fails, or if a free run fills no memtable in its
+    /// time, but only when all other policies have been run. The error names all that failed. A row
     /// always has all its parts.
     pub fn run(&self, progress: &dyn Progress, on_row: &mut dyn FnMut(Row)) -> anyhow::Result<()> {
         let fluid = fluid_of(self.workload.workload())?;
         let all = Played { keyed: self.workload, fluid: fluid.as_ref() };
+        let mut failed: Vec<anyhow::Error> = Vec::new();
         for policy in self.policies {
             let spec = policy.spec();
             let policy = sealing(Arc::clone(policy), &self.options.flush_sizes);
-            let row = self.policy(&policy, all, progress);
-            on_row(row.with_context(|| format!("policy {spec}"))?);
+            match self.policy(&policy, all, progress) {
+                Ok(row) => on_row(row),
+                Err(error) => failed.push(error.context(format!("policy {spec}"))),
+            }
         }
-        Ok(())
+        let join = |before: anyhow::Error, error| anyhow!("{before:#}; {error:#}");
+        failed.into_iter().reduce(join).map_or(Ok(()), Err)
     }
 
     fn policy(

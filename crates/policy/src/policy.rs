@@ -92,7 +92,9 @@ pub struct Needs {
     /// Simulations that know only expected sizes say that they are less certain.
     pub exact_sizes: bool,
     /// The policy appends to append-only tables, one by one. Simulations that know only expected
-    /// sizes say that they are less certain.
+    /// sizes say that they are less certain. A store does not flush a memtable as a run of its own
+    /// while another plan is under way, because that run would be merged with its whole level: the
+    /// policy says what comes before a flush.
     pub trees: bool,
     /// The policy [drops](lsmith_tree::Mode::Drop) data. A store refuses such plans of any other
     /// policy.

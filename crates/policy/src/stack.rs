@@ -248,6 +248,17 @@ pub(crate) fn pressure_of_waiting_runs(runs: f64) -> f64 {
     if runs >= WAITING_RUNS_MAX { 1.0 } else { 1.0 - FREEDOM_PER_RUN.powf(runs.max(0.0)) }
 }
 
+/// Returns the back-pressure of a tree whose merges are `behind` by so many bytes, of `allowed`:
+/// bytes over the limit of a level, dead bytes, or any others that lockstep would not leave. As
+/// many as are allowed weigh as much as a [run that waits](pressure_of_waiting_runs).
+///
+/// A policy takes the greatest of this and of its other pressures, and at most
+/// [`Shape::PRESSURE_OF_LEFTOVERS_MAX`](crate::Shape) of it if merges can be behind for other
+/// reasons than writes.
+pub(crate) fn pressure_of_bytes(behind: u64, allowed: u64) -> f64 {
+    pressure_of_waiting_runs(behind as f64 / allowed.max(1) as f64)
+}
+
 /// Returns the back-pressure of waiting memtables. One waiting memtable is normal.
 pub(crate) fn pressure_of_memory(load: &Load) -> f64 {
     (load.waiting_memtables.saturating_sub(1) as f64 / 3.0).min(1.0)

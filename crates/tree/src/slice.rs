@@ -41,8 +41,8 @@ pub struct Table {
     pub range: KeyRange,
     /// The size of all entries.
     pub size: Size,
-    /// The logical bytes of entries in the file of an append-only table that the root does not
-    /// show; 0 for every other table.
+    /// The logical bytes in the file of an append-only table that the root does not show: entries,
+    /// and [nodes](crate::ReplacedNodes) that batches have replaced. 0 for every other table.
     pub dead_bytes: u64,
     /// The number of [flushes](crate::Tree::flushes) of the tree when the file of an append-only
     /// table was begun; 0 for every other table.
@@ -392,6 +392,12 @@ impl Slice {
     /// covers an append-only table; 0 for every other slice.
     pub fn dead_bytes(&self) -> u64 {
         if self.is_whole() { self.table.dead_bytes } else { 0 }
+    }
+
+    /// Returns the logical bytes of the file to which the table would be rewritten as an append-only
+    /// one: those of the slice, and of the [nodes](crate::node_bytes) above its entries.
+    pub fn tree_bytes(&self) -> u64 {
+        self.size.bytes.saturating_add(crate::node_bytes(self.size.entries))
     }
 
     /// Returns true if the slice covers its table.

@@ -11,6 +11,7 @@ use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
 use crate::table::{cost, cost_if_known, percent, ranked, short, table};
+use anyhow::anyhow;
 use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
 use lsmith_policy::MergePolicy;
@@ -64,6 +65,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
+    let mut failed: Vec<anyhow::Error> = Vec::new();
     for (workload, policies) in workloads.into_iter().zip(&policies_of) {
         keyed_fits(&workload, memtable_bytes)?;
         let workload = &KeyedWorkload::new(workload).with_cache(args.cache.size);
@@ -76,15 +78,25 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
             runs: usize::try_from(args.repeat)?,
         };
         let mut rows = Vec::new();
-        comparison.run(&bars, &mut |row| rows.push(row))?;
+        if let Err(error) = comparison.run(&bars, &mut |row| rows.push(row)) {
+            failed.push(error);
+        }
         tables.push(rows);
     }
     drop(bars);
+    // A policy that fails costs its own row.
+    let join = |before: anyhow::Error, error| anyhow!("{before:#}; {error:#}");
+    let end = failed.into_iter().reduce(join).map_or(Ok(()), Err);
+    tables.retain(|rows| !rows.is_empty());
+    if tables.is_empty() {
+        return end;
+    }
     let made = tables.iter_mut().map(|rows| Group::of_rows(rows));
     let groups = made.collect::<anyhow::Result<_>>()?;
     page::write("lsmith compare", groups, args.html.as_deref(), args.svg.as_deref())?;
     if json {
-        return print_json(&Rows { rows: tables.concat() });
+        print_json(&Rows { rows: tables.concat() })?;
+        return end;
     }
     let mut output = Output::new();
     for rows in &tables {
@@ -106,7 +118,8 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     if args.free {
         output.line(free::LEGEND)?;
     }
-    Ok(output.finish()?)
+    output.finish()?;
+    end
 }
 
 /// Returns the policies to compare under `workload`. In a group, `classic` and `all` mean those of

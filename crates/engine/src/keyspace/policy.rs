@@ -74,6 +74,11 @@ impl Policy {
         self.needs.blocks
     }
 
+    /// Returns true if the policy appends to append-only tables.
+    pub(crate) fn wants_trees(&self) -> bool {
+        self.needs.trees
+    }
+
     /// Returns true if the policy looks at sequence numbers.
     pub(crate) fn wants_numbers(&self) -> bool {
         self.needs.sequence_numbers

@@ -186,15 +186,20 @@ impl Scheduler {
             return None;
         }
         // The keyspace is not at rest: the plan is for later.
-        let proposed = proposed.filter(|proposal| !state.keeps_range_of(&proposal.plan));
+        let is_kept = proposed.as_ref().is_some_and(|found| state.keeps_range_of(&found.plan));
+        let proposed = proposed.filter(|_| !is_kept);
         let is_ours = |plan: &Proposal| duty == Duty::All || state.takes_memory(&plan.plan);
         let ours = proposed.filter(is_ours);
         // SEALED_MAX memtables stop writers. With one thread, plans that take no memtable must not
         // come first again and again.
         let is_flush_urgent = state.waiting_memtables() >= SEALED_MAX
             && ours.as_ref().is_some_and(|plan| !state.takes_memory(&plan.plan));
-        let flush_first = if is_flush_urgent { propose::flush_waiting(state) } else { None };
-        let proposal = flush_first.or(ours).or_else(|| propose::flush_waiting(state))?;
+        // A policy of append-only tables says itself what comes before a flush. A memtable that
+        // becomes a run of its own would cost a merge with its whole level.
+        let has_turns = state.policy.wants_trees() && !is_kept;
+        let flush = || if has_turns { None } else { propose::flush_waiting(state) };
+        let flush_first = if is_flush_urgent { flush() } else { None };
+        let proposal = flush_first.or(ours).or_else(flush)?;
         let reserved = self.reserved(keyspace, state, proposal);
         // Before the plan is reserved, in case the observer panics.
         keyspace.observe(&self.context, &Event::Planned { plan: &reserved.plan });

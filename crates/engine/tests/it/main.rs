@@ -121,6 +121,7 @@ mod transaction_inserts;
 mod transaction_operands;
 mod transactions;
 mod trees;
+mod trees_free;
 mod trees_together;
 mod watchdog;
 mod written;

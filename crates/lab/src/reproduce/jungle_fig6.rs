@@ -3,8 +3,10 @@
 //! and Jungle, and lookups in what they leave.
 
 mod claims;
+mod nodes;
 mod store;
 
+use self::nodes::NodeMeter;
 use self::store::{READ_SECONDS, Reading};
 use super::{Axis, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all};
 use anyhow::Context;
@@ -39,6 +41,8 @@ const THRESHOLDS: [f64; 4] = [2.0, 3.0, 5.0, 10.0];
 const LEVELING: &str = "leveling";
 const TIERING: &str = "tiering";
 const JUNGLE: &str = "jungle";
+/// Jungle, without the bytes of nodes.
+const JUNGLE_ENTRIES: &str = "jungle, entries alone";
 
 /// A policy on the paper's store, which is smaller by a factor.
 #[derive(Clone, Debug)]
@@ -57,8 +61,10 @@ pub(super) struct Aging {
 /// What came out, after all records were loaded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aged {
-    /// Bytes written to storage per byte of updates.
+    /// Bytes of entries written to storage per byte of updates.
     pub(super) write: f64,
+    /// The same of the nodes of trees.
+    nodes: f64,
     /// Bytes held per live byte, at rest after each flush.
     pub(super) space_mean: f64,
     space_least: f64,
@@ -128,6 +134,8 @@ impl Job for Aging {
         let bytes = logical_bytes(KEY_BYTES, VALUE_BYTES);
         let keys = self.keys();
         let mut loaded = Parts::default();
+        let mut nodes = NodeMeter::default();
+        let mut nodes_loaded = 0;
         let mut spaces: Vec<f64> = Vec::new();
         for (write, rank) in self.ranks().enumerate() {
             let write = write as u64;
@@ -137,10 +145,12 @@ impl Job for Aging {
             }
             let before = sim.flushes();
             let live = (write + 1).min(keys) * bytes;
-            sim.flush(live, &mut |_| {}).with_context(|| self.spec.clone())?;
+            sim.flush(live, &mut |event| nodes.observe(event))
+                .with_context(|| self.spec.clone())?;
             ticker.tick((sim.flushes() - before) * TABLE_BYTES / self.shrink / bytes);
             if write < keys {
                 loaded = sim.figures().parts;
+                nodes_loaded = nodes.written();
             } else {
                 spaces.push(held(sim.tree()) as f64 / live as f64);
             }
@@ -149,6 +159,7 @@ impl Job for Aging {
         let updated = (parts.flush_bytes - loaded.flush_bytes).max(1);
         Ok(Aged {
             write: (written(&parts) - written(&loaded)) as f64 / updated as f64,
+            nodes: (nodes.written() - nodes_loaded) as f64 / updated as f64,
             space_mean: spaces.iter().sum::<f64>() / spaces.len().max(1) as f64,
             space_least: spaces.iter().copied().fold(f64::INFINITY, f64::min),
             space_most: spaces.iter().copied().fold(0.0, f64::max),
@@ -205,7 +216,10 @@ fn simulated(figure: &mut Figure, jobs: &[Aging], progress: &SharedProgress) -> 
     let found = measure_all("keyed simulation", jobs, progress)?;
     for (job, aged) in jobs.iter().zip(&found) {
         for x in places(job) {
-            figure.point("write", job.curve, x, aged.write);
+            figure.point("write", job.curve, x, aged.write + aged.nodes);
+            if job.curve == JUNGLE {
+                figure.point("write", JUNGLE_ENTRIES, x, aged.write);
+            }
             figure.point("space", job.curve, x, aged.space_mean);
             for (edge, space) in [("least", aged.space_least), ("most", aged.space_most)] {
                 figure.point("space range", &format!("{}, {edge}", job.curve), x, space);
@@ -217,8 +231,8 @@ fn simulated(figure: &mut Figure, jobs: &[Aging], progress: &SharedProgress) -> 
         "`write` and `space`: a keyed simulation at 1/{} of the paper's scale: {} records of {} \
          bytes, loaded in random order, then updated {ROUNDS} times each on average, at random. \
          Memory, tables and level 0 are smaller by the same factor. The paper does not give the \
-         size of memory, which decides what tiering writes; here it holds one table. Nodes and \
-         filters are not counted.",
+         size of memory, which decides what tiering writes; here it holds one table. Nodes of \
+         trees are counted as the policy counts them, and filters are not.",
         job.shrink,
         job.keys(),
         logical_bytes(KEY_BYTES, VALUE_BYTES),

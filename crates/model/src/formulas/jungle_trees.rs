@@ -13,6 +13,14 @@ const NEW_TREE_PARTS: f64 = 32.0;
 /// A tree of less than one part in this many of a new tree is fused with a neighbour.
 const SMALL_PARTS: f64 = 5.0;
 
+/// Nodes, as `lsmith_tree::ReplacedNodes` counts them: entries of a leaf, bytes of each, bytes of a
+/// leaf in the node above and the leaves that it has, and bytes of a root.
+const LEAF_ENTRIES: f64 = 128.0;
+const REFERENCE_BYTES: f64 = 24.0;
+const CHILD_BYTES: f64 = 24.0;
+const CHILDREN: f64 = 128.0;
+const ROOT_BYTES: f64 = 192.0;
+
 /// How often the trees are followed, each time with other ranges.
 const COURSES: u32 = 8;
 
@@ -32,7 +40,8 @@ pub enum DeadShare {
 /// A tree holds the newest entry of each key of a range that was requested in an interval. Keys of
 /// all ranges are requested alike, so a tree of the share `w` of the key space holds `w` times the
 /// [expected size](Setting::size_between) of that interval. A piece with later requests makes the
-/// interval longer. What was appended and does not add to the live size is dead.
+/// interval longer. What was appended and does not add to the live size is dead, and so are the
+/// nodes that it replaced.
 ///
 /// Trees are followed from flush to flush by the rules of the policy: a level over its limit sends
 /// down one tree after another, in the order of keys. A tree of one and a half tables is split into
@@ -152,6 +161,21 @@ impl Sizes<'_> {
         *self.known.entry(bits).or_insert_with(|| self.setting.size_between(since, until))
     }
 
+    /// Returns the nodes of a new tree of `entries`, as so many entries.
+    fn nodes(&self, entries: f64) -> f64 {
+        let leaves = (entries / LEAF_ENTRIES).ceil();
+        node_bytes(entries, leaves, leaves) / self.setting.item_bytes
+    }
+
+    /// Returns the nodes that are replaced in a tree of `entries` if `new` ones are appended to the
+    /// share `covered` of its range, as so many entries.
+    fn replaced(&self, entries: f64, new: f64, covered: f64) -> f64 {
+        let all = (entries / LEAF_ENTRIES).ceil().max(1.0);
+        let within = entries / LEAF_ENTRIES * covered.min(1.0);
+        let met = if within > 0.0 { -within * (-new / within).exp_m1() } else { 0.0 };
+        node_bytes(entries, met.clamp(1.0, all), all) / self.setting.item_bytes
+    }
+
     /// Appends `piece`, which lies in the range of `tree`, to it. Where only a part of the range
     /// gets later requests, the interval of the tree ends at the mean. Returns the live entries
     /// that the tree has more.
@@ -165,11 +189,18 @@ impl Sizes<'_> {
         let grown = self.between(tree.since, piece.until) - before;
         let share = grown / self.between(piece.since, piece.until);
         let grown = piece.live * share.clamp(0.0, 1.0);
+        let replaced = self.replaced(tree.live, piece.live, width / tree.width());
         tree.live += grown;
-        tree.dead += piece.live - grown;
+        tree.dead += piece.live - grown + replaced;
         tree.until += (piece.until - tree.until) * width / tree.width();
         grown
     }
+}
+
+/// Returns the bytes of `leaves` of all leaves of a tree of `entries`, and of the nodes above.
+fn node_bytes(entries: f64, leaves: f64, all: f64) -> f64 {
+    let above = if all > 1.0 { all.min(leaves * CHILDREN) * CHILD_BYTES } else { 0.0 };
+    (leaves * LEAF_ENTRIES).min(entries) * REFERENCE_BYTES + above + ROOT_BYTES
 }
 
 /// A tree, or a piece that is appended.
@@ -389,7 +420,7 @@ impl Forest<'_, '_> {
         // The tree in front of the piece may take in what is little.
         let met = run.overlapping(piece.start, piece.end);
         let least = (new_tree / NEW_TREE_PARTS).ceil();
-        let (mut written, mut grown) = (0.0, 0.0);
+        let (mut written, mut grown, mut dead) = (0.0, 0.0, 0.0);
         for at in met.start.saturating_sub(1)..met.end {
             let next = run.trees.get(at + 1).map_or(f64::INFINITY, |tree| tree.start);
             let tree = &mut run.trees[at];
@@ -401,8 +432,10 @@ impl Forest<'_, '_> {
             }
             let own = piece.clip(tree.start, tree.end, flush);
             written += own.live;
+            let before = tree.dead;
             let new = self.sizes.grow(tree, &own);
             grown += new;
+            dead += tree.dead - before;
             // Level 0 fuses no trees.
             let small = if level > 0 { gap_takes(least, new, tree.live) } else { 0.0 };
             if tree.live <= self.jungle.table {
@@ -413,7 +446,7 @@ impl Forest<'_, '_> {
             }
         }
         run.live += grown;
-        run.dead += written - grown;
+        run.dead += dead;
         run.change(piece.start, piece.end);
         for tree in made {
             written += tree.live;
@@ -494,7 +527,8 @@ impl Forest<'_, '_> {
             let share = shares.get(level).or(shares.last()).copied().unwrap_or(3.0);
             for at in run.changed() {
                 let tree = &mut run.trees[at];
-                if tree.dead > 0.0 && tree.live + tree.dead > share * tree.live {
+                let live = tree.live + self.sizes.nodes(tree.live);
+                if tree.dead > 0.0 && tree.dead > (share - 1.0) * live {
                     run.dead -= tree.renew(flush);
                     self.sums.rewritten += tree.live;
                 }
@@ -508,7 +542,8 @@ impl Forest<'_, '_> {
         let score =
             |tree: &Tree| tree.dead / tree.live.max(1.0) * ((flush + 1 - tree.born).max(1) as f64);
         loop {
-            let live: f64 = self.levels.iter().map(|run| run.live).sum();
+            let trees = self.levels.iter().flat_map(|run| &run.trees);
+            let live: f64 = trees.map(|tree| tree.live + self.sizes.nodes(tree.live)).sum();
             let dead: f64 = self.levels.iter().map(|run| run.dead).sum();
             if dead <= (share - 1.0) * live {
                 return;

@@ -3,12 +3,13 @@
 mod dead;
 
 use self::dead::DeadLimit;
-use crate::{MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
+use crate::stack::pressure_of_bytes;
+use crate::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
-    Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, Run, Slice,
-    TreeView, key_after,
+    Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, ReservationState,
+    Run, Slice, TreeView, key_after,
 };
 use std::sync::Arc;
 
@@ -18,11 +19,20 @@ const LEVEL0_TABLES: u64 = 4;
 /// A tree of less than one part in this many of a table is fused with a neighbour.
 const SMALL_PARTS: u64 = 5;
 
+/// Merges may be behind by one part in so many of all live bytes, or of a memtable if that is more.
+/// What a level has over its limit makes about twice as many dead bytes further down.
+const BEHIND_PARTS: u64 = 50;
+const BEHIND_PARTS_OF_MEMTABLE: u64 = 4;
+
+/// The memo with the bytes by which merges were behind at the last flush, if those were too many.
+const BEHIND: &str = "behind";
+
 /// Each level is one run of append-only tables, the trees, with disjoint key ranges. When the live
 /// bytes of a level exceed its limit, one tree goes down: its entries are appended to the trees of
 /// the next level, which are not rewritten. So an entry is written about once per level. A tree is
-/// rewritten alone when its file holds more than `c` times its live bytes. It is split when its
-/// live bytes exceed one and a half tables. A small one is fused with a neighbour.
+/// rewritten alone when its file holds more than `c` times the bytes to which it would be
+/// rewritten: its live ones and [their nodes](lsmith_tree::node_bytes). It is split when its live
+/// bytes exceed one and a half tables. A small one is fused with a neighbour.
 ///
 /// With `space` in place of `c`, all trees together have one limit. Those are rewritten first whose
 /// dead bytes, over live ones, times the age of the file are most. So each key range has its own
@@ -31,6 +41,10 @@ const SMALL_PARTS: u64 = 5;
 /// Level 0 holds four tables, and each level below `ratio` times as much. A run moves down by
 /// metadata if the next level is empty. So the last level is never full. Trees take turns in the
 /// order of their keys.
+///
+/// A memtable goes to level 0 before anything else, unless merges are behind by more than a fiftieth
+/// of all live bytes and a quarter of a memtable: in the bytes of levels over their limits, or in
+/// dead bytes over `c` or `space`. Then they catch up first.
 ///
 /// Source: Jungle, HotStorage 2019, and its code. There the ranges of level 0 are fixed.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,14 +65,14 @@ impl Jungle {
             ParamInfo {
                 name: "c",
                 default: "3",
-                meaning: "bytes of a tree's file over its live bytes at which it is rewritten, \
-                          1 to 1000; or a number for each level, as 10/5/3, the last one for all \
-                          deeper levels",
+                meaning: "bytes of a tree's file, nodes included, over those to which it would be \
+                          rewritten, 1 to 1000; or a number for each level, as 10/5/3, the last \
+                          one for all deeper levels",
             },
             ParamInfo {
                 name: "space",
                 default: "",
-                meaning: "in place of c: bytes of all files over live bytes, more than 1; trees \
+                meaning: "in place of c: the same for all files together, more than 1; trees \
                           that are seldom written then keep fewer dead bytes",
             },
             ParamInfo {
@@ -165,6 +179,51 @@ impl Jungle {
         MergePlan { inputs, mode: Mode::Move, ..MergePlan::merge([], place, reason) }
     }
 
+    /// Returns the bytes by which merges are behind: those that levels have over their limits, and
+    /// dead ones that should be gone. 0 at rest.
+    fn behind(&self, view: &TreeView) -> u64 {
+        let levels = view.tree.levels();
+        let over = levels.iter().enumerate().map(|(at, level)| {
+            // A level moves down unread if the next one is empty.
+            let is_last = levels[at + 1..].iter().all(|below| below.runs().is_empty());
+            let bytes: u64 = level.runs().iter().map(|run| run.bytes()).sum();
+            if is_last { 0.0 } else { (bytes as f64 - self.capacity(view, at)).max(0.0) }
+        });
+        (over.sum::<f64>() + self.dead.excess(view)) as u64
+    }
+
+    /// Returns the bytes by which merges may be behind when a memtable goes to level 0.
+    fn behind_max(view: &TreeView) -> u64 {
+        let memtable = view.memtable_bytes / BEHIND_PARTS_OF_MEMTABLE;
+        memtable.max(view.tree.disk_bytes() / BEHIND_PARTS).max(1)
+    }
+
+    /// Returns the plan that takes the oldest memtable into level 0, unless merges must catch up
+    /// first.
+    ///
+    /// In lockstep they are never behind. If they are by more than flushes can have left, as after a
+    /// change of the policy, writers are not stopped until they have caught up wholly: between two
+    /// flushes they catch up by a memtable.
+    fn flush_in_turn(&self, view: &TreeView) -> Option<MergePlan> {
+        let mut plan = self.flush(view)?;
+        let behind = self.behind(view);
+        let before = view.memo(BEHIND).and_then(|text| text.parse::<u64>().ok());
+        let allowed = Jungle::behind_max(view);
+        let flushed = view.memtable_bytes.saturating_mul(Shape::FLUSHED_MEMTABLES_MAX);
+        let memo = (behind > allowed).then(|| behind.to_string());
+        let may_go = match before {
+            Some(before) => behind <= before.saturating_sub(view.memtable_bytes),
+            None => behind > allowed.saturating_add(flushed),
+        };
+        if memo.is_some() && !may_go {
+            return None;
+        }
+        if memo.is_some() || before.is_some() {
+            plan.memo.push((BEHIND.into(), memo));
+        }
+        Some(plan)
+    }
+
     /// Takes the oldest memtable into level 0.
     fn flush(&self, view: &TreeView) -> Option<MergePlan> {
         let memtable = view.tree.memory().runs().last()?;
@@ -236,15 +295,28 @@ impl Jungle {
         }
     }
 
-    /// Returns the plan that splits `slice`, if it has outgrown a table and has two keys.
+    /// Returns the plan that splits `slice`, if it has outgrown a table and has two keys, unless it
+    /// was written since the last flush.
+    ///
+    /// So plans end on any tree, even if a split should leave one as large as before: where an
+    /// interpreter knows expected entries only, a tree can have the bytes of two tables and less
+    /// than two entries. Between two flushes each plan is one of these:
+    ///
+    /// * Entries go down a level, and none ever go up.
+    /// * An old tree is split, and what it becomes is not old.
+    /// * A tree is rid of its dead bytes. Only what goes down makes new ones.
+    /// * Two trees become one that is no larger than a table.
+    /// * A table, or the runs of a level, that another policy left become trees.
     fn split(&self, view: &TreeView, level: usize, run: &Run, slice: &Slice) -> Option<MergePlan> {
         let table = self.table(view);
         let live = slice.size().bytes;
         // Trees of level 0 go down before it pays to split them.
         let limit = if level == 0 { table.saturating_mul(LEVEL0_TABLES) } else { table };
         let range = slice.range();
-        let has_keys = range.end.as_ref().is_some_and(|end| *end != key_after(&range.start));
-        if live <= limit.saturating_add(table / 2) || !has_keys {
+        let has_keys = slice.size().entries != 1
+            && range.end.as_ref().is_some_and(|end| *end != key_after(&range.start));
+        let is_old = slice.table().born < view.tree.flushes();
+        if live <= limit.saturating_add(table / 2) || !has_keys || !is_old {
             return None;
         }
         let reason =
@@ -300,7 +372,7 @@ impl MergePolicy for Jungle {
         if let Some(plan) = gathers.find(free) {
             return Some(plan);
         }
-        if let Some(plan) = self.flush(view).filter(free) {
+        if let Some(plan) = self.flush_in_turn(view).filter(free) {
             return Some(plan);
         }
         if let Some(plan) =
@@ -333,7 +405,19 @@ impl MergePolicy for Jungle {
         });
         let mut fuses =
             pairs.filter_map(|(level, run, left, right)| self.fuse(view, level, run, left, right));
-        fuses.find(free)
+        if let Some(plan) = fuses.find(free) {
+            return Some(plan);
+        }
+        // Whatever merges are behind in has failed, or it is under way.
+        let is_under_way = |state| state == ReservationState::UnderWay;
+        let is_busy = view.reservations.iter().any(|taken| is_under_way(taken.state));
+        self.flush(view).filter(|plan| !is_busy && free(plan))
+    }
+
+    /// Besides memtables that wait, bytes by which merges are behind hold writers back.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        let bytes = pressure_of_bytes(self.behind(view), Jungle::behind_max(view));
+        self.shape().pressure(view, load).max(bytes.min(Shape::PRESSURE_OF_LEFTOVERS_MAX))
     }
 
     fn needs(&self) -> Needs {

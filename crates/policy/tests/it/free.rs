@@ -91,6 +91,11 @@ impl Store {
             let kept = self.policy.needs().blocks;
             (!kept && check_plan(&self.view, &flush).is_ok()).then_some(flush)
         };
+        if self.policy.needs().trees {
+            // A run of its own would cost a merge with its whole level.
+            let is_busy = self.threads.iter().any(Option::is_some);
+            return plan.or_else(|| if is_busy { None } else { flush() });
+        }
         if thread == 0 && self.waiting() >= SEALED_MAX {
             return flush().or(plan);
         }

@@ -3,5 +3,6 @@
 mod broken;
 mod free;
 mod fuzz;
+mod jungle;
 mod laws;
 mod scripts;

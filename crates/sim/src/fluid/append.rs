@@ -6,7 +6,7 @@ use super::segment::{Segment, clip, merge};
 use super::table::{amount, cut};
 use super::workload::{Amount, FluidWorkload};
 use crate::SimError;
-use lsmith_tree::{MergePlan, Outcome, RunId, Slice, TableId, Tree};
+use lsmith_tree::{MergePlan, Outcome, ReplacedNodes, RunId, Slice, TableId, Tree};
 
 impl FluidContent {
     /// Carries out a plan that appends to the trees of `target`, by the rules of keyed content.
@@ -63,6 +63,7 @@ impl FluidContent {
             written = written.minus(cancelled(new, &old, &self.workload));
         }
         // Old tombstones stay. Where there are none, new ones are dropped if nothing lies beneath.
+        let replaced = ReplacedNodes::expected(before.size.entries, leaves(new, &old));
         let new = new
             .iter()
             .map(|segment| Segment { is_clean: is_bottom || segment.is_clean, ..*segment });
@@ -75,7 +76,7 @@ impl FluidContent {
         outcome.read += met;
         (size.entries > 0).then(|| {
             let (root, _) = self.add_table(before.id, merged, size);
-            self.set_root(&root, before.root + 1, before.dead_bytes + met.bytes)
+            self.set_root(&root, before.root + 1, before.dead_bytes + met.bytes + replaced.bytes())
         })
     }
 
@@ -109,6 +110,16 @@ fn written(new: &[Segment], is_bottom: bool, workload: &FluidWorkload) -> Amount
         sum += density.times(width(segment.start, segment.end));
     }
     sum
+}
+
+/// Returns the expected number of leaves with `old` entries in which a batch of `new` ones has keys.
+fn leaves(new: &[Segment], old: &[Segment]) -> f64 {
+    let of_segment = |segment: &Segment| {
+        let entries: f64 = clip(old, segment.start, segment.end).iter().map(Segment::entries).sum();
+        let all = entries / ReplacedNodes::LEAF_ENTRIES as f64;
+        if all > 0.0 { -all * (-segment.entries() / all).exp_m1() } else { 0.0 }
+    };
+    new.iter().map(of_segment).sum()
 }
 
 /// Returns the expected removes among `new` that cancel inserts among `old`, so that neither is

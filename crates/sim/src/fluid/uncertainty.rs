@@ -29,7 +29,7 @@ const TREES: f64 = 30.0;
 /// The added error under policies that append to trees if all writes are for new keys. Expected
 /// trees grow alike and are split at the same moment, where real ones are split one by one. So what
 /// a load has written for splits up to its end may be off by as much.
-const SPLITS: f64 = 0.07;
+const SPLITS: f64 = 0.1;
 
 /// The added error if a single entry between two trees makes a tree. It is then fused with a
 /// neighbour. Expected sizes have no such gaps.

@@ -4,7 +4,9 @@ use super::content::{KeyedContent, inputs};
 use super::entry::KeyedEntry;
 use super::merge::{Dropped, Dropping, merge};
 use super::table::{later, rank_from};
-use lsmith_tree::{Key, KeyRange, MergePlan, Outcome, RunId, Size, Slice, TableId, Tree};
+use lsmith_tree::{
+    Key, KeyRange, MergePlan, Outcome, ReplacedNodes, RunId, Size, Slice, TableId, Tree,
+};
 use std::ops::Range;
 
 impl<E: KeyedEntry> KeyedContent<E> {
@@ -56,6 +58,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let mut builder = self.builder(new.len() + before.size.entries as usize);
         let mut old = self.tables.of(slice).part(&KeyRange::ALL).entries();
         let mut met = Size::default();
+        let old_entries = old.len();
+        let mut replaced = ReplacedNodes::of(old_entries as u64);
         // Old entries count that the batch replaces, as in the store.
         let all_expire = before.expires > 0 || before.size.tombstones == before.size.entries;
         let mut expires = all_expire.then_some(before.expires);
@@ -64,6 +68,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             let below = old.partition_point(|older| older.rank() < entry.rank());
             old[..below].iter().for_each(|older| builder.push(*older));
             old = &old[below..];
+            replaced.add((old_entries - old.len()) as u64);
             let older = old.first().filter(|older| older.rank() == entry.rank()).copied();
             let net = match older {
                 Some(older) => {
@@ -88,7 +93,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         outcome.read += met;
         count_dropped(dropping.dropped, outcome);
         held.map(|mut held| {
-            held.set_root(before.root + 1, before.dead_bytes + met.bytes);
+            held.set_root(before.root + 1, before.dead_bytes + met.bytes + replaced.bytes());
             held.set_expires(expires.unwrap_or_default());
             self.add_table(held)
         })

@@ -2,7 +2,7 @@
 
 use crate::fluid::{policy, workload};
 use lsmith_sim::{Event, Figures, FluidWorkload, KeyedWorkload, simulate_fluid, simulate_keyed};
-use lsmith_tree::{Mode, Slice, check_tree};
+use lsmith_tree::{Mode, Slice, check_tree, node_bytes};
 use std::collections::BTreeMap;
 
 /// A comparison: the workload, the bytes of a memtable, the policies.
@@ -132,16 +132,16 @@ fn loads_of_few_flushes_are_within_their_uncertainty() {
         let input = KeyedWorkload::new(workload(spec));
         let expected = FluidWorkload::new(input.workload()).expect("a fluid workload");
         let allowed = expected.uncertainty(&*policy(name), memtable_bytes);
-        assert!(allowed < 0.12, "{spec}: {allowed}");
+        assert!(allowed < 0.15, "{spec}: {allowed}");
         let tolerance = Tolerance { writes: allowed, reads: 0.06, space: 0.03 };
         agree(&[(spec, memtable_bytes, std::slice::from_ref(&name))], tolerance);
     }
 }
 
-/// With one limit for six trees, chance decides which of two courses rewriting takes. Expected
-/// sizes take one of them.
+/// One limit for six trees. Before nodes were counted, chance decided which of two courses
+/// rewriting took, 7 % apart.
 #[test]
-fn one_limit_of_few_trees_takes_one_of_two_courses() {
+fn one_limit_of_few_trees_is_within_two_percent() {
     let policy = policy("jungle(space=1.5)");
     let of_seed = |seed: u32| {
         let spec = format!("churn(keys=50k, ops=600k, value=100B, seed={seed})");
@@ -153,9 +153,7 @@ fn one_limit_of_few_trees_takes_one_of_two_courses() {
         (keyed.figures.write_cost_system, fluid / keyed.figures.write_cost_system - 1.0)
     };
     let found: Vec<(f64, f64)> = (1..=6).map(of_seed).collect();
-    let near = found.iter().filter(|(_, error)| error.abs() < 0.015).count();
-    let far = found.iter().filter(|(_, error)| (-0.08..-0.06).contains(error)).count();
-    assert!(near > 0 && far > 0 && near + far == 6, "{found:?}");
+    assert!(found.iter().all(|(_, error)| error.abs() < 0.02), "{found:?}");
 }
 
 /// A split forgets the dead bytes of a tree. If there are few trees, one that is split earlier or
@@ -169,7 +167,7 @@ fn chance_shows_in_space_only() {
             (DELETES, 500_000, &["jungle(c=10)", "jungle(c=2, ratio=4)", "jungle(c=3, ratio=4)"]),
             (large, 1_000_000, &["jungle(c=10, ratio=4)"]),
         ],
-        Tolerance { space: 0.06, ..THREE_PERCENT },
+        Tolerance { space: 0.07, ..THREE_PERCENT },
     );
 }
 
@@ -182,20 +180,22 @@ fn files_grow_by_what_is_written() {
         "ycsb(a, records=20k, ops=200k, value=100B)",
     ] {
         let input = FluidWorkload::new(&workload(spec)).expect("a fluid workload");
-        let mut files: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut files: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
         let mut appends = 0;
         let mut observe = |event: Event<'_>| {
             let Event::Merge { plan, edit, .. } = event else { return };
             let written: u64 = edit.counters.iter().map(|(_, count)| count.bytes_written).sum();
             let total = |slice: &Slice| slice.size().bytes + slice.dead_bytes();
-            let mut grown = 0;
+            let (mut grown, mut nodes) = (0, 0);
             for slice in edit.add.iter().flat_map(|addition| &addition.slices) {
                 assert!(slice.is_tree(), "{slice:?}");
-                let before = files.insert(slice.table().id.0, total(slice)).unwrap_or(0);
-                grown += total(slice) - before;
+                let now = (total(slice), slice.size().entries);
+                let (before, entries) = files.insert(slice.table().id.0, now).unwrap_or_default();
+                grown += now.0 - before;
+                nodes += if before > 0 { node_bytes(entries) } else { 0 };
             }
             if plan.mode == Mode::Merge {
-                assert_eq!(grown, written, "{plan}");
+                assert!(grown >= written && grown <= written + nodes, "{plan}");
                 appends += u64::from(plan.appends_to().is_some());
             }
         };
@@ -203,5 +203,18 @@ fn files_grow_by_what_is_written() {
         let found = simulate_fluid(&policy, &input, 100_000, &mut observe).expect("legal plans");
         assert!(appends > 100, "{appends}");
         assert!(found.tree.disk_runs().any(|run| run.dead_bytes() > 0));
+    }
+}
+
+/// What broke: a tree of large entries could have the bytes of two tables and, of expected entries,
+/// less than two. It was split again and again.
+#[test]
+fn trees_of_single_expected_entries_come_to_rest() {
+    let input = FluidWorkload::new(&workload("uniform(keys=300, ops=2k, value=400B)"));
+    let input = input.expect("a fluid workload");
+    for table in [100, 500, 2000] {
+        let policy = policy(&format!("jungle(c=1.5, ratio=2, table={table}B)"));
+        let found = simulate_fluid(&policy, &input, 16_000, &mut |_| {}).expect("plans end");
+        check_tree(&found.tree).expect("a legal tree");
     }
 }

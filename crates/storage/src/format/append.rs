@@ -194,7 +194,8 @@ impl ChildRef {
 pub struct AppendRoot {
     /// Batches appended so far.
     pub batches: u64,
-    /// Logical bytes of all entries that batches have written.
+    /// Logical bytes of all entries that batches have written, and of the nodes that they have
+    /// replaced.
     pub appended_bytes: u64,
     /// Levels of nodes; 0 for an empty tree.
     pub levels: u64,

@@ -49,6 +49,24 @@ impl DeadLimit {
         }
     }
 
+    /// Returns how many times its live bytes the file of a tree of `level` may have.
+    fn of_level(levels: &[f64], level: usize) -> f64 {
+        levels.get(level).or(levels.last()).copied().unwrap_or(3.0)
+    }
+
+    /// Returns the dead bytes over the limit.
+    pub(super) fn excess(&self, view: &TreeView) -> f64 {
+        match self {
+            DeadLimit::EachTree(levels) => {
+                let over = |(level, slice): (usize, &Slice)| {
+                    over(slice, DeadLimit::of_level(levels, level)).max(0.0)
+                };
+                trees(view).map(|(level, _, slice)| over((level, slice))).sum()
+            }
+            DeadLimit::AllTrees(space) => over_all(view, *space).max(0.0),
+        }
+    }
+
     /// Returns the tree that must be rewritten next. `is_free` says which trees no plan takes.
     pub(super) fn due<'a>(
         &self,
@@ -57,17 +75,27 @@ impl DeadLimit {
     ) -> Option<(&'a Run, &'a Slice)> {
         match self {
             DeadLimit::EachTree(levels) => {
-                let is_due = |level: usize, slice: &Slice| {
-                    let c = levels.get(level).or(levels.last()).copied().unwrap_or(3.0);
-                    let (live, dead) = (slice.size().bytes, slice.dead_bytes());
-                    dead > 0 && live.saturating_add(dead) as f64 > c * live as f64
-                };
+                let is_due =
+                    |level, slice: &Slice| over(slice, DeadLimit::of_level(levels, level)) > 0.0;
                 let mut due = trees(view).filter(|(level, _, slice)| is_due(*level, slice));
                 due.find(|(_, run, slice)| is_free(run, slice)).map(|(_, run, slice)| (run, slice))
             }
             DeadLimit::AllTrees(space) => due_of_all(view, *space, is_free),
         }
     }
+}
+
+/// Returns the dead bytes of a tree over what a file of `c` times its live bytes has.
+fn over(slice: &Slice, c: f64) -> f64 {
+    slice.dead_bytes() as f64 - (c - 1.0) * slice.tree_bytes() as f64
+}
+
+/// Returns the dead bytes of all trees over what files of `space` times their live bytes have.
+fn over_all(view: &TreeView, space: f64) -> f64 {
+    let dead = view.tree.disk_runs().map(|run| run.dead_bytes()).fold(0, u64::saturating_add);
+    let nodes = trees(view).map(|(_, _, slice)| slice.tree_bytes() - slice.size().bytes);
+    let live = nodes.fold(view.tree.disk_bytes(), u64::saturating_add);
+    dead as f64 - (space - 1.0) * live as f64
 }
 
 /// Returns the trees of all levels, level 0 first.
@@ -92,15 +120,13 @@ fn due_of_all(
     space: f64,
     is_free: impl Fn(&Run, &Slice) -> bool,
 ) -> Option<(&Run, &Slice)> {
-    let dead = view.tree.disk_runs().map(|run| run.dead_bytes()).fold(0, u64::saturating_add);
-    let live = view.tree.disk_bytes();
-    let mut excess = dead as f64 - (space - 1.0) * live as f64;
+    let mut excess = over_all(view, space);
     if excess <= 0.0 {
         return None;
     }
     let score = |slice: &Slice| {
         let age = view.tree.flushes().saturating_sub(slice.table().born).max(1);
-        slice.dead_bytes() as f64 / slice.size().bytes.max(1) as f64 * age as f64
+        slice.dead_bytes() as f64 / slice.tree_bytes() as f64 * age as f64
     };
     let all = trees(view).filter(|(_, _, slice)| slice.dead_bytes() > 0);
     let mut all: Vec<_> = all.map(|(_, run, slice)| (score(slice), run, slice)).collect();

@@ -17,7 +17,7 @@ use crate::format::{
     Footer, Span, ValueRef,
 };
 use crate::table::writer::{TableOptions, check_entry};
-use lsmith_tree::{Key, SeqNo, Size, logical_bytes};
+use lsmith_tree::{Key, ReplacedNodes, SeqNo, Size, logical_bytes};
 use std::path::Path;
 
 /// Which entries a batch may drop, of its own and of the tree. It meets all versions of its keys.
@@ -59,6 +59,8 @@ pub struct Appended {
     pub filter_bytes: u64,
     /// Bytes of nodes.
     pub node_bytes: u64,
+    /// Logical bytes of the nodes that were replaced, as [`ReplacedNodes`] counts them.
+    pub replaced_bytes: u64,
 }
 
 impl AppendTable {
@@ -112,6 +114,9 @@ struct Batch<'a, C, B> {
     /// The keys that the tree did not have.
     new_keys: NewKeys,
     appended: Appended,
+    /// Entries of the tree in front of the next key of the batch.
+    passed: u64,
+    replaced: ReplacedNodes,
     /// The written entries that expire.
     expiring: ExpiryTally,
     seq_min: SeqNo,
@@ -139,6 +144,8 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
         leaves: LeafBuilder::default(),
         new_keys: NewKeys::new(options),
         appended: Appended::default(),
+        passed: 0,
+        replaced: ReplacedNodes::of(tree.map_or(0, |root| root.top.sum.size.entries)),
         expiring: ExpiryTally::default(),
         seq_min: tree.map_or(SeqNo::MAX, |root| root.seq_min),
         seq_max: tree.map_or(SeqNo(0), |root| root.seq_max),
@@ -191,6 +198,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
                 made.extend(self.end_leaves()?);
             } else {
                 made.extend(self.end_leaves()?);
+                self.passed += child.sum.size.entries;
                 made.push(Child::Kept(separator.clone(), *child));
             }
         }
@@ -209,6 +217,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
         end: Option<&[u8]>,
     ) -> Result<Child> {
         if !self.has_key_below(end) {
+            self.passed += child.sum.size.entries;
             return Ok(Child::Kept(separator.to_vec(), child));
         }
         let base = self.base.expect("an empty tree has no nodes");
@@ -254,6 +263,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
             };
             if keeps && let Some(leaf) = &mut old {
                 let entry = leaf.take()?;
+                self.passed += 1;
                 self.add(entry)?;
                 continue;
             }
@@ -270,6 +280,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
     /// Adds the next key of the batch, of which the tree has the versions `old`.
     fn merge_key(&mut self, old: Vec<OldVersion>) -> Result<()> {
         let was_there = !old.is_empty();
+        self.replaced.add(self.passed);
+        self.passed += old.len() as u64;
         self.fold.walk_mut().enter(old);
         self.appended.met += self.fold.walk().old_size();
         self.check_next()?;
@@ -326,6 +338,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
     /// Writes filter, nodes and root.
     fn finish(self, children: Vec<Child>, level: u64, options: &TableOptions) -> Result<Appended> {
         let Batch { base, fold, values, mut appended, .. } = self;
+        appended.replaced_bytes = self.replaced.bytes();
         let compressed = if values.has_compressed() { FEATURE_COMPRESSED } else { 0 };
         let mut file = values.file;
         let keys = key_count(&children);
@@ -340,7 +353,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
         let before = base.map(|base| &base.root);
         let mut root = AppendRoot {
             batches: 1 + before.map_or(0, |root| root.batches),
-            appended_bytes: appended.written.bytes + before.map_or(0, |root| root.appended_bytes),
+            appended_bytes: appended.written.bytes
+                + appended.replaced_bytes
+                + before.map_or(0, |root| root.appended_bytes),
             filter_room: room,
             filter: parts,
             prefix_bytes,

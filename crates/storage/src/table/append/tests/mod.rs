@@ -110,7 +110,7 @@ impl Bench {
             _ => self.open().append(&self.options, walk, rules.clone()).unwrap(),
         };
         self.root = done.root;
-        self.appended_bytes += done.written.bytes;
+        self.appended_bytes += done.written.bytes + done.replaced_bytes;
         self.expect_batch(&batch, &rules.snapshots, nothing_beneath);
         done
     }
