@@ -246,6 +246,7 @@ impl Scheduler {
         // Before the observer is called, which may panic.
         if state.come_to_rest() {
             self.context.progress.notify();
+            keyspace.gate.note(state);
         }
         let waits = state.flushes_memory() && !state.sealed.is_empty();
         if state.has_worked && !waits {

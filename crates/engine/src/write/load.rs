@@ -236,6 +236,7 @@ impl WritePath {
         state.view.tree = after;
         // The policy may want to merge what has arrived.
         state.at_rest = false;
+        state.owed_bytes = None;
         let old = keyspace.version.load_full();
         let new = Arc::new(state.version(Some(&old)));
         let context = &self.context;

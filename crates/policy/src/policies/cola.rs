@@ -95,7 +95,7 @@ impl MergePolicy for Cola {
     /// for each level that these data have.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let levels = self.levels_above_last(&Stack::of(view), view);
-        pressure_of_runs(view.tree.disk_run_count(), u64::from(levels) + 1, load)
+        pressure_of_runs(view, view.tree.disk_run_count(), u64::from(levels) + 1, load)
     }
 
     fn shape(&self) -> Shape {
