@@ -130,6 +130,26 @@ impl Stack {
         (view.tree.memory().runs().len() + view.tree.disk_run_count()) as u64
     }
 
+    /// Returns what `choose` plans for the stack as it was before the newest memtable came, or else
+    /// what it plans now. For policies that go by the number of flushes: writers may be ahead, and
+    /// then the plan of one flush must not be forgotten over the next one. In lockstep there is no
+    /// such plan.
+    pub(crate) fn in_turn(
+        &self,
+        choose: impl Fn(&Stack) -> Option<MergePlan>,
+    ) -> Option<MergePlan> {
+        let before = || {
+            let (newest, runs) = self.runs.split_first().filter(|_| self.has_memtable)?;
+            choose(&Stack {
+                runs: runs.into(),
+                has_memtable: false,
+                flushes: self.flushes.saturating_sub(1),
+                flushed_bytes: self.flushed_bytes.saturating_sub(newest.bytes),
+            })
+        };
+        before().or_else(|| choose(self))
+    }
+
     /// Returns the runs, newest first.
     pub fn runs(&self) -> &[StackRun] {
         &self.runs

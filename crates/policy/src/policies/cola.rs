@@ -71,6 +71,15 @@ impl Cola {
         let full = digits.take(levels as usize).filter(|rest| !rest.is_multiple_of(self.ratio));
         1 + full.count() as u64
     }
+
+    fn choose(&self, stack: &Stack, view: &TreeView) -> Option<MergePlan> {
+        let flushes = stack.flushes();
+        let leave = self.runs_after(flushes, self.levels_above_last(stack, view));
+        let runs = stack.len() as u64;
+        let newest = (runs + 1).checked_sub(leave).filter(|newest| *newest > 1)?;
+        let reason = Reason::new("flush {} leaves {} runs of {}", [flushes, leave, runs]);
+        stack.merge(0, newest as usize, self.eager, reason)
+    }
 }
 
 impl MergePolicy for Cola {
@@ -82,13 +91,7 @@ impl MergePolicy for Cola {
         if Stack::len_max(view) <= 1 {
             return None;
         }
-        let stack = Stack::of(view);
-        let flushes = stack.flushes();
-        let leave = self.runs_after(flushes, self.levels_above_last(&stack, view));
-        let runs = stack.len() as u64;
-        let newest = (runs + 1).checked_sub(leave).filter(|newest| *newest > 1)?;
-        let reason = Reason::new("flush {} leaves {} runs of {}", [flushes, leave, runs]);
-        stack.merge(0, newest as usize, self.eager, reason)
+        Stack::of(view).in_turn(|stack| self.choose(stack, view))
     }
 
     /// The bound of the shape holds for any data. Runs that hold writers back are those beyond one
