@@ -58,6 +58,20 @@ pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
             }
             least = pressure;
         }
+        let mut least = 0.0;
+        for memtables in 0..8 {
+            let owed_bytes = store.view.memtable_bytes.saturating_mul(memtables);
+            let load = Load { owed_bytes, ..Load::default() };
+            let pressure = policy.pressure(&store.view, &load);
+            if !(0.0..=1.0).contains(&pressure) || pressure < least {
+                let what = format!(
+                    "its pressure is {pressure} for {owed_bytes} bytes owed, where {least} to 1 is \
+                     expected"
+                );
+                return Err(store.broken(Law::Pressure, what));
+            }
+            least = pressure;
+        }
     }
     Ok(())
 }
