@@ -1,10 +1,20 @@
 //! What the pressure of a policy and full memory mean for the next byte that is written. The store
 //! and the law of [free runs](crate::laws::Law::Free) share it.
 
-use crate::Load;
+use crate::{Eager, Load};
+use lsmith_tree::{MergePlan, TreeView};
 
 /// Sealed memtables that wait to be merged at which writers stop.
 pub const WAITING_MEMTABLES_MAX: usize = 4;
+
+/// Returns true if a merging thread that is kept for memtables may carry out `plan`, which takes
+/// none: its inputs hold at most as many bytes as those of an eager merge, so that a memtable that
+/// is sealed meanwhile waits no longer than for such a merge.
+#[must_use]
+pub fn is_short(view: &TreeView, plan: &MergePlan) -> bool {
+    let bytes_max = (Eager::FACTOR + 1).saturating_mul(view.memtable_bytes);
+    plan.size_taken(&view.tree).bytes <= bytes_max
+}
 
 /// At pressure p each byte costs this many nanoseconds of sleep, times p * p / (1 - p).
 const NANOS_PER_BYTE: f64 = 10.0;

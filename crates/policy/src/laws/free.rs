@@ -11,7 +11,7 @@
 use super::outcome::joined_outcome;
 use super::random::{self, Random};
 use super::{Law, LawError};
-use crate::back_pressure::{BackPressure, WAITING_MEMTABLES_MAX, delay_nanos_per_byte};
+use crate::back_pressure::{BackPressure, WAITING_MEMTABLES_MAX, delay_nanos_per_byte, is_short};
 use crate::{Load, MergePolicy};
 use lsmith_tree::{
     AddPlace, Addition, KeyRange, MergePlan, Mode, Place, ProfilePoint, Reason, Reservation,
@@ -149,7 +149,7 @@ impl<'a> Store<'a> {
     }
 
     /// Returns the next plan for `thread`, as the store chooses it: the last of several threads
-    /// takes only plans that take a memtable.
+    /// takes only plans that take a memtable, and short ones if no memtable waits.
     fn next_plan(&self, thread: usize) -> Option<MergePlan> {
         let keeps_memory = self.policy.needs().blocks;
         let flush = || {
@@ -158,7 +158,11 @@ impl<'a> Store<'a> {
         };
         let for_all = thread == 0 || thread + 1 < self.threads.len();
         let plan = self.policy.next_merge(&self.view);
-        let plan = plan.filter(|plan| for_all || self.takes_memory(plan));
+        let is_ours = |plan: &MergePlan| {
+            let waits = self.waiting().0 > 0;
+            for_all || self.takes_memory(plan) || !waits && is_short(&self.view, plan)
+        };
+        let plan = plan.filter(is_ours);
         if for_all && self.waiting().0 >= WAITING_MEMTABLES_MAX {
             return flush().or(plan);
         }
