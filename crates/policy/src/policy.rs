@@ -142,9 +142,9 @@ pub fn written_bytes_max(seal_bytes: u64) -> u64 {
 pub struct Load {
     /// Sealed memtables that wait to be flushed or merged.
     pub waiting_memtables: usize,
-    /// Logical bytes of the memtables that were sealed since the tree was last at rest. In lockstep
-    /// that is one memtable, and so it says how far the tree is from one in lockstep, whatever the
-    /// policy bounds. It is 0 if the tree has not been at rest since it got this policy, or since
+    /// Logical bytes of the memtables that were sealed since the tree was last at rest, each at
+    /// most a full memtable. In lockstep that is one memtable, and so it says how far the tree is
+    /// from one in lockstep, whatever the policy bounds. It is 0 if the tree has not been at rest since it got this policy, or since
     /// data came in by other ways: merges of such data can take hours.
     pub owed_bytes: u64,
 }

@@ -59,7 +59,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) requests: Requests,
     /// True if the scheduler has found nothing to do since the last change of this state.
     pub(crate) at_rest: bool,
-    /// Logical bytes of the memtables that were sealed since the keyspace was last at rest. `None`
+    /// Logical bytes of the memtables that were sealed since the keyspace was last at rest, each at
+    /// most a full memtable. `None`
     /// until it has been at rest with its policy, and from the moment at which merges are due that
     /// no writes have caused: those of an ingest, or of a caller.
     pub(crate) owed_bytes: Option<u64>,

@@ -195,6 +195,19 @@ fn runs_stay_near_the_bound_of_the_policy() {
     });
 }
 
+/// What broke: a stack had room for twice the runs of its bound, and a writer at full speed used it
+/// up.
+#[test]
+fn stacks_have_few_more_runs_than_in_lockstep() {
+    ends(|| {
+        for name in ["exploring", "constant", "bigtable"] {
+            let bound = 13 * runs_max(name, true) / 10 + 3;
+            let most = runs_max(name, false);
+            assert!(most <= bound, "{name}: {most} runs of {bound}");
+        }
+    });
+}
+
 /// The test above can fail: without back-pressure, merges cannot keep up.
 #[test]
 fn without_pressure_runs_pile_up() {
