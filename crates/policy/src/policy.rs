@@ -144,8 +144,9 @@ pub struct Load {
     pub waiting_memtables: usize,
     /// Logical bytes of the memtables that were sealed since the tree was last at rest, each at
     /// most a full memtable. In lockstep that is one memtable, and so it says how far the tree is
-    /// from one in lockstep, whatever the policy bounds. It is 0 if the tree has not been at rest since it got this policy, or since
-    /// data came in by other ways: merges of such data can take hours.
+    /// from one in lockstep, whatever the policy bounds. It is 0 if the tree has not been at rest
+    /// since it got this policy, or since data came in by other ways: merges of such data can take
+    /// hours.
     pub owed_bytes: u64,
 }
 
