@@ -34,8 +34,11 @@ const COPIED: [&str; 6] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "exam
 const EXAMPLE: &str = "examples/raft-kv/";
 
 /// The packages outside the store whose own tests catch bugs.
-const OUTER: [(&str, &str); 2] =
-    [("crates/cli/", "lsmith-cli"), ("crates/workload/", "lsmith-workload")];
+const OUTER: [(&str, &str); 3] = [
+    ("crates/cli/", "lsmith-cli"),
+    ("crates/policy/", "lsmith-policy"),
+    ("crates/workload/", "lsmith-workload"),
+];
 
 /// The time after which tests count as hanging.
 const PATIENCE: Duration = Duration::from_secs(600);

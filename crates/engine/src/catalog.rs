@@ -230,6 +230,7 @@ impl Catalog {
         let mut state = keyspace.state.lock();
         state.policy = policy;
         state.at_rest = false;
+        state.owed_bytes = None;
         keyspace.gate.note(&state);
         drop(state);
         drop(committing);

@@ -14,7 +14,8 @@ use std::time::Duration;
 pub(crate) enum Duty {
     /// Any plan.
     All,
-    /// Only plans that take a memtable, so that memtables never wait for a long merge.
+    /// Plans that take a memtable, and short ones if no memtable waits. So memtables never wait for
+    /// a long merge.
     Memory,
 }
 

@@ -14,6 +14,7 @@
 //! of it follows from fixed seeds: a policy that passes once passes always. It takes well under a
 //! second for a policy that looks at runs only.
 
+mod free;
 mod odd;
 mod outcome;
 mod random;
@@ -47,6 +48,14 @@ pub enum Law {
     /// The pressure is a number from 0 to 1, and no less if more memtables wait. It is 0 at rest.
     /// At 1 there is a plan.
     Pressure,
+    /// While memtables arrive faster than merges end, the tree keeps near what it is in lockstep:
+    /// at most 1.3 times as many runs and 1.2 times as many bytes, and what lies in memory, is
+    /// flushed and is merged at that moment. That must hold in the mean and at the worst moment,
+    /// with one, two and four merging threads, however long merges take.
+    ///
+    /// The law asks the policy for its plans and its pressure, in virtual time. It makes of the
+    /// pressure what a store makes of it ([`back_pressure`](crate::back_pressure)).
+    Free,
 }
 
 /// A law that a policy breaks, with the view on which it does.
@@ -90,5 +99,6 @@ pub fn check(policy: &dyn MergePolicy) -> Result<(), LawError> {
     suite::growth(policy)?;
     suite::side_by_side(policy)?;
     suite::blocked(policy)?;
-    suite::switches(policy)
+    suite::switches(policy)?;
+    free::free(policy)
 }

@@ -30,6 +30,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod back_pressure;
 mod group;
 mod knots;
 pub mod laws;
@@ -39,6 +40,7 @@ mod registry;
 mod stack;
 mod tables;
 
+pub use back_pressure::BackPressure;
 pub use group::check_group_policy;
 pub use knots::untie;
 pub use policies::*;

@@ -1,6 +1,6 @@
 //! The trait that every merge policy implements.
 
-use crate::stack::{pressure_of_memory, pressure_of_runs, pressure_of_waiting_runs};
+use crate::stack::{pressure_of_load, pressure_of_runs, pressure_of_waiting_runs};
 use crate::untie;
 use lsmith_spec::Spec;
 use lsmith_tree::{Level, LevelId, MergePlan, TreeView};
@@ -57,10 +57,13 @@ pub trait MergePolicy: Debug + Send + Sync {
     /// Returns the back-pressure on writers, from 0 (none) to 1 (writes stop).
     ///
     /// By default, this is how far the number of runs exceeds what [`shape`](MergePolicy::shape)
-    /// allows, or how many sealed memtables wait, whichever is more. Runs are those of the whole
-    /// stack, of the fullest level, or of level 0 if the levels below have one run each.
+    /// allows, how many sealed memtables wait, or how much was written since the tree was last at
+    /// rest, whichever is most. Runs are those of the whole stack, of the fullest level, or of
+    /// level 0 if the levels below have one run each.
     ///
-    /// The pressure of a tree at rest is 0. At a pressure of 1 there must be a plan.
+    /// The pressure of a tree at rest is 0. At a pressure of 1 there must be a plan. A policy that
+    /// ignores [`Load::owed_bytes`] does not keep the law [`Free`](crate::laws::Law::Free), unless
+    /// its pressure speaks of all that it bounds by other means.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         self.shape().pressure(view, load)
     }
@@ -141,6 +144,12 @@ pub fn written_bytes_max(seal_bytes: u64) -> u64 {
 pub struct Load {
     /// Sealed memtables that wait to be flushed or merged.
     pub waiting_memtables: usize,
+    /// Logical bytes of the memtables that were sealed since the tree was last at rest, each at
+    /// most a full memtable. In lockstep that is one memtable, and so it says how far the tree is
+    /// from one in lockstep, whatever the policy bounds. It is 0 if the tree has not been at rest
+    /// since it got this policy, or since data came in by other ways: merges of such data can take
+    /// hours.
+    pub owed_bytes: u64,
 }
 
 /// The outline of the trees that a policy builds. Formulas use it, and simulations that count sizes
@@ -180,13 +189,13 @@ impl Shape {
     /// Returns the back-pressure on writers of a tree that should have this shape.
     pub(crate) fn pressure(self, view: &TreeView, load: &Load) -> f64 {
         match self {
-            Shape::Unmerged => pressure_of_memory(load),
+            Shape::Unmerged => pressure_of_load(view, load),
             Shape::Stack { runs_max } => {
-                pressure_of_runs(view.tree.disk_run_count(), runs_max, load)
+                pressure_of_runs(view, view.tree.disk_run_count(), runs_max, load)
             }
             Shape::Tiered { ratio } => {
                 let run_counts = view.tree.levels().iter().map(|level: &Level| level.runs().len());
-                pressure_of_runs(run_counts.max().unwrap_or(0), ratio, load)
+                pressure_of_runs(view, run_counts.max().unwrap_or(0), ratio, load)
             }
             Shape::Leveled { level0_runs, .. } => {
                 let runs = view.tree.runs_at(LevelId::Disk(0));
@@ -195,7 +204,7 @@ impl Shape {
                 let pressure =
                     |runs: usize| pressure_of_waiting_runs(runs as f64 - level0_runs as f64);
                 let all = pressure(runs.len()).min(Shape::PRESSURE_OF_LEFTOVERS_MAX);
-                all.max(pressure(flushed)).max(pressure_of_memory(load))
+                all.max(pressure(flushed)).max(pressure_of_load(view, load))
             }
         }
     }

@@ -130,6 +130,26 @@ impl Stack {
         (view.tree.memory().runs().len() + view.tree.disk_run_count()) as u64
     }
 
+    /// Returns what `choose` plans for the stack as it was before the newest memtable came, or else
+    /// what it plans now. For policies that go by the number of flushes: writers may be ahead, and
+    /// then the plan of one flush must not be forgotten over the next one. In lockstep there is no
+    /// such plan.
+    pub(crate) fn in_turn(
+        &self,
+        choose: impl Fn(&Stack) -> Option<MergePlan>,
+    ) -> Option<MergePlan> {
+        let before = || {
+            let (newest, runs) = self.runs.split_first().filter(|_| self.has_memtable)?;
+            choose(&Stack {
+                runs: runs.into(),
+                has_memtable: false,
+                flushes: self.flushes.saturating_sub(1),
+                flushed_bytes: self.flushed_bytes.saturating_sub(newest.bytes),
+            })
+        };
+        before().or_else(|| choose(self))
+    }
+
     /// Returns the runs, newest first.
     pub fn runs(&self) -> &[StackRun] {
         &self.runs
@@ -225,9 +245,9 @@ fn under_way(view: &TreeView, run: RunId) -> Option<usize> {
 
 /// Returns the back-pressure of a tree with `runs` runs of `allowed`. It rises from 0 at the bound
 /// to 1 at twice the bound plus four.
-pub(crate) fn pressure_of_runs(runs: usize, allowed: u64, load: &Load) -> f64 {
+pub(crate) fn pressure_of_runs(view: &TreeView, runs: usize, allowed: u64, load: &Load) -> f64 {
     let excess = (runs as f64 - allowed as f64).max(0.0) / (allowed as f64 + 4.0);
-    excess.max(pressure_of_memory(load)).min(1.0)
+    excess.max(pressure_of_load(view, load)).min(1.0)
 }
 
 /// What is left of a writer's freedom, 1 less the pressure, with each run that waits to be merged
@@ -259,7 +279,19 @@ pub(crate) fn pressure_of_bytes(behind: u64, allowed: u64) -> f64 {
     pressure_of_waiting_runs(behind as f64 / allowed.max(1) as f64)
 }
 
-/// Returns the back-pressure of waiting memtables. One waiting memtable is normal.
-pub(crate) fn pressure_of_memory(load: &Load) -> f64 {
-    (load.waiting_memtables.saturating_sub(1) as f64 / 3.0).min(1.0)
+/// What is left of a writer's freedom, 1 less the pressure, with each memtable that is written
+/// before the merges of the one before it are done.
+const FREEDOM_PER_OWED_MEMTABLE: f64 = 0.1;
+
+/// The highest pressure of what was written since the tree was last at rest. It slows writers to a
+/// crawl, and does not stop them.
+const PRESSURE_OF_OWED_MAX: f64 = 0.999;
+
+/// Returns the back-pressure of waiting memtables, and of all that was written since the tree was
+/// last at rest. One waiting memtable is normal, and so are the merges of one memtable.
+pub(crate) fn pressure_of_load(view: &TreeView, load: &Load) -> f64 {
+    let waiting = load.waiting_memtables.saturating_sub(1) as f64 / 3.0;
+    let owed = load.owed_bytes as f64 / view.memtable_bytes.max(1) as f64 - 1.0;
+    let owed = 1.0 - FREEDOM_PER_OWED_MEMTABLE.powf(owed.max(0.0));
+    waiting.min(1.0).max(owed.min(PRESSURE_OF_OWED_MAX))
 }

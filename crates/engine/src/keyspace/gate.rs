@@ -2,11 +2,9 @@
 
 use super::{KeyspaceState, SEALED_MAX};
 use lsmith_policy::Load;
+use lsmith_policy::back_pressure::{BackPressure, delay_nanos_per_byte};
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// At pressure p each byte costs this many nanoseconds of sleep, times p * p / (1 - p).
-const NANOS_PER_BYTE: f64 = 10.0;
 
 /// The shortest sleep. Few long sleeps disturb fewer writes than many short ones: at half speed,
 /// with a microsecond per write, one write of five thousand sleeps.
@@ -15,17 +13,8 @@ const DELAY_MIN: Duration = Duration::from_millis(5);
 /// Bytes written between two measurements of the active memtable. Measuring takes a lock.
 const MEASURE_BYTES: u64 = 4 << 10;
 
-/// The reserve of memory for writes that arrive while a full memtable is merged: these bytes, or
-/// [`SEALED_MAX`] memtables if they are smaller, or a seventh of a memtable if it is larger. Memory
-/// is better spent on the memtable than on the reserve: a larger memtable means fewer merges, while
-/// a small reserve only makes writers wait now and then.
-const RESERVE_BYTES: u64 = 8 << 20;
-
 /// The longest sleep of a write that is slowed but not stopped.
 const DELAY_MAX: Duration = Duration::from_millis(12);
-
-/// The highest pressure that slows writers. At pressure 1 they stop.
-const PRESSURE_MAX: f64 = 0.999;
 
 /// Why a writer is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +38,10 @@ impl HeldBackBy {
 /// How far behind merges are. Writers read it without a lock that a merge could hold.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// The policy's latest pressure, as the bits of an `f64`.
+    /// The policy's latest pressure while the active memtable is empty, as the bits of an `f64`.
     pressure: AtomicU64,
+    /// The same once the active memtable is full.
+    pressure_full: AtomicU64,
     /// The number of memtables that wait to be merged.
     waiting: AtomicUsize,
     /// Their logical bytes.
@@ -64,7 +55,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Returns the policy's latest pressure on writers: from 0, none, to 1, stop.
+    /// Returns the policy's latest pressure on writers, for an empty active memtable: from 0, none,
+    /// to 1, stop.
     pub(crate) fn pressure(&self) -> f64 {
         f64::from_bits(self.pressure.load(Ordering::Relaxed))
     }
@@ -73,13 +65,17 @@ impl Gate {
     /// its pressure.
     pub(crate) fn note(&self, state: &KeyspaceState) {
         let waiting = state.waiting_memtables();
-        let load = Load { waiting_memtables: waiting };
-        let pressure = state.policy.pressure(&state.view, &load);
-        self.pressure.store(pressure.to_bits(), Ordering::Relaxed);
+        let owed_bytes = state.owed_bytes.unwrap_or(0);
+        let load = Load { waiting_memtables: waiting, owed_bytes };
+        let of_policy = |load: &Load| state.policy.pressure(&state.view, load);
+        let memtable_bytes = state.view.memtable_bytes;
+        let pressure = BackPressure::of(&load, state.waiting_bytes(), memtable_bytes, of_policy);
+        self.pressure.store(pressure.empty.to_bits(), Ordering::Relaxed);
+        self.pressure_full.store(pressure.full.to_bits(), Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);
-        self.waiting_bytes.store(state.waiting_bytes(), Ordering::Relaxed);
+        self.waiting_bytes.store(pressure.waiting_bytes, Ordering::Relaxed);
         self.failing.store(!state.failures.is_empty() || state.is_dropped, Ordering::Relaxed);
-        if pressure <= 0.0 {
+        if pressure.full <= 0.0 {
             self.owed_nanos.store(0, Ordering::Relaxed);
         }
     }
@@ -100,8 +96,12 @@ impl Gate {
         memtable_bytes: u64,
         active_bytes: impl FnOnce() -> u64,
     ) -> Option<(Duration, HeldBackBy)> {
-        let waiting = self.waiting_bytes.load(Ordering::Relaxed);
-        if waiting == 0 && self.pressure() <= 0.0 {
+        let pressure = BackPressure {
+            empty: self.pressure(),
+            full: f64::from_bits(self.pressure_full.load(Ordering::Relaxed)),
+            waiting_bytes: self.waiting_bytes.load(Ordering::Relaxed),
+        };
+        if pressure.is_none() {
             return None;
         }
         let bytes = self.unmeasured_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -109,10 +109,11 @@ impl Gate {
             return None;
         }
         self.unmeasured_bytes.store(0, Ordering::Relaxed);
-        let memory = memory_pressure(waiting + active_bytes(), memtable_bytes);
-        let by = if memory > self.pressure() { HeldBackBy::Memory } else { HeldBackBy::Merges };
-        let pressure = self.pressure().max(memory).min(PRESSURE_MAX);
-        let nanos = bytes as f64 * NANOS_PER_BYTE * pressure * pressure / (1.0 - pressure);
+        let active_bytes = active_bytes();
+        let memory = pressure.of_memory(active_bytes, memtable_bytes);
+        let merges = pressure.of_merges(active_bytes, memtable_bytes);
+        let by = if memory > merges { HeldBackBy::Memory } else { HeldBackBy::Merges };
+        let nanos = bytes as f64 * delay_nanos_per_byte(memory.max(merges));
         let owed = self.owed_nanos.fetch_add(nanos as u64, Ordering::Relaxed) + nanos as u64;
         if owed < DELAY_MIN.as_nanos() as u64 {
             return None;
@@ -120,12 +121,4 @@ impl Gate {
         self.owed_nanos.store(0, Ordering::Relaxed);
         Some((Duration::from_nanos(owed).min(DELAY_MAX), by))
     }
-}
-
-/// Returns the pressure of memory alone, if active and waiting memtables hold `bytes`. It is 0 up
-/// to one full memtable, and grows evenly to 1 as the reserve fills up. It may exceed 1.
-fn memory_pressure(bytes: u64, memtable_bytes: u64) -> f64 {
-    let small = RESERVE_BYTES.min(memtable_bytes.saturating_mul(SEALED_MAX as u64));
-    let reserve = small.max(memtable_bytes / 7).max(1);
-    bytes.saturating_sub(memtable_bytes) as f64 / reserve as f64
 }

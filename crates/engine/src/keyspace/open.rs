@@ -84,6 +84,7 @@ pub(crate) fn open_keyspace(
         kept_range: None,
         requests: Requests::default(),
         at_rest: false,
+        owed_bytes: None,
         has_worked: false,
         is_dropped: false,
     };

@@ -59,6 +59,11 @@ pub(crate) struct KeyspaceState {
     pub(crate) requests: Requests,
     /// True if the scheduler has found nothing to do since the last change of this state.
     pub(crate) at_rest: bool,
+    /// Logical bytes of the memtables that were sealed since the keyspace was last at rest, each at
+    /// most a full memtable. `None`
+    /// until it has been at rest with its policy, and from the moment at which merges are due that
+    /// no writes have caused: those of an ingest, or of a caller.
+    pub(crate) owed_bytes: Option<u64>,
     /// True if a plan was carried out since the observer last received [`Event::Rest`].
     ///
     /// [`Event::Rest`]: crate::Event::Rest
@@ -120,12 +125,16 @@ impl KeyspaceState {
     pub(crate) fn ask(&mut self, request: Request) {
         // The threads that merge already know of an open request, so the mark of rest stays.
         self.at_rest &= self.requests.has(request);
+        if request == Request::Merge {
+            self.owed_bytes = None;
+        }
         self.requests.ask(request);
     }
 
     /// Marks the keyspace as at rest: the scheduler has found nothing to do. Returns false if the
     /// mark was set already.
     pub(crate) fn come_to_rest(&mut self) -> bool {
+        self.owed_bytes = Some(0);
         !std::mem::replace(&mut self.at_rest, true)
     }
 

@@ -17,6 +17,9 @@ pub(crate) fn seal(context: &Context, keyspace: &KeyspaceShared, state: &mut Key
     let full = std::mem::replace(&mut state.active, Active::new());
     keyspace.active.store(Arc::clone(&state.active));
     let memtable = Arc::clone(&full.memtable);
+    // A memtable with a large entry is one memtable, however large.
+    let owed = memtable.live_bytes().min(keyspace.memtable_bytes);
+    state.owed_bytes = state.owed_bytes.map(|before| before + owed);
     let writes = WriteSpan { oldest, newest, log: full.log() };
     let folds = context.options.lockstep && state.policy.wants_blocks();
     if folds && !state.is_memory_reserved() {

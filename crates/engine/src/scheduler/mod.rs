@@ -21,6 +21,7 @@ use crate::merge::{Merger, PlanOutput, ReservedPlan};
 use crate::threads::{Duty, LOOK_AGAIN, Worker};
 use crate::version::Version;
 use crate::wal::Wal;
+use lsmith_policy::back_pressure::is_short;
 use lsmith_storage::error::Result;
 use lsmith_storage::log::LogWriter;
 use lsmith_storage::panics;
@@ -188,7 +189,11 @@ impl Scheduler {
         // The keyspace is not at rest: the plan is for later.
         let is_kept = proposed.as_ref().is_some_and(|found| state.keeps_range_of(&found.plan));
         let proposed = proposed.filter(|_| !is_kept);
-        let is_ours = |plan: &Proposal| duty == Duty::All || state.takes_memory(&plan.plan);
+        let is_ours = |proposal: &Proposal| {
+            let plan = &proposal.plan;
+            let waits = state.waiting_memtables() > 0;
+            duty == Duty::All || state.takes_memory(plan) || !waits && is_short(&state.view, plan)
+        };
         let ours = proposed.filter(is_ours);
         // SEALED_MAX memtables stop writers. With one thread, plans that take no memtable must not
         // come first again and again.
@@ -251,6 +256,9 @@ impl Scheduler {
         // Before the observer is called, which may panic.
         if state.come_to_rest() {
             self.context.progress.notify();
+            if !self.context.options.lockstep {
+                keyspace.gate.note(state);
+            }
         }
         let waits = state.flushes_memory() && !state.sealed.is_empty();
         if state.has_worked && !waits {

@@ -251,6 +251,7 @@ fn reserve(
     let mut with_arriving = plan.clone();
     with_arriving.inputs.insert(0, input(&run));
     let whole = ReservedPlan::of_caller(keyspace, with_arriving, &coming, state.arrivals);
+    state.owed_bytes = None;
     state.reserve(plan.clone());
     state.kept_range = None;
     Some(ReservedMerge { whole, reserved: plan, version: Arc::new(version) })

@@ -249,6 +249,7 @@ impl WritePath {
                 state.coming.take().expect("only the holder of `committing` takes it");
             // The policy may want to merge what has arrived.
             state.at_rest = false;
+            state.owed_bytes = None;
             state.arrivals += u64::from(incoming.numbered);
             let old = keyspace.version.load_full();
             let new = Arc::new(state.version(Some(&old)));

@@ -85,6 +85,7 @@ impl WritePath {
         let reserved = ReservedPlan::of_caller(keyspace, plan.clone(), tree, state.arrivals);
         let forgets = !state.policy.wants_numbers() && !keyspace.keeps_numbers;
         let reserved = ReservedPlan { forgets, ..reserved };
+        state.owed_bytes = None;
         state.reserve(plan);
         Ok(Step::Merge(Box::new(reserved), keyspace.version.load_full()))
     }

@@ -108,6 +108,7 @@ mod reseal_trees;
 mod rogue;
 mod scripts;
 mod seal_due;
+mod side_by_side;
 mod soak;
 mod space;
 mod stop_points;

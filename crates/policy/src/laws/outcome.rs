@@ -33,7 +33,12 @@ struct Taken<'a> {
 struct Piece {
     range: KeyRange,
     size: Size,
+    /// The bytes of the inputs there, of which `size` has no more.
+    taken_bytes: u64,
 }
+
+/// Returns the bytes of a piece of the output over a key range, given those of each input there.
+type Join<'a> = &'a dyn Fn(&KeyRange, &[u64]) -> u64;
 
 /// Returns what [`outcome`] returns, with the bytes of each table multiplied by the next value of
 /// `per_mille`.
@@ -41,6 +46,20 @@ pub(super) fn scaled_outcome(
     tree: &Tree,
     plan: &MergePlan,
     per_mille: &mut dyn FnMut() -> u64,
+) -> Outcome {
+    outcome_of(tree, plan, per_mille, &|_, sizes| sizes.iter().sum())
+}
+
+/// Returns what [`outcome`] returns, if inputs share keys as `join` says.
+pub(super) fn joined_outcome(tree: &Tree, plan: &MergePlan, join: Join<'_>) -> Outcome {
+    outcome_of(tree, plan, &mut || 1000, join)
+}
+
+fn outcome_of(
+    tree: &Tree,
+    plan: &MergePlan,
+    per_mille: &mut dyn FnMut() -> u64,
+    join: Join<'_>,
 ) -> Outcome {
     let taken: Vec<Taken<'_>> = plan
         .inputs
@@ -62,7 +81,7 @@ pub(super) fn scaled_outcome(
     let mut outcome = Outcome::default();
     let cut_keys = plan.cut_keys(tree);
     let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
-    let mut pieces = pieces(&taken, &cut_keys, &mut outcome);
+    let mut pieces = pieces(&taken, &cut_keys, &mut outcome, join);
     if plan.makes_trees() {
         pieces = pieces.into_iter().flat_map(|piece| halves(piece, cut_bytes)).collect();
     }
@@ -78,7 +97,7 @@ pub(super) fn scaled_outcome(
         }
         if plan.appends_to().is_some() {
             // What was not kept is dead.
-            let bytes: u64 = pieces.iter().map(|piece| piece.size.bytes).sum();
+            let bytes: u64 = pieces.iter().map(|piece| piece.taken_bytes).sum();
             table.dead_bytes = bytes.saturating_sub(table.size.bytes);
         }
         outcome.written += table.size;
@@ -87,7 +106,12 @@ pub(super) fn scaled_outcome(
     Outcome { entries_dropped: entries_in - outcome.written.entries, ..outcome }
 }
 
-fn pieces(taken: &[Taken<'_>], cut_keys: &[Key], outcome: &mut Outcome) -> Vec<Piece> {
+fn pieces(
+    taken: &[Taken<'_>],
+    cut_keys: &[Key],
+    outcome: &mut Outcome,
+    join: Join<'_>,
+) -> Vec<Piece> {
     let clips: Vec<Slice> = taken.iter().flat_map(|taken| taken.run.clip(taken.range)).collect();
     let mut borders: BTreeSet<Key> = BTreeSet::new();
     for clip in &clips {
@@ -107,12 +131,16 @@ fn pieces(taken: &[Taken<'_>], cut_keys: &[Key], outcome: &mut Outcome) -> Vec<P
             continue;
         }
         let mut size = Size::default();
+        let mut sizes = Vec::with_capacity(taken.len());
         for taken in taken {
             let part = taken.run.size_within(&range.intersection(taken.range));
             size += part;
+            sizes.push(part.bytes);
             *if taken.from_memory { &mut outcome.from_memory } else { &mut outcome.read } += part;
         }
-        pieces.push(Piece { range, size });
+        let taken_bytes = size.bytes;
+        size.bytes = join(&range, &sizes);
+        pieces.push(Piece { range, size, taken_bytes });
     }
     pieces
 }
@@ -126,11 +154,16 @@ fn halves(piece: Piece, cut_bytes: u64) -> Vec<Piece> {
         return vec![piece];
     }
     let Size { bytes, entries, tombstones } = piece.size;
+    let taken_bytes = piece.taken_bytes / 2;
     let first = Size { bytes: bytes / 2, entries: entries / 2, tombstones: tombstones / 2 };
     let KeyRange { start, end } = piece.range;
     vec![
-        Piece { range: KeyRange { start, end: Some(middle.clone()) }, size: first },
-        Piece { range: KeyRange { start: middle, end }, size: piece.size - first },
+        Piece { range: KeyRange { start, end: Some(middle.clone()) }, size: first, taken_bytes },
+        Piece {
+            range: KeyRange { start: middle, end },
+            size: piece.size - first,
+            taken_bytes: piece.taken_bytes - taken_bytes,
+        },
     ]
 }
 

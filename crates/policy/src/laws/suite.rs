@@ -47,7 +47,7 @@ pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
         let no_plan = explained.plan.is_none() && MergePlan::flush(&store.view.tree).is_none();
         let mut least = 0.0;
         for waiting_memtables in 0..8 {
-            let load = Load { waiting_memtables };
+            let load = Load { waiting_memtables, ..Load::default() };
             let pressure = policy.pressure(&store.view, &load);
             if !(0.0..=1.0).contains(&pressure) || pressure < least {
                 let what = format!("its pressure is {pressure}, where {least} to 1 is expected");
@@ -55,6 +55,20 @@ pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
             }
             if waiting_memtables == 0 && pressure >= 1.0 && no_plan {
                 return Err(store.broken(Law::Pressure, "its pressure is 1, but it has no plan"));
+            }
+            least = pressure;
+        }
+        let mut least = 0.0;
+        for memtables in 0..8 {
+            let owed_bytes = store.view.memtable_bytes.saturating_mul(memtables);
+            let load = Load { owed_bytes, ..Load::default() };
+            let pressure = policy.pressure(&store.view, &load);
+            if !(0.0..=1.0).contains(&pressure) || pressure < least {
+                let what = format!(
+                    "its pressure is {pressure} for {owed_bytes} bytes owed, where {least} to 1 is \
+                     expected"
+                );
+                return Err(store.broken(Law::Pressure, what));
             }
             least = pressure;
         }

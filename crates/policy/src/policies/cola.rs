@@ -71,6 +71,15 @@ impl Cola {
         let full = digits.take(levels as usize).filter(|rest| !rest.is_multiple_of(self.ratio));
         1 + full.count() as u64
     }
+
+    fn choose(&self, stack: &Stack, view: &TreeView) -> Option<MergePlan> {
+        let flushes = stack.flushes();
+        let leave = self.runs_after(flushes, self.levels_above_last(stack, view));
+        let runs = stack.len() as u64;
+        let newest = (runs + 1).checked_sub(leave).filter(|newest| *newest > 1)?;
+        let reason = Reason::new("flush {} leaves {} runs of {}", [flushes, leave, runs]);
+        stack.merge(0, newest as usize, self.eager, reason)
+    }
 }
 
 impl MergePolicy for Cola {
@@ -82,20 +91,14 @@ impl MergePolicy for Cola {
         if Stack::len_max(view) <= 1 {
             return None;
         }
-        let stack = Stack::of(view);
-        let flushes = stack.flushes();
-        let leave = self.runs_after(flushes, self.levels_above_last(&stack, view));
-        let runs = stack.len() as u64;
-        let newest = (runs + 1).checked_sub(leave).filter(|newest| *newest > 1)?;
-        let reason = Reason::new("flush {} leaves {} runs of {}", [flushes, leave, runs]);
-        stack.merge(0, newest as usize, self.eager, reason)
+        Stack::of(view).in_turn(|stack| self.choose(stack, view))
     }
 
     /// The bound of the shape holds for any data. Runs that hold writers back are those beyond one
     /// for each level that these data have.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let levels = self.levels_above_last(&Stack::of(view), view);
-        pressure_of_runs(view.tree.disk_run_count(), u64::from(levels) + 1, load)
+        pressure_of_runs(view, view.tree.disk_run_count(), u64::from(levels) + 1, load)
     }
 
     fn shape(&self) -> Shape {

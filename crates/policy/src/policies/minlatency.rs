@@ -82,16 +82,16 @@ impl Static {
     /// Merges the newest runs so that as many are left as `schedule` says for the number of
     /// flushes, as this policy counts them.
     pub(super) fn choose_merge(self, view: &TreeView, schedule: Schedule) -> Option<MergePlan> {
+        Stack::of(view).in_turn(|stack| self.choose(view, stack, schedule))
+    }
+
+    fn choose(self, view: &TreeView, stack: &Stack, schedule: Schedule) -> Option<MergePlan> {
         let flushes = match self.by_size {
-            true => self.flushes_by_size(view, schedule),
-            false => Stack::flushes_of(view),
+            true => self.flushes_by_size(view, stack, schedule),
+            false => stack.flushes(),
         };
         // A tree from elsewhere can have runs before its first flush.
         let leave = (schedule.runs_after)(self.k, flushes.clamp(1, FLUSHES_MAX)).max(1);
-        if Stack::len_max(view) <= leave {
-            return None;
-        }
-        let stack = Stack::of(view);
         let runs = stack.len() as u64;
         let newest = (runs + 1).checked_sub(leave).filter(|newest| *newest > 1)?;
         let reason = Reason::new("flush {} leaves {} runs of {}", [flushes, leave, runs]);
@@ -114,8 +114,7 @@ impl Static {
     /// The size of a tree of several runs would not do. Merges drop updates, so it need not rise
     /// from flush to flush, and the same merge could follow every flush. It counts only until all
     /// runs become one for the first time.
-    fn flushes_by_size(self, view: &TreeView, schedule: Schedule) -> u64 {
-        let stack = Stack::of(view);
+    fn flushes_by_size(self, view: &TreeView, stack: &Stack, schedule: Schedule) -> u64 {
         let merged_all = view.memo(MERGED_ALL).and_then(|text| {
             let (flushes, flushed_bytes) = text.split_once(' ')?;
             Some((flushes.parse::<u64>().ok()?, flushed_bytes.parse::<u64>().ok()?))

@@ -73,7 +73,7 @@ impl MergePolicy for Samt {
         // The deepest level that there can be has none to merge into.
         let levels = view.tree.levels().iter().take(LEVELS_MAX - 1);
         let runs = levels.map(|level| level.runs().len());
-        pressure_of_runs(runs.max().unwrap_or(0), self.ratio - 1, load)
+        pressure_of_runs(view, runs.max().unwrap_or(0), self.ratio - 1, load)
     }
 
     fn shape(&self) -> Shape {

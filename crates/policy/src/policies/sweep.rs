@@ -209,7 +209,7 @@ impl MergePolicy for Sweep {
         let (bytes, allowed) = self.young_bytes(view);
         let excess = bytes.saturating_sub(allowed) as f64 / view.memtable_bytes.max(1) as f64;
         let debt = ((excess - 1.0) / 2.0).clamp(0.0, DEBT_PRESSURE_MAX);
-        pressure_of_runs(view.tree.disk_run_count(), self.k, load).max(debt)
+        pressure_of_runs(view, view.tree.disk_run_count(), self.k, load).max(debt)
     }
 
     fn needs(&self) -> Needs {

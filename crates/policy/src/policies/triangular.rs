@@ -118,7 +118,7 @@ impl MergePolicy for Triangular {
         let flushed_max = view.memtable_bytes.saturating_mul(Shape::FLUSHED_MEMTABLES_MAX);
         let flushed = runs.iter().filter(|run| run.bytes() <= flushed_max).count();
         let at_rest = self.level0_runs() as u64 - 1;
-        let pressure = |runs: usize| pressure_of_runs(runs, at_rest, load);
+        let pressure = |runs: usize| pressure_of_runs(view, runs, at_rest, load);
         pressure(flushed).max(pressure(runs.len()).min(Shape::PRESSURE_OF_LEFTOVERS_MAX))
     }
 

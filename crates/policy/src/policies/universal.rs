@@ -114,7 +114,7 @@ impl MergePolicy for Universal {
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let runs = view.tree.disk_run_count();
         let excess = if runs as u64 > self.trigger + 1 { runs } else { 0 };
-        pressure_of_runs(excess, self.trigger, load)
+        pressure_of_runs(view, excess, self.trigger, load)
     }
 
     fn shape(&self) -> Shape {

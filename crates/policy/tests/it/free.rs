@@ -166,7 +166,7 @@ impl Store {
     /// makes of the pressure and of full memory.
     fn micros_per_byte(&self) -> Option<f64> {
         let waiting = self.waiting();
-        let load = Load { waiting_memtables: waiting };
+        let load = Load { waiting_memtables: waiting, ..Load::default() };
         let pressure = self.policy.pressure(&self.view, &load);
         assert!((0.0..=1.0).contains(&pressure), "a pressure of {pressure}");
         if pressure >= 1.0 || waiting >= SEALED_MAX {

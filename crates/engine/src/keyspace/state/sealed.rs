@@ -13,7 +13,7 @@ use lsmith_tree::{
 use std::sync::Arc;
 
 /// Writers stop when this many sealed memtables wait, whatever the policy says. This bounds memory.
-pub(crate) const SEALED_MAX: usize = 4;
+pub(crate) const SEALED_MAX: usize = lsmith_policy::back_pressure::WAITING_MEMTABLES_MAX;
 
 /// The entries of a run in memory.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ mod window;
 pub use fixed::FixedTake;
 pub use mixed::Mixed;
 
-use crate::stack::pressure_of_memory;
+use crate::stack::pressure_of_load;
 use crate::{Load, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
@@ -359,7 +359,7 @@ impl Partial {
     /// the pressure of waiting memtables, whichever is more.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let memory = view.tree.memory().bytes() as f64 / view.memtable_bytes.max(1) as f64;
-        (memory - 1.5).max(pressure_of_memory(load) * 0.5).clamp(0.0, 1.0)
+        (memory - 1.5).max(pressure_of_load(view, load) * 0.5).clamp(0.0, 1.0)
     }
 
     fn shape(&self) -> Shape {
