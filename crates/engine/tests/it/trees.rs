@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-const TREES: &str = "jungle(c=1.5, ratio=2, table=400B)";
+/// Each batch replaces all nodes of so small a tree, so that a few batches fit under `c`.
+const TREES: &str = "jungle(c=4, ratio=2, table=400B)";
 
 fn open(env: &MemEnv, policy: &str) -> (Store, Keyspace) {
     open_on(Arc::new(env.clone()), policy)

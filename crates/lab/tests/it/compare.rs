@@ -3,8 +3,10 @@
 use crate::lockstep::BLOCK_POLICIES;
 use lsmith_lab::{Comparison, Content, FileInputs, Mode, NoProgress, Options, Row, run, simulate};
 use lsmith_model::optimum::least_of_sizes;
-use lsmith_policy::{MergePolicy, Registry};
+use lsmith_policy::{MergePolicy, Registry, Shape};
 use lsmith_sim::KeyedWorkload;
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, Place, Reason, TreeView};
 use lsmith_workload::{FlushSizes, Workload};
 use std::path::Path;
 use std::sync::Arc;
@@ -129,6 +131,47 @@ fn missing_directory_ends_the_comparison() {
     let error = compare(&["tiered"], "load(keys=10)", &dir.path().join("none")).unwrap_err();
     let message = format!("{error:#}");
     assert!(message.contains("policy tiered(ratio=4): cannot make a directory in"), "{message}");
+}
+
+/// A policy that calls itself `tiered(ratio=9)`, and rewrites a run without end.
+#[derive(Debug)]
+struct Restless;
+
+impl MergePolicy for Restless {
+    fn spec(&self) -> Spec {
+        Spec::bare("tiered").with("ratio", 9)
+    }
+
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let run = view.tree.disk_runs().last()?.id();
+        Some(MergePlan::merge([run], Place::Oldest, Reason::new("once more", [0; 3])))
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Tiered { ratio: 9 }
+    }
+}
+
+/// What broke: the first policy that failed took the rows of all others with it.
+#[test]
+fn a_policy_that_fails_costs_its_own_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = Registry::builtin();
+    let build = |spec| registry.build(spec).unwrap();
+    let policies = [Arc::new(Restless) as Arc<dyn MergePolicy>, build("tiered"), build("leveled")];
+    let workload = Workload::from_spec(&"load(keys=50)".parse().unwrap(), &FileInputs).unwrap();
+    let comparison = Comparison {
+        policies: &policies,
+        workload: &KeyedWorkload::new(workload),
+        dir: dir.path(),
+        options: &Options { memtable_bytes: 8 << 10, ..Options::default() },
+        free: false,
+        runs: 1,
+    };
+    let mut rows = Vec::new();
+    let failed = comparison.run(&NoProgress, &mut |row| rows.push(row.policy)).unwrap_err();
+    assert_eq!(rows, [build("tiered"), build("leveled")].map(|policy| policy.spec().to_string()));
+    assert!(format!("{failed:#}").starts_with("policy tiered(ratio=9): "), "{failed:#}");
 }
 
 #[test]
