@@ -394,8 +394,9 @@ impl Slice {
         if self.is_whole() { self.table.dead_bytes } else { 0 }
     }
 
-    /// Returns the logical bytes of the file to which the table would be rewritten as an append-only
-    /// one: those of the slice, and of the [nodes](crate::node_bytes) above its entries.
+    /// Returns the logical bytes of the file to which the table would be rewritten as an
+    /// append-only one: those of the slice, and of the [nodes](crate::node_bytes) above its
+    /// entries.
     pub fn tree_bytes(&self) -> u64 {
         self.size.bytes.saturating_add(crate::node_bytes(self.size.entries))
     }

@@ -94,12 +94,17 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let made = tables.iter_mut().map(|rows| Group::of_rows(rows));
     let groups = made.collect::<anyhow::Result<_>>()?;
     page::write("lsmith compare", groups, args.html.as_deref(), args.svg.as_deref())?;
+    print(args, json, &tables)?;
+    end
+}
+
+/// Prints the rows of each workload, and what they mean.
+fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<()> {
     if json {
-        print_json(&Rows { rows: tables.concat() })?;
-        return end;
+        return print_json(&Rows { rows: tables.concat() });
     }
     let mut output = Output::new();
-    for rows in &tables {
+    for rows in tables {
         output.line(shown(rows))?;
         if let Some(note) = rows.first().and_then(|row| unfilled(&row.engine)) {
             output.line(format_args!("{note}\n"))?;
@@ -118,8 +123,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     if args.free {
         output.line(free::LEGEND)?;
     }
-    output.finish()?;
-    end
+    Ok(output.finish()?)
 }
 
 /// Returns the policies to compare under `workload`. In a group, `classic` and `all` mean those of

@@ -217,8 +217,7 @@ impl WritePath {
         mut incoming: impl FnMut(usize, &KeyspaceState) -> Result<Option<Incoming>>,
     ) -> Result<bool> {
         let committing: Vec<_> = keyspaces.iter().map(|space| space.committing.lock()).collect();
-        let mut trees = ComingTrees(Vec::new());
-        let (mut all, mut edits) = (Vec::new(), Vec::new());
+        let (mut trees, mut all, mut edits) = (ComingTrees(Vec::new()), Vec::new(), Vec::new());
         for (index, keyspace) in keyspaces.iter().enumerate() {
             let mut state = keyspace.state.lock();
             let Some(mut incoming) = incoming(index, &state)? else { return Ok(false) };

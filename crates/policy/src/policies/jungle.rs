@@ -42,7 +42,7 @@ const BEHIND: &str = "behind";
 /// metadata if the next level is empty. So the last level is never full. Trees take turns in the
 /// order of their keys.
 ///
-/// A memtable goes to level 0 before anything else, unless merges are behind by more than a fiftieth
+/// A memtable goes to level 0 before anything else, unless merges are behind by more than a 50th
 /// of all live bytes and a quarter of a memtable: in the bytes of levels over their limits, or in
 /// dead bytes over `c` or `space`. Then they catch up first.
 ///
@@ -201,9 +201,9 @@ impl Jungle {
     /// Returns the plan that takes the oldest memtable into level 0, unless merges must catch up
     /// first.
     ///
-    /// In lockstep they are never behind. If they are by more than flushes can have left, as after a
-    /// change of the policy, writers are not stopped until they have caught up wholly: between two
-    /// flushes they catch up by a memtable.
+    /// In lockstep they are never behind. If they are by more than flushes can have left, as after
+    /// a change of the policy, writers are not stopped until they have caught up wholly: between
+    /// two flushes they catch up by a memtable.
     fn flush_in_turn(&self, view: &TreeView) -> Option<MergePlan> {
         let mut plan = self.flush(view)?;
         let behind = self.behind(view);

@@ -112,7 +112,8 @@ fn written(new: &[Segment], is_bottom: bool, workload: &FluidWorkload) -> Amount
     sum
 }
 
-/// Returns the expected number of leaves with `old` entries in which a batch of `new` ones has keys.
+/// Returns the expected number of leaves with `old` entries in which a batch of `new` ones has
+/// keys.
 fn leaves(new: &[Segment], old: &[Segment]) -> f64 {
     let of_segment = |segment: &Segment| {
         let entries: f64 = clip(old, segment.start, segment.end).iter().map(Segment::entries).sum();
