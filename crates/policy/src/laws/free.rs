@@ -339,13 +339,13 @@ fn join(range: &KeyRange, sizes: &[u64]) -> u64 {
 
 /// The policies that the law leaves out, each with the reason.
 const LEFT_OUT: [(&str, &str); 1] = [(
-    "jungle",
-    "its pressure does not speak of dead bytes yet, and its pieces are finer than keys",
+    "jungle(c=1.5, ratio=4, table=100kB)",
+    "its trees are three of the pieces of a memtable here, so that splits lose half the bytes",
 )];
 
 /// Checks free runs of all lengths of merges with one, two and four merging threads.
 pub(super) fn free(policy: &dyn MergePolicy) -> Result<(), LawError> {
-    if LEFT_OUT.iter().any(|(name, _)| *name == policy.spec().name) {
+    if LEFT_OUT.iter().any(|(spec, _)| *spec == policy.spec().to_string()) {
         return Ok(());
     }
     let lockstep = Store::new(policy, Lengths::None, 1).run()?;
