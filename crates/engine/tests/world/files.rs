@@ -121,6 +121,19 @@ pub(crate) fn all() -> Vec<Accident> {
                 Ok(())
             }));
         }
+        if moment == Moment::Closed {
+            for how in ["loses its end", "becomes empty"] {
+                let name = format!("the oldest log {how} after three lives of one synced write");
+                all.push(accident(moment, name, move |stage| {
+                    for _ in 0..3 {
+                        stage.open();
+                        stage.write_synced(1);
+                        stage.close();
+                    }
+                    harm(stage, "the oldest log", how)
+                }));
+            }
+        }
         let name = format!("foreign files under other names while {moment:?}");
         all.push(accident(moment, name.to_lowercase(), |stage| {
             ["notes.txt", "000001.table.bak", "lock", "table"].iter().for_each(|name| {

@@ -381,12 +381,21 @@ impl Stage {
         self.is_open = self.ask("open data").is_ok();
     }
 
+    /// Writes some batches, and syncs some of them.
     pub(crate) fn write(&mut self, count: u64) {
+        self.write_as(count, "some");
+    }
+
+    pub(crate) fn write_synced(&mut self, count: u64) {
+        self.write_as(count, "sync");
+    }
+
+    fn write_as(&mut self, count: u64, mode: &str) {
         if self.is_open {
             let from = self.ledger.next;
             self.ledger.tried.extend(from..from + count);
             self.ledger.next = from + count;
-            self.ask(&format!("write {from} {count} some"));
+            self.ask(&format!("write {from} {count} {mode}"));
         }
     }
 

@@ -19,6 +19,9 @@ const KEY_BYTES: usize = 8;
 /// Bytes of a key that the one in front of it does not have: one, or two, as keys are numbers.
 const OWN_BYTES: f64 = 1.5;
 
+/// Bytes of the head of an entry in a block.
+const HEAD_BYTES: f64 = 3.0;
+
 /// Bytes of values, with the keys of a store and the bytes of a table. Tables have a hundred
 /// entries or more, and the last level has several times the tables of the one above.
 const VALUES: [(usize, u64, u64); 3] =
@@ -56,7 +59,7 @@ struct Held {
     entries: f64,
     /// Live logical bytes, and trees, of each level.
     levels: Vec<[f64; 2]>,
-    /// Dead logical bytes of the last level.
+    /// Keys and values of the last level that are dead.
     dead_of_last: f64,
 }
 
@@ -104,7 +107,7 @@ impl Planted {
         };
         let levels: Vec<TreeLevel> = held.levels.iter().map(mean).collect();
         let live = held.levels.last().map_or(1.0, |level| level[0]);
-        let dead = held.dead_of_last / live.max(1.0);
+        let dead = held.dead_of_last / self.entries_bytes(live).max(1.0);
         let file_bytes = self.table as f64 * (1.0 + dead);
         let nodes = TreeNodes::of_keys(KEY_BYTES as f64, OWN_BYTES, self.entry(), file_bytes);
         let table = self.table as f64 / logical_bytes(KEY_BYTES, self.value_bytes) as f64;
@@ -130,11 +133,14 @@ impl Planted {
                 let nodes: u64 =
                     roots.map(|root| root.footer.index.end - root.footer.index.start).sum();
                 held.nodes += nodes as f64;
-                let (live, dead) = (slice.size().bytes as f64, slice.dead_bytes() as f64);
-                held.entries += self.entries_bytes(live + dead);
+                let live = slice.size().bytes as f64;
+                // What is not nodes is blocks, in which an entry has a head.
+                let blocks = slice.table().root.saturating_sub(nodes) as f64;
+                let entries = blocks * self.entry() / (self.entry() + HEAD_BYTES);
+                held.entries += entries;
                 held.levels[at] = [held.levels[at][0] + live, held.levels[at][1] + 1.0];
                 if at + 1 == tree.levels().len() {
-                    held.dead_of_last += dead;
+                    held.dead_of_last += (entries - self.entries_bytes(live)).max(0.0);
                 }
             }
         }
