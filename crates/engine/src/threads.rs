@@ -117,7 +117,7 @@ pub(crate) fn is_merging_thread() -> bool {
 
 impl Threads {
     /// Starts `count` threads, at least 1 and at most 1024. If there are two or more, one of them
-    /// carries out only plans that take a memtable.
+    /// carries out only plans that take a memtable, and short ones if no memtable waits.
     ///
     /// # Errors
     /// Fails with `InvalidArgument` for more threads, and with `Io` if the system cannot start one.

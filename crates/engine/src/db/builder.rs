@@ -223,9 +223,9 @@ impl Builder {
 
     /// The number of threads that merge, 1 to 1024. Default: 2.
     ///
-    /// With two or more, one thread carries out only plans that take a memtable, so that memtables
-    /// never wait for a long merge. More threads merge faster, and take CPU and device bandwidth
-    /// from reads and writes.
+    /// With two or more, one thread carries out only plans that take a memtable, and short ones if
+    /// no memtable waits. So memtables never wait for a long merge. More threads merge faster, and
+    /// take CPU and device bandwidth from reads and writes.
     pub fn threads(mut self, threads: usize) -> Builder {
         self.options.threads = threads.max(1);
         self

@@ -155,8 +155,11 @@ impl Store {
     }
 
     /// Makes the entries of tables part of several keyspaces, all at once: what each of `ingests`
-    /// does alone by [`ingest`](Store::ingest) takes effect in one step, for readers, for snapshots
-    /// and after power loss. Returns the sums.
+    /// does alone by [`ingest`](Store::ingest) takes effect in one step, for snapshots, for readers
+    /// in other processes and after power loss. Returns the sums.
+    ///
+    /// Two reads without a snapshot are two moments: the first may find the tables in its keyspace
+    /// just before they appear in the keyspace of the second.
     ///
     /// Tables with sequence numbers of their own can only be ingested into one keyspace at a time.
     ///

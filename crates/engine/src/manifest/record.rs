@@ -320,12 +320,7 @@ impl Record {
                 let tree = body.parse().map_err(|error| RecordFault::Bad(format!("{error}")))?;
                 Ok(Record::Tree { keyspace, flushed_seq, taken, tree: Box::new(tree) })
             }
-            "edit" | "short_edit" => {
-                let (keyspace, flushed_seq) = flushed(rest)?;
-                let (taken, body) = take_taken(body)?;
-                let edit = body.parse().map_err(|error| RecordFault::Bad(format!("{error}")))?;
-                Ok(Record::Edit { keyspace, flushed_seq, taken, edit })
-            }
+            "edit" | "short_edit" => edit(rest, body),
             "together" => together(rest, body),
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
@@ -363,17 +358,24 @@ fn member(text: &str) -> Option<Record> {
     Some(Record::Member { group, number, name: name.to_string() })
 }
 
+/// Parses the change of a tree, with marks in front.
+fn edit(head: &str, body: &str) -> Result<Record, RecordFault> {
+    let (keyspace, flushed_seq) = flushed(head)?;
+    let (taken, body) = take_taken(body)?;
+    let edit = body.parse().map_err(|error| RecordFault::Bad(format!("{error}")))?;
+    Ok(Record::Edit { keyspace, flushed_seq, taken, edit })
+}
+
 /// Parses the bytes of each edit, and the edits.
 fn together(bytes: &str, mut body: &str) -> Result<Record, RecordFault> {
     let mut edits = Vec::new();
     for bytes in bytes.split(' ') {
         let parts = body.split_at_checked(number(bytes)?);
-        let (edit, rest) = parts.ok_or_else(|| bad("the edit of a keyspace", body))?;
+        let (text, rest) = parts.ok_or_else(|| bad("the edit of a keyspace", body))?;
         body = rest;
-        match Record::decode(edit.as_bytes())? {
-            edit @ Record::Edit { .. } => edits.push(edit),
-            _ => return Err(bad("the edit of a keyspace", edit)),
-        }
+        let lines = text.strip_prefix("short_edit ").and_then(|text| text.split_once('\n'));
+        let (head, text) = lines.ok_or_else(|| bad("the edit of a keyspace", text))?;
+        edits.push(edit(head, text)?);
     }
     if body.is_empty() { Ok(Record::Together(edits)) } else { Err(bad("no more edits", body)) }
 }
@@ -399,7 +401,7 @@ fn filters(text: &str) -> Result<Record, RecordFault> {
     };
     let bits = if bits == "store" { None } else { Some(number(bits)?) };
     let prefix_bytes = if prefix == "none" { None } else { Some(number(prefix)?) };
-    let made = Record::decode(made.as_bytes())?;
+    let made = nested(made, &["filters ", "operator ", "expiry "])?;
     match made.makes_tree() {
         Some(_) => {
             let filters = FilterChoice { bits, prefix_bytes };
@@ -412,11 +414,20 @@ fn filters(text: &str) -> Result<Record, RecordFault> {
 /// Parses a word, and the record of a keyspace behind it.
 fn made_with(text: &str) -> Result<(&str, Box<Record>), RecordFault> {
     let (word, made) = text.split_once(' ').ok_or_else(|| bad("a keyspace", text))?;
-    let made = Record::decode(made.as_bytes())?;
+    let made = nested(made, &["operator ", "expiry "])?;
     match made.makes() {
         Some(_) => Ok((word, Box::new(made))),
         None => Err(bad("the record of a keyspace", text)),
     }
+}
+
+/// Parses a record in another one, which is of none of the kinds `but`: these could have records of
+/// their own without end.
+fn nested(text: &str, but: &[&str]) -> Result<Record, RecordFault> {
+    if but.iter().any(|kind| text.starts_with(kind)) {
+        return Err(bad("the record of a keyspace or a group", text));
+    }
+    Record::decode(text.as_bytes())
 }
 
 /// Parses codecs, and the keyspace behind them.
@@ -573,6 +584,14 @@ mod tests {
             Record::Backup(0x0123 << 64),
         ] {
             assert_eq!(Record::decode(record.encode().as_bytes()), Ok(record));
+        }
+    }
+
+    #[test]
+    fn records_in_records_without_end_are_faults() {
+        for kind in ["operator a ", "expiry none ", "filters 4 none ", "together 9\n"] {
+            let text = kind.repeat(1 << 17);
+            assert!(matches!(Record::decode(text.as_bytes()), Err(RecordFault::Bad(_))), "{kind}");
         }
     }
 

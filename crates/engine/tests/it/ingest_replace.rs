@@ -14,24 +14,24 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DIR: &str = "/store";
+pub(crate) const DIR: &str = "/store";
 
 /// The number of stop points in a short test.
-const SAMPLE: usize = 40;
+pub(crate) const SAMPLE: usize = 40;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn builder(env: impl Env) -> Builder {
+pub(crate) fn builder(env: impl Env) -> Builder {
     let builder = Store::builder(DIR).env(Arc::new(env)).lockstep(true).policy("minlatency(k=2)");
     builder.memtable_bytes(4000).block_bytes(200).log_bytes(64 << 10)
 }
 
-fn options(env: &MemEnv) -> TableWriterOptions {
+pub(crate) fn options(env: &MemEnv) -> TableWriterOptions {
     TableWriterOptions { env: Arc::new(env.clone()), block_bytes: 100, ..Default::default() }
 }
 
 /// Writes a table with `entries` to the file `name`.
-fn table(env: &MemEnv, name: &str, entries: &Map) -> PathBuf {
+pub(crate) fn table(env: &MemEnv, name: &str, entries: &Map) -> PathBuf {
     let path = Path::new("/").join(name);
     let mut writer = TableWriter::create_with(&path, &options(env)).unwrap();
     for (key, value) in entries {
@@ -41,11 +41,11 @@ fn table(env: &MemEnv, name: &str, entries: &Map) -> PathBuf {
     path
 }
 
-fn map_of(keys: &[&str], value: &str) -> Map {
+pub(crate) fn map_of(keys: &[&str], value: &str) -> Map {
     keys.iter().map(|key| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
 }
 
-fn content(space: &Keyspace) -> Map {
+pub(crate) fn content(space: &Keyspace) -> Map {
     space.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 

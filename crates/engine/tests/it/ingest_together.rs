@@ -5,53 +5,18 @@
 //! repaired store.
 
 use crate::dice::{Dice, any_seed, full, with_seeds};
+use crate::ingest_replace::{DIR, Map, SAMPLE, builder, content, map_of, options, table};
 use crate::numbered::{POLICIES, restless};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{
-    Batch, Builder, ErrorKind, Ingest, IngestOptions, Keyspace, KeyspaceOptions, PersistMode,
-    RepairOptions, Result, SeqNo, Store, TableWriter, TableWriterOptions, repair,
+    Batch, ErrorKind, Ingest, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
+    Result, SeqNo, Store, TableWriter, repair,
 };
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const DIR: &str = "/store";
-
 const NAMES: [&str; 3] = ["a", "b", "c"];
-
-/// The number of stop points in a short test.
-const SAMPLE: usize = 40;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-
-fn builder(env: impl Env) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env)).lockstep(true).policy("minlatency(k=2)");
-    builder.memtable_bytes(4000).block_bytes(200).log_bytes(64 << 10)
-}
-
-fn options(env: &MemEnv) -> TableWriterOptions {
-    TableWriterOptions { env: Arc::new(env.clone()), block_bytes: 100, ..Default::default() }
-}
-
-/// Writes a table with `entries` to the file `name`.
-fn table(env: &MemEnv, name: &str, entries: &Map) -> PathBuf {
-    let path = Path::new("/").join(name);
-    let mut writer = TableWriter::create_with(&path, &options(env)).unwrap();
-    for (key, value) in entries {
-        writer.put(key, value).unwrap();
-    }
-    writer.finish().unwrap();
-    path
-}
-
-fn map_of(keys: &[&str], value: &str) -> Map {
-    keys.iter().map(|key| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
-}
-
-fn content(space: &Keyspace) -> Map {
-    space.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
-}
 
 fn spaces(store: &Store) -> [Keyspace; 3] {
     NAMES.map(|name| store.existing_keyspace(name).unwrap())
