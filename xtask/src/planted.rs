@@ -10,16 +10,20 @@
 //! +lines that replace them, if any
 //! ```
 //!
+//! A bug that several layers guard against has several places, each with a line `file`.
+//!
 //! Each bug is planted in a copy of the workspace. There the tests whose names contain one of the
 //! words after `test` run until one fails or runs for too long; otherwise the bug is not caught. A
 //! line that starts with `schedules` instead names tests that decide the schedule of every step.
-//! One that starts with `campaign` names tests of the campaigns: `features_` and `accidents_`.
+//! One that starts with `campaign` names tests of the campaigns, `features_` and `accidents_`, and
+//! variables of the environment for them: `LSMITH_WORLD=chdir`. An underscore in a value stands for
+//! a space.
 
 use crate::chores::{cargo, scheduled};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -47,12 +51,20 @@ const PATIENCE: Duration = Duration::from_secs(600);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Bug {
     name: String,
-    file: String,
+    places: Vec<Place>,
     tests: Vec<String>,
+    /// Variables of the environment of the tests, with their values.
+    variables: Vec<(String, String)>,
     /// True if the tests are tests of schedules.
     is_scheduled: bool,
     /// True if the tests are campaigns.
     is_campaign: bool,
+}
+
+/// Lines of a file that a bug replaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Place {
+    file: String,
     old: String,
     new: String,
 }
@@ -70,13 +82,22 @@ fn parse(text: &str) -> Result<Vec<Bug>> {
         let at = || format!("{LIST}, line {}", number + 1);
         let bug = bugs.last_mut().with_context(|| format!("{}: no bug has begun", at()))?;
         let code = |rest: &str| format!("{rest}\n");
+        let lines = || format!("{}: `file` comes before the lines of a file", at());
         match line.split_at(1) {
-            ("-", rest) => bug.old.push_str(&code(rest)),
-            ("+", rest) => bug.new.push_str(&code(rest)),
+            ("-", rest) => {
+                let place = bug.places.last_mut().with_context(lines)?;
+                place.old.push_str(&code(rest));
+            }
+            ("+", rest) => {
+                let place = bug.places.last_mut().with_context(lines)?;
+                place.new.push_str(&code(rest));
+            }
             _ => match line.split_once(' ') {
-                Some(("file", file)) => bug.file = file.to_string(),
-                Some((kind @ ("test" | "schedules" | "campaign"), names)) => {
-                    bug.tests = names.split_whitespace().map(str::to_string).collect();
+                Some(("file", file)) => {
+                    bug.places.push(Place { file: file.to_string(), ..Place::default() });
+                }
+                Some((kind @ ("test" | "schedules" | "campaign"), words)) => {
+                    bug.take_tests(words);
                     bug.is_scheduled = kind == "schedules";
                     bug.is_campaign = kind == "campaign";
                 }
@@ -92,13 +113,45 @@ fn parse(text: &str) -> Result<Vec<Bug>> {
 }
 
 impl Bug {
-    /// Returns the text of the file with the bug.
+    /// Takes the words of a line with tests and variables.
+    fn take_tests(&mut self, words: &str) {
+        for word in words.split_whitespace() {
+            match word.split_once('=') {
+                Some((name, value)) => {
+                    self.variables.push((name.to_string(), value.replace('_', " ")));
+                }
+                None => self.tests.push(word.to_string()),
+            }
+        }
+    }
+
+    /// Returns true if all its files are in `folder`.
+    fn is_in(&self, folder: &str) -> bool {
+        self.places.iter().all(|place| place.file.starts_with(folder))
+    }
+
+    /// Plants the bug in the workspace at `root`. Returns the files with their texts before.
+    fn plant(&self, root: &Path) -> Result<Vec<(PathBuf, String)>> {
+        ensure!(!self.places.is_empty(), "the bug `{}` has no lines", self.name);
+        let mut before = Vec::new();
+        for place in &self.places {
+            let path = root.join(&place.file);
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            let planted = place.plant(&text).with_context(|| format!("the bug `{}`", self.name))?;
+            fs::write(&path, planted)?;
+            before.push((path, text));
+        }
+        Ok(before)
+    }
+}
+
+impl Place {
+    /// Returns `text`, that of the file, with the bug.
     fn plant(&self, text: &str) -> Result<String> {
-        let places = text.matches(&self.old).count();
+        let count = text.matches(&self.old).count();
         ensure!(
-            places == 1 && !self.old.is_empty(),
-            "the lines of the bug `{}` are in {} {places} times, expected once",
-            self.name,
+            count == 1 && !self.old.is_empty(),
+            "the lines are in {} {count} times, expected once",
             self.file
         );
         Ok(text.replacen(&self.old, &self.new, 1))
@@ -119,11 +172,10 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
     }
     let mut missed = 0;
     for bug in &bugs {
-        let path = copy.join(&bug.file);
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        fs::write(&path, bug.plant(&text)?)?;
+        let before = bug.plant(&copy)?;
         let outcome = caught(&copy, bug);
-        fs::write(&path, text)?;
+        // Last to first: a file with two places has its own text back.
+        before.iter().rev().try_for_each(|(path, text)| fs::write(path, text))?;
         let caught = outcome?;
         missed += usize::from(caught.is_none());
         eprintln!("{:<66} {}", bug.name, caught.unwrap_or_else(|| "NOT CAUGHT".to_string()));
@@ -184,18 +236,19 @@ fn command(copy: &Path, bug: &Bug) -> Command {
     }
     let mut command = cargo(copy);
     command.env("CARGO_TARGET_DIR", copy.join("target")).env("CARGO_PROFILE_TEST_DEBUG", "0");
+    command.envs(bug.variables.iter().map(|(name, value)| (name, value)));
     if bug.is_campaign {
         // Both: a campaign is short, and building it anew takes seconds.
         command.args(["test", "--quiet", "-p", "lsmith", "--test", "world", "--test", "features"]);
         return command;
     }
     command.args(["test", "--quiet", "--test", "it"]);
-    if bug.file.starts_with(EXAMPLE) {
+    if bug.is_in(EXAMPLE) {
         command.arg("--manifest-path").arg(copy.join(EXAMPLE).join("Cargo.toml"));
         return command;
     }
     command.arg("--lib");
-    match OUTER.iter().find(|(folder, _)| bug.file.starts_with(folder)) {
+    match OUTER.iter().find(|(folder, _)| bug.is_in(folder)) {
         Some((_, package)) => command.args(["-p", package]),
         None => command.args(["-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree"]),
     };
@@ -262,9 +315,10 @@ mod tests {
         let misfits: Vec<String> = parse(&list)
             .expect("a legal list")
             .iter()
-            .filter_map(|bug| {
-                let text = fs::read_to_string(root.join(&bug.file)).unwrap_or_default();
-                bug.plant(&text).err().map(|error| error.to_string())
+            .flat_map(|bug| bug.places.iter().map(|place| (&bug.name, place)))
+            .filter_map(|(name, place)| {
+                let text = fs::read_to_string(root.join(&place.file)).unwrap_or_default();
+                place.plant(&text).err().map(|error| format!("{name}: {error}"))
             })
             .collect();
         assert!(misfits.is_empty(), "{misfits:#?}");
@@ -295,10 +349,26 @@ mod tests {
         let text = "# heading\n== no sync\nfile a.rs\ntest x y\n-    sync();\n+    // none\n";
         let bugs = parse(text).expect("a legal list");
         assert_eq!(bugs[0].tests, ["x", "y"]);
-        let planted = bugs[0].plant("{\n    sync();\n}\n").expect("it is there");
+        let place = &bugs[0].places[0];
+        let planted = place.plant("{\n    sync();\n}\n").expect("it is there");
         assert_eq!(planted, "{\n    // none\n}\n");
-        assert!(bugs[0].plant("{}\n").is_err());
-        assert!(bugs[0].plant("    sync();\n    sync();\n").is_err());
+        assert!(place.plant("{}\n").is_err());
+        assert!(place.plant("    sync();\n    sync();\n").is_err());
         assert!(parse("- x\n").is_err() && parse("== a\nfiles b\n").is_err());
+        assert!(parse("== a\n-no file\n").is_err());
+    }
+
+    #[test]
+    fn a_bug_of_two_places_is_planted_in_both_and_taken_back() {
+        let root = tempfile::tempdir().expect("a folder can be made");
+        let text = "== two\nfile a.rs\n-one\n+1\nfile a.rs\n-two\ncampaign X=a_b accidents_\n";
+        let bugs = parse(text).expect("a legal list");
+        assert_eq!(bugs[0].variables, [("X".to_string(), "a b".to_string())]);
+        fs::write(root.path().join("a.rs"), "one\ntwo\n").expect("a file can be written");
+        let before = bugs[0].plant(root.path()).expect("it fits");
+        let read = || fs::read_to_string(root.path().join("a.rs")).expect("it is there");
+        assert_eq!(read(), "1\n");
+        before.iter().rev().for_each(|(path, text)| fs::write(path, text).expect("it is there"));
+        assert_eq!(read(), "one\ntwo\n");
     }
 }

@@ -86,8 +86,13 @@ impl Run {
     /// Reads everything in `store`, which shows what the oracle says of `moment`.
     pub(crate) fn check_store(&self, store: &Store, moment: u64) {
         for space in &self.oracle.spaces {
-            let found = content(&store.existing_keyspace(&space.name).unwrap());
+            let keyspace = store.existing_keyspace(&space.name).unwrap();
+            let found = content(&keyspace);
             self.check_content(space.id, &found, moment);
+            for key in &self.keys {
+                let alone = keyspace.get(key).unwrap();
+                assert_eq!(alone.as_deref(), found.get(key).map(Vec::as_slice), "a lookup");
+            }
         }
     }
 

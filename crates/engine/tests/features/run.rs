@@ -62,7 +62,7 @@ pub(crate) struct Run {
     pub(crate) checkpoints: Vec<(String, Oracle)>,
     after: Option<u64>,
     lockstep: bool,
-    ids: u64,
+    pub(crate) ids: u64,
     values: u64,
 }
 
@@ -207,16 +207,19 @@ impl Run {
         self.store = Some(self.builder(&dir).open().unwrap());
     }
 
-    /// Makes a keyspace.
-    pub(crate) fn make(&mut self, name: &str) {
-        let options = KeyspaceOptions {
+    pub(crate) fn space_options(&self) -> KeyspaceOptions {
+        KeyspaceOptions {
             group: self.has(Group).then(|| "both".into()),
             keep_numbers: (self.has(Arrivals)).then_some(true),
             operator: self.has(Operator).then(|| "append".into()),
             expiry: self.has(Feature::Expiry).then_some(Expiry { after: self.after }),
             ..KeyspaceOptions::default()
-        };
-        self.store().keyspace_with(name, &options).unwrap();
+        }
+    }
+
+    /// Makes a keyspace.
+    pub(crate) fn make(&mut self, name: &str) {
+        self.store().keyspace_with(name, &self.space_options()).unwrap();
         self.ids += 1;
         self.oracle.spaces.push(Space::new(self.ids, name));
         self.oracle.synced = self.oracle.last;

@@ -21,6 +21,8 @@ pub(crate) struct Accident {
     /// The only place where it can happen, if there is one.
     pub(crate) place: Option<Place>,
     pub(crate) moment: Moment,
+    /// True if it happens to a new store: what a longer life leaves behind would hide the harm.
+    pub(crate) is_early: bool,
     pub(crate) play: Box<dyn Fn(&mut Stage) -> Played + Sync>,
 }
 
@@ -30,7 +32,7 @@ pub(crate) fn accident(
     name: impl Into<String>,
     play: impl Fn(&mut Stage) -> Played + Sync + 'static,
 ) -> Accident {
-    Accident { name: name.into(), place: None, moment, play: Box::new(play) }
+    Accident { name: name.into(), place: None, moment, is_early: false, play: Box::new(play) }
 }
 
 /// Returns all accidents.

@@ -124,14 +124,15 @@ pub(crate) fn all() -> Vec<Accident> {
         if moment == Moment::Closed {
             for how in ["loses its end", "becomes empty"] {
                 let name = format!("the oldest log {how} after three lives of one synced write");
-                all.push(accident(moment, name, move |stage| {
+                let early = accident(moment, name, move |stage| {
                     for _ in 0..3 {
                         stage.open();
                         stage.write_synced(1);
                         stage.close();
                     }
                     harm(stage, "the oldest log", how)
-                }));
+                });
+                all.push(Accident { is_early: true, ..early });
             }
         }
         let name = format!("foreign files under other names while {moment:?}");

@@ -85,11 +85,13 @@ fn live(stage: &mut Stage, play: &Play<'_>) -> Played {
     Ok(())
 }
 
-/// Plays two lives with the same accidents, and one without.
+/// Plays two lives with the same accidents, between two without.
 fn perform(play: &Play<'_>) -> Played {
     let Some(place) = place(play) else { return Err("no place has both".into()) };
     let mut stage = Stage::new(place)?;
-    live(&mut stage, &vec![])?;
+    if play.iter().all(|accident| !accident.is_early) {
+        live(&mut stage, &vec![])?;
+    }
     live(&mut stage, play)?;
     live(&mut stage, play)?;
     if asked().is_some() {
