@@ -3,6 +3,7 @@
 use crate::accidents::{Accident, Moment, accident};
 use crate::stage::{Played, Process, Stage};
 use crate::system;
+use lsmith_fuzz::dice;
 
 pub(crate) fn all() -> Vec<Accident> {
     [asked(), ends()].into_iter().flatten().collect()
@@ -95,6 +96,15 @@ fn stop(stage: &mut Stage) -> Played {
     let looked = other.ask(&format!("look {}", data.display()));
     let read = other.ask("read");
     stage.note(format!("others: {opened:?} {looked:?} {}", read.lines.len()));
+    if dice::full() {
+        // As long as a machine sleeps, or a debugger holds it: nothing may time out meanwhile.
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        let late = other.ask(&format!("open {}", data.display()));
+        stage.note(format!("after a minute: {late:?}"));
+        if opened.error().is_some() && late.is_ok() {
+            stage.fail("a process that is stopped has lost its lock");
+        }
+    }
     system::signal(id, libc::SIGCONT);
     if stage.is_open && data.join("CURRENT").exists() && opened.is_ok() {
         stage.write(5);
