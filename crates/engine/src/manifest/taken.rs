@@ -119,7 +119,7 @@ fn higher(left: Vec<(Key, SeqNo)>, right: Vec<(Key, SeqNo)>) -> Vec<(Key, SeqNo)
     }
 }
 
-/// Removes steps whose number is that of the step before.
+/// Removes steps with the same number as the step before.
 fn simplified(mut steps: Vec<(Key, SeqNo)>) -> Vec<(Key, SeqNo)> {
     let mut before = SeqNo(0);
     steps.retain(|(_, newest)| std::mem::replace(&mut before, *newest) != *newest);

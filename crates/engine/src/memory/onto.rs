@@ -31,8 +31,8 @@ impl Onto {
         Onto { new, old, key: Vec::new(), prefix: 0, at: OntoSide::Nowhere }
     }
 
-    /// Adds the entries up to the next key with several versions to `builder`: those of the folded
-    /// run as they lie, and those of the memtable. They need no fold.
+    /// Adds the entries up to the next key with several versions to `builder`. Entries of the
+    /// folded run stay in place; entries of the memtable are copied. None of them needs a fold.
     pub(super) fn add_single(&mut self, builder: &mut FoldedBuilder) -> Result<()> {
         while let Some(entry) = self.new.entry() {
             builder.keep_below(&mut self.old, Some(entry.key));

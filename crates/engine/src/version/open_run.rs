@@ -127,7 +127,7 @@ impl OpenRun {
         open
     }
 
-    /// Returns true if the parts are those of the slices of the run.
+    /// Returns true if the parts agree with the slices of the run.
     fn matches_run(&self) -> bool {
         let of = |slice: &Slice| (slice.table().filled(slice.range().clone()), slice.table().id);
         let slices = self.run.slices().iter().map(of).filter(|(range, _)| !range.is_empty());

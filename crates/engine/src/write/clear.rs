@@ -92,7 +92,7 @@ fn clearing(state: &KeyspaceState, range: KeyRange, seq: SeqNo) -> TreeEdit {
         |(_, run): (_, &Arc<lsmith_tree::Run>)| Input { run: run.id(), range: range.clone() };
     TreeEdit {
         remove: runs.map(input).collect(),
-        // Replay skips all range deletes up to `seq`, also those of the group's other keyspaces.
+        // Replay skips all range deletes up to `seq`, also in other keyspaces of the group.
         erase: state.erased_upto(seq),
         forget: vec![(range.clone(), seq)],
         // Entries from outside that are older than the clearing would come back.

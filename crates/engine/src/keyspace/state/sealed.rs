@@ -32,8 +32,8 @@ pub(crate) struct WriteSpan {
     pub(crate) oldest: SeqNo,
     /// The last write.
     pub(crate) newest: SeqNo,
-    /// The log that holds the oldest write of which there is no copy elsewhere. `None` if a copy of
-    /// memory has all of them.
+    /// The log that holds the oldest write that is not copied elsewhere. `None` if a copy of memory
+    /// has all of them.
     pub(crate) log: Option<u64>,
 }
 
@@ -262,8 +262,8 @@ impl KeyspaceState {
             || self.view.tree.memory().bytes() > memory_max
     }
 
-    /// Returns the number of runs in memory that wait to be taken by a plan. Under a policy that
-    /// counts in blocks, only those that wait to be folded.
+    /// Returns the number of runs in memory that wait for a plan. Under a policy that counts in
+    /// blocks, returns the number of runs that wait for a fold.
     pub(crate) fn waiting_memtables(&self) -> usize {
         self.waiting().count()
     }
