@@ -241,7 +241,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Generates byte strings of which many are prefixes of others, some with zeros at the end.
+    /// Generates byte strings. Many are prefixes of others, some with zeros at the end.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         vec(prop_oneof![Just(0), Just(1), Just(255)], 0..40)
     }

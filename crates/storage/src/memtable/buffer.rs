@@ -179,8 +179,8 @@ impl Memtable {
         self.seq_range().is_none()
     }
 
-    /// Returns the logical bytes that a flush without snapshots writes: those of the newest version
-    /// of each key, and none for keys whose insert and remove cancel.
+    /// Returns the logical bytes that a flush without snapshots writes: it writes the newest
+    /// version of each key, and nothing for keys whose insert and remove cancel.
     pub fn live_bytes(&self) -> u64 {
         self.writer.lock().counts.live_bytes
     }

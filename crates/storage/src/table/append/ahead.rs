@@ -149,8 +149,8 @@ impl Ahead {
         self.window_bytes > WINDOW_BYTES_MIN
     }
 
-    /// Announces a window of values behind those that were announced, or else from `here` on, and
-    /// the leaves of the window after that.
+    /// Announces the next window of values, or else the first one from `here` on, and the leaves of
+    /// the window after that.
     pub(super) fn announce(&mut self, table: &AppendTable, here: impl FnOnce() -> RefWalk) {
         self.announcing -= 1;
         let behind = self.walk.take().filter(|_| self.announced > 0);

@@ -89,7 +89,7 @@ enum Aim {
     Leaf,
     /// The restart point of the leaf from which to search is known.
     Restart(usize),
-    /// The entry is that of `leaf`. The value may have to be touched.
+    /// The entry is in `leaf`. The value may have to be touched.
     Found { value: ValueRef, must_touch: bool },
     /// The key is greater than all keys of the leaf below the path, or the tree is empty.
     Behind,
