@@ -37,7 +37,7 @@ pub struct GraphTable {
 /// top of all others changes no other height. [`levels`](TableGraph::levels) has the depths.
 ///
 /// Edges are not stored: one wide table has as many as there are tables. Tables of one height are
-/// found by key, and an edit looks only at those that share keys with what changes.
+/// found by key, and an edit looks only at tables that share keys with what changes.
 ///
 /// Source: the LSM-graph of lsmtk (rescrv/blue), which compares all pairs of tables.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +132,7 @@ impl TableGraph {
         Some(self.knots[&node.knot].height)
     }
 
-    /// Returns the tables to which edges lead from a table: older ones and those that interleave
+    /// Returns the tables that edges from a table lead to: older tables and tables that interleave
     /// with it, in the order of their names.
     pub fn edges_from(&self, table: TableId) -> Vec<TableId> {
         let Some(node) = self.tables.get(&table) else { return Vec::new() };
@@ -194,7 +194,7 @@ impl TableGraph {
     }
 }
 
-/// One line per level, newest first: its tables, those of a knot in parentheses.
+/// One line per level, newest first: its tables, with knots in parentheses.
 impl fmt::Display for TableGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (depth, tables) in self.levels().into_iter().enumerate() {

@@ -3,7 +3,7 @@
 use crate::size::Size;
 use std::cmp::Ordering;
 
-/// An input of a merge that keeps blocks: entries in key order, some of which start a block.
+/// An input of a merge that keeps blocks: entries in key order, with marks where blocks start.
 ///
 /// The merge looks at a block before any of its entries is read. Where the input is at the start of
 /// a block, its next key is therefore a bound: no entry of the block has a smaller key.

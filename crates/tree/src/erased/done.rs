@@ -73,7 +73,7 @@ impl Tree {
         }
     }
 
-    /// Returns the hull of the slices within `range` of which the range delete `seq` may hide
+    /// Returns the hull of the slices within `range` in which the range delete `seq` may hide
     /// entries.
     fn hidden_hull(&self, range: &KeyRange, seq: SeqNo) -> KeyRange {
         let mut hull = KeyRange { start: Key::new(), end: Some(Key::new()) };

@@ -125,7 +125,7 @@ impl TableGraph {
         above.remove(&(knot.height, name));
     }
 
-    /// Computes the heights of `knots` anew, and of what lies above those that change.
+    /// Computes the heights of `knots` anew, and goes on upwards wherever a height changes.
     fn raise_or_lower(&mut self, mut knots: ByHeight) {
         while let Some((_, name)) = knots.pop_first() {
             let Some(knot) = self.knots.get(&name) else { continue };
