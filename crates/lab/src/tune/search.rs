@@ -89,8 +89,8 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Simulates all candidates, and `more` up to the largest sample. Returns the indexes of those
-    /// that were simulated up to the largest sample and are within the limits, best first.
+    /// Simulates all candidates, and `more` up to the largest sample. Returns the indexes of the
+    /// candidates that reached the largest sample and are within the limits, best first.
     pub(super) fn run(&mut self, more: &[Spec]) -> Result<Vec<usize>> {
         let flushes = self.survey.bytes / self.memtable_bytes.max(1);
         let small = if self.survey.writes <= FEW_WRITES {
@@ -282,8 +282,8 @@ impl Search<'_> {
         frontier.into_iter().map(|(index, _)| index).collect()
     }
 
-    /// Puts the candidate first that is best in all costs together, out of those that are about as
-    /// good as the first.
+    /// Breaks near-ties: among candidates within `ALIKE` of the best score, moves the one with the
+    /// best total cost to the front.
     fn break_ties(&self, sorted: &mut [usize]) {
         let Some(&first) = sorted.first() else { return };
         let is_alike = |&&index: &&usize| self.score(index) <= self.score(first) * (1.0 + ALIKE);

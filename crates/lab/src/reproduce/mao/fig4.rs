@@ -104,7 +104,7 @@ fn claim_ratios(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course]) {
             None => Some(course.write_cost()),
             Some(at) => course.write_costs_where(|flushes| flushes == at).first().map(|one| one.1),
         };
-        // The cost of each ratio over that of the ratio before it.
+        // The cost of each ratio over the cost of the ratio before it.
         let steps = |courses: &[&Course]| -> Option<Vec<f64>> {
             courses.windows(2).map(|pair| Some(cost(pair[1])? / cost(pair[0])?)).collect()
         };
