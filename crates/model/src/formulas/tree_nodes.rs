@@ -76,8 +76,8 @@ struct Sums {
 }
 
 impl TreeNodes {
-    /// Returns the nodes of the store for keys of `key_bytes`, of which the key in front has all
-    /// but `own_bytes`, in files of `file_bytes`.
+    /// Returns the nodes of the store for keys of `key_bytes` in files of `file_bytes`. A key
+    /// shares all but `own_bytes` with the key in front.
     pub fn of_keys(key_bytes: f64, own_bytes: f64, entry_bytes: f64, file_bytes: f64) -> TreeNodes {
         let value_bytes = entry_bytes - key_bytes;
         let stored = (entry_bytes + 3.0).max(1.0);
