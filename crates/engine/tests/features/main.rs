@@ -6,7 +6,7 @@
 //! policies, the sizes and the steps.
 //!
 //! `LSMITH_FULL=1` takes ten times as many seeds, `LSMITH_SEED` one.
-//! `LSMITH_FEATURES=Feed,Names` turns these features on instead of those that the seed chooses.
+//! `LSMITH_FEATURES=Feed,Names` turns these features on instead of the seed's choice.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -71,7 +71,7 @@ const FEATURES: [Feature; 16] = [
 /// read has no single answer.
 const APART: [[Feature; 2]; 3] = [[Operator, Expiry], [Operator, Filter], [Group, Arrivals]];
 
-/// Returns the features of a run: those that are asked for, or two or three.
+/// Returns the features of a run: the requested ones, or else two or three at random.
 fn features(dice: &mut Dice) -> Vec<Feature> {
     if let Ok(asked) = std::env::var("LSMITH_FEATURES") {
         let is_asked =
