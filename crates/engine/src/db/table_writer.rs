@@ -242,7 +242,7 @@ impl TableWriter {
     }
 
     /// Adds an entry with sequence number `seq`, from 1 to 2^61. In a store that ingests the table,
-    /// the entry is older than entries of its key with greater numbers, and newer than those with
+    /// the entry is older than entries of its key with greater numbers, and newer than entries with
     /// smaller ones. Either all entries of a table have numbers, or none has.
     ///
     /// # Errors

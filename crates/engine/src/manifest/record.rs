@@ -253,7 +253,7 @@ impl Record {
         }
     }
 
-    /// Returns the sequence numbers that the record names, without those in its tree or edit.
+    /// Returns the sequence numbers that the record names outside of its tree or edit.
     pub(super) fn seqs(&self) -> Vec<SeqNo> {
         match self {
             Record::Tree { flushed_seq, taken, .. } | Record::Edit { flushed_seq, taken, .. } => {

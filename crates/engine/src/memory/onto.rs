@@ -6,9 +6,9 @@ use lsmith_storage::fold::Walk;
 use lsmith_storage::format::key_prefix;
 use lsmith_storage::memtable::{FoldedBuilder, FoldedRest};
 
-/// Walks the keys of a memtable that have several versions. For each it visits all, newest first:
-/// those in the memtable, then that in the folded run. Behind each key the walk pauses, so that
-/// entries of other keys can be [added](Onto::add_single) without a fold.
+/// Walks the keys of a memtable that have several versions, newest version first: the memtable's
+/// versions, then the folded run's. Behind each key the walk pauses, so that entries of other keys
+/// can be [added](Onto::add_single) without a fold.
 pub(super) struct Onto {
     new: Box<dyn Cursor>,
     old: FoldedRest,

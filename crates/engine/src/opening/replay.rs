@@ -363,7 +363,7 @@ impl Opening {
     }
 
     /// Inserts the writes of a batch of `log`, with numbers from `first` on, into memtables. Skips
-    /// writes that are in tables or in a copy of memory, and those to dropped keyspaces.
+    /// writes that are in tables or in a copy of memory, and writes to dropped keyspaces.
     fn insert(
         &mut self,
         log: Log,

@@ -3,8 +3,8 @@
 //! 1. Plans under way are given up, and no new one begins.
 //! 2. Under the writer's lock the clearing takes the next sequence number, with an empty batch in
 //!    the log, which is synced. So everything written before it survives if it does.
-//! 3. An edit removes the keys of the keyspace from all runs, those in memory included. The same
-//!    record of the manifest says that the log is not needed for earlier writes to these keys.
+//! 3. An edit removes the keys of the keyspace from all runs, also in memory. The same record of
+//!    the manifest says that the log is not needed for earlier writes to these keys.
 //! 4. Snapshots from before go on reading the version from before.
 
 use super::WritePath;

@@ -61,7 +61,7 @@ pub(crate) struct Replacement {
 
 impl KeyspaceState {
     /// Makes `memtable` the newest run in memory, also in the next tree. Returns the number of the
-    /// run, which differs from those in the edit that is being written to the manifest.
+    /// run. The edit that is being written to the manifest does not use this number.
     pub(crate) fn add_to_memory(&mut self, memtable: Slice) -> RunId {
         let run = self.coming.as_ref().unwrap_or(&self.view.tree).next_run();
         let edit = TreeEdit::seal(run, memtable);
