@@ -158,7 +158,7 @@ impl FigureCounter {
     }
 
     /// Reports that a memtable was sealed. `live_bytes` are the newest versions of all keys that
-    /// are not deleted, including those in memory.
+    /// are not deleted, also in memory.
     pub fn sealed(&mut self, live_bytes: u64) {
         self.parts.sealed += 1;
         self.live_bytes = live_bytes;

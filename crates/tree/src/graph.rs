@@ -29,8 +29,8 @@ pub struct GraphTable {
 /// nothing about their age.
 ///
 /// An edge leads from a table to each older table with which it shares keys. If the sequence
-/// numbers of two such tables interleave, edges lead both ways. Tables on a cycle form a *knot*:
-/// whoever reads one must read all. Without a cycle, a table is a knot of its own.
+/// numbers of two such tables interleave, edges lead both ways. Tables on a cycle form a *knot*: a
+/// reader of one must read all. Without a cycle, a table is a knot of its own.
 ///
 /// The *height* of a knot is the length of the longest path from it down to a knot with nothing
 /// older below. Heights are kept rather than depths below the newest tables, because a new table on
@@ -147,7 +147,7 @@ impl TableGraph {
     }
 
     /// Returns the tables by the length of the longest path to them from a knot with nothing newer
-    /// above: those with nothing newer first. This takes a pass over all edges.
+    /// above, shortest first. This takes a pass over all edges.
     pub fn levels(&self) -> Vec<Vec<TableId>> {
         let mut depths: BTreeMap<KnotName, usize> = BTreeMap::new();
         let mut by_height: Vec<(usize, KnotName)> =

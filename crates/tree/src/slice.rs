@@ -282,7 +282,7 @@ impl Slice {
         self.has_order
     }
 
-    /// Returns the indexes of the profile points inside the slice: those between its cells.
+    /// Returns the indexes of the profile points inside the slice, between its cells.
     pub(crate) fn point_indexes(&self) -> Range<usize> {
         let first = self.first_point as usize;
         first..first + self.cells as usize - 1

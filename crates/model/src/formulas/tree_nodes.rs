@@ -18,8 +18,8 @@ const FILL: f64 = 0.72;
 const RESTART_ENTRIES: f64 = 16.0;
 const RESTART_BYTES: f64 = 4.0;
 
-/// Trees per table of live entries, of the first level and of those between it and the last. In
-/// stores of trees of 400 to 900 entries it was 1.2 to 1.6, and 1.6 to 1.7.
+/// Trees per table of live entries, of the first level and of the levels between it and the last.
+/// In stores of trees of 400 to 900 entries it was 1.2 to 1.6, and 1.6 to 1.7.
 const FIRST_TREES: f64 = 1.3;
 const UPPER_TREES: f64 = 1.6;
 

@@ -24,7 +24,7 @@ const SMALL_PARTS: u64 = 5;
 const BEHIND_PARTS: u64 = 50;
 const BEHIND_PARTS_OF_MEMTABLE: u64 = 4;
 
-/// The memo with the bytes by which merges were behind at the last flush, if those were too many.
+/// The memo with the bytes by which merges were behind at the last flush, if they were too many.
 const BEHIND: &str = "behind";
 
 /// Each level is one run of append-only tables, the trees, with disjoint key ranges. When the live

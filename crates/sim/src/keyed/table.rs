@@ -333,7 +333,7 @@ pub(super) struct Layout {
 pub(super) struct Builder<E> {
     layout: Layout,
     entries: Vec<E>,
-    /// The size of the entries, without those in a block that is not closed.
+    /// The size of all entries outside of the block that is not closed.
     sum: Sum,
     /// The starts of blocks or steps, without the first.
     points: Vec<NumberPoint>,

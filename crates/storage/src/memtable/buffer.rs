@@ -196,8 +196,8 @@ impl Memtable {
         }
     }
 
-    /// Returns the number of entries that a flush without snapshots writes: the number of keys,
-    /// without those whose insert and remove cancel.
+    /// Returns the number of entries that a flush without snapshots writes: one per key, and none
+    /// for keys whose insert and remove cancel.
     pub fn entries(&self) -> u64 {
         self.writer.lock().counts.entries
     }

@@ -4,9 +4,9 @@
 //! them. Beside it stands how much lies up to each place. The builder copies every byte once, and
 //! allocates memory a chunk at a time.
 //!
-//! When newer entries come to those in memory, the latter [stay](FoldedRest) in their chunks. A
-//! stretch of neighbours between two new entries keeps its order, and two sums say how much it
-//! holds. So its places are copied as they are. Only entries that begin a block are looked at.
+//! When newer entries are merged in, the old ones [stay](FoldedRest) in their chunks. A stretch of
+//! neighbours between two new entries keeps its order, and two sums say how much it holds. So its
+//! places are copied as they are. Only entries that begin a block are looked at.
 
 mod builder;
 

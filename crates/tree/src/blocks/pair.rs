@@ -28,8 +28,8 @@ pub trait BlockInput {
         self.blocks_before(other).next().is_some()
     }
 
-    /// Returns the sizes of the block that starts at the next entry and of those behind it in the
-    /// same slice, up to the first that does not end before the next key of `other`.
+    /// Returns the sizes of the blocks from the next entry on, in the same slice, up to the first
+    /// that does not end before the next key of `other`.
     fn blocks_before(&self, other: &Self) -> impl Iterator<Item = Size>;
 
     /// Moves behind the block that starts at the next entry, without reading it.

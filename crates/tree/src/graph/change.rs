@@ -140,8 +140,8 @@ impl TableGraph {
         }
     }
 
-    /// Returns the knots that a new table, which is not in the index yet, ties into one: those on a
-    /// path from the table back to it.
+    /// Returns the knots that a new table, which is not in the index yet, ties into one: all knots
+    /// on a path from the table back to it.
     fn joined_by(&self, id: TableId) -> Vec<KnotName> {
         let table = &self.tables[&id].table;
         let mut after = BTreeSet::new();

@@ -115,7 +115,7 @@ fn kinds(scaled: impl Fn(f64) -> u64) -> anyhow::Result<Vec<Kind>> {
     specs.into_iter().map(kind).collect()
 }
 
-/// Simulates half of all pairs of policies and memtables, those whose places add up to an even
+/// Simulates half of all pairs of policies and memtables: every pair whose places add up to an even
 /// number.
 fn measure_kind(
     index: usize,

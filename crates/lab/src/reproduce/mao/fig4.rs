@@ -5,7 +5,7 @@ use super::fit::{least, most};
 use super::panel;
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, SharedProgress};
 
-/// The approximate flushes of a run, and those in the second part of the figure.
+/// The approximate flushes of a run, and of the second part of the figure.
 const FLUSHES: u64 = 24_000;
 const BEGINNING: u64 = 2_000;
 

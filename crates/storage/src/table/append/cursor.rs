@@ -67,8 +67,8 @@ struct Coming {
 impl Coming {
     /// Decodes the entry at `at` of `leaf`, which is at `offset` of the file.
     ///
-    /// Without `always` the fields go through memory, in other pieces than they are read there, and
-    /// processors wait for that.
+    /// `always`: otherwise the fields are spilled and reloaded at other widths, which defeats store
+    /// forwarding.
     #[inline(always)]
     fn decode(leaf: &Block, at: usize, offset: u64) -> std::result::Result<Coming, Damage> {
         let slot = leaf.slot(at)?;

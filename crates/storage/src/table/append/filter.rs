@@ -33,7 +33,7 @@ pub(super) struct KeyHashes {
 pub(super) struct NewKeys {
     prefix_bytes: u16,
     keys: Vec<u64>,
-    /// No hash twice in a row. Keys are added in their order, so those with one prefix follow each
+    /// No hash twice in a row. Keys are added in their order, so keys with one prefix follow each
     /// other.
     prefixes: Vec<u64>,
 }
