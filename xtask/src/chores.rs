@@ -72,7 +72,7 @@ pub(crate) fn plain(root: &Path) -> Result<()> {
 
 /// Packages every crate that is published, and checks that each compiles from its package, with the
 /// others from theirs: as one workspace, so that every crate is compiled once. `cargo package`
-/// would compile each once for itself and once for those that use it.
+/// would compile a crate once for itself and once for its users.
 pub(crate) fn package(root: &Path) -> Result<()> {
     let packages = root.join("target/package");
     for entry in files_of(&packages)? {

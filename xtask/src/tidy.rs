@@ -1,13 +1,14 @@
-//! Checks that the compiler does not make: sizes, layers, modules, doors, undeclared files, and the
-//! width of documents.
+//! Checks that the compiler does not make: sizes, layers, modules, doors, undeclared files, the
+//! width of documents, and phrases in prose.
 //!
 //! `allowed.txt` lists the items that were too large when a rule was introduced. The list may only
-//! shrink, so an unneeded line is an error too.
+//! shrink, so an unneeded line is an error too. `phrases.txt` records counts in the same way.
 
 mod doors;
 mod files;
 mod layers;
 mod modules;
+mod phrases;
 mod prose;
 mod sizes;
 
@@ -40,16 +41,27 @@ pub(crate) fn report(root: &Path) -> Result<()> {
     }
 }
 
+/// Lowers the record of phrases to what the files have now.
+pub(crate) fn bless(root: &Path) -> Result<()> {
+    let mut counts = phrases::Counts::default();
+    let mut paths = sources(root)?;
+    files_with("md", root, &mut paths)?;
+    for path in &paths {
+        counts.add(&relative(root, path), &read(path)?);
+    }
+    phrases::bless(root, &counts)
+}
+
 /// Returns all violations.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let metadata = layers::metadata(root)?;
     let mut findings = Vec::new();
-    let mut paths = Vec::new();
-    for folder in ["crates", "examples", "xtask"] {
-        files_with("rs", &root.join(folder), &mut paths)?;
-    }
+    let mut counts = phrases::Counts::default();
+    let paths = sources(root)?;
     for path in &paths {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let text = read(path)?;
+        counts.add(&relative(root, path), &text);
+        findings.extend(phrases::check_docs(&relative(root, path), &text));
         findings.extend(sizes::check(&relative(root, path), &text));
         findings.extend(doors::check(&relative(root, path), &text));
         findings.extend(layers::check_lifted(&relative(root, path), &text));
@@ -57,9 +69,11 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut documents = Vec::new();
     files_with("md", root, &mut documents)?;
     for path in &documents {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let text = read(path)?;
+        counts.add(&relative(root, path), &text);
         findings.extend(prose::check(&relative(root, path), &text));
     }
+    findings.extend(phrases::check(root, &counts)?);
     findings.extend(layers::check(&metadata));
     findings.extend(layers::check_bans(root)?);
     findings.extend(modules::check(root)?);
@@ -72,6 +86,19 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     findings.extend(files::check(root, &roots, &paths)?);
     let allowed = fs::read_to_string(root.join("xtask/allowed.txt"))?;
     Ok(excuse(findings, &allowed))
+}
+
+/// Returns the Rust files of all workspaces.
+fn sources(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for folder in ["crates", "examples", "xtask"] {
+        files_with("rs", &root.join(folder), &mut paths)?;
+    }
+    Ok(paths)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
 /// Removes allowed violations, and adds one for each unneeded line of the list.

@@ -59,9 +59,9 @@ pub(crate) fn is_word(specs: &str) -> bool {
     matches!(specs.trim(), "all" | "classic")
 }
 
-/// Builds the policies that `specs` names, separated by `;`, for a workload and memtables of so
-/// many bytes. `all` means every policy with its defaults; `classic` means those of them that do
-/// not count in blocks.
+/// Builds the policies that `specs` names, separated by `;`, for a workload and memtables of
+/// `memtable_bytes`. `all` means every policy with its defaults; `classic` leaves out policies that
+/// count in blocks.
 pub(crate) fn policies(
     specs: &str,
     workload: &Workload,

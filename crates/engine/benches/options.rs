@@ -1,7 +1,7 @@
 //! What options cost: the same work on stores that differ in one option, as a table.
 //!
-//! `cargo bench -p lsmith --bench options -- [KEYS [NAME..]]`. CPU time is that of the whole
-//! process, merging threads included, until merges have come to rest.
+//! `cargo bench -p lsmith --bench options -- [KEYS [NAME..]]`. CPU time counts the whole process,
+//! merging threads included, until merges have come to rest.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "benches time the store")]
 
 #[path = "shared/keys.rs"]
@@ -187,7 +187,7 @@ fn micros(count: u64, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     Ok((cpu_seconds() - before) * 1e6 / count as f64)
 }
 
-/// A value of which half is random, so that it compresses about as data of users does.
+/// A half random value, so that it compresses about as well as data of users.
 fn value(number: u64) -> [u8; VALUE_BYTES] {
     let mut value = [b'.'; VALUE_BYTES];
     let mut state = number + 1;
@@ -234,7 +234,7 @@ fn measure(dir: &Path, variant: &Variant, keys: u64) -> Result<Row> {
     let filled = micros(keys, || (variant.fill)(&keyspace, keys))?;
     let fill_seconds = start.elapsed().as_secs_f64();
     let before = store.stats();
-    // Another order than that of writing.
+    // Another order than writes had.
     let other = |number: u64| number.wrapping_mul(7_368_787) % keys;
     let present = micros(keys, || {
         (0..keys).try_for_each(|number| keyspace.get(key(other(number))).map(drop))
@@ -274,7 +274,7 @@ fn prefixed_key(number: u64, keys: u64) -> [u8; 16] {
     key
 }
 
-/// Measures scans of prefixes that keys have, and of those that none has. Returns a line.
+/// Measures scans of prefixes that keys have, and of prefixes that no key has. Returns a line.
 fn measure_prefixes(
     dir: &Path,
     (name, prefix_bytes): (&str, Option<u16>),

@@ -242,8 +242,8 @@ impl Committer {
         written.map(|()| tree)
     }
 
-    /// Writes `edits`, those of different keyspaces, to the manifest as one record and syncs it.
-    /// The caller holds `committing` of all of them.
+    /// Writes `edits`, one for each of several keyspaces, to the manifest as one record and syncs
+    /// it. The caller holds `committing` of all of them.
     ///
     /// # Errors
     /// As [`Manifest::write`].
@@ -329,7 +329,7 @@ impl Committer {
         }
     }
 
-    /// Adds the bytes of a merge to the counters: those of a flush, or those of other plans.
+    /// Adds the bytes of a merge to the counters, either for flushes or for other plans.
     fn count_bytes(&self, reserved: &ReservedPlan, bytes_read: u64, bytes_written: u64) {
         let counts = &self.context.counts;
         if let Some(recorders) = &self.context.recorders {
@@ -344,7 +344,7 @@ impl Committer {
     }
 }
 
-/// Returns `edit` with the range deletes `erased`, and without those that are then done with.
+/// Returns `edit` with the range deletes `erased`, and removes range deletes that are then done.
 fn erasing(
     mut edit: TreeEdit,
     erased: Vec<(KeyRange, SeqNo)>,

@@ -48,7 +48,7 @@ pub(crate) struct Context {
     process: Process,
     /// The directory, which stays locked as long as the store is open.
     held: Arc<dyn HeldDir>,
-    /// The environment in which the store was opened. That of the options holds the directory.
+    /// The environment that the store was opened with; `options.env` wraps it.
     pub(crate) outer_env: Arc<dyn Env>,
 }
 

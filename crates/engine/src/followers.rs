@@ -1,4 +1,4 @@
-//! Wakes those who wait for changes. Writers pay one load of an atomic as long as nobody waits.
+//! Wakes threads that wait for changes. Writers pay one load of an atomic while nobody waits.
 
 use lsmith_storage::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use lsmith_storage::sync::{Condvar, Mutex};

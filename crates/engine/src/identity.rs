@@ -36,11 +36,11 @@ impl FromStr for StoreId {
     }
 }
 
-/// Who a store is, and of which one it was made.
+/// The identity of a store, and the store that it was copied from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) id: StoreId,
-    /// The store of which this one is a checkpoint, a backup or a repaired copy.
+    /// The original, if this store is a checkpoint, a backup or a repaired copy.
     pub(crate) origin: Option<StoreId>,
 }
 

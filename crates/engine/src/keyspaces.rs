@@ -124,8 +124,8 @@ impl Keyspaces {
         self.balance_memory_for(&[]);
     }
 
-    /// Does the same as [`balance_memory`](Keyspaces::balance_memory), with room for the tables
-    /// `coming`, which are about to be added.
+    /// Sets the capacity of the cache as [`balance_memory`](Keyspaces::balance_memory) does, and
+    /// leaves room for the tables `coming`, which are about to be added.
     pub(crate) fn balance_memory_for(&self, coming: &[Arc<TableHandle>]) {
         let Some(bytes) = self.context.options.memory_bytes else { return };
         let mut others = coming.iter().map(|table| table.table().memory().total()).sum::<u64>();

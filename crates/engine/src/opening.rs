@@ -118,9 +118,9 @@ pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Arc<dyn HeldDir>> {
     })
 }
 
-/// Does the same for those who only read `dir`. Where no lock can be made, on a read-only or full
-/// medium or in a directory of others, they read without one: the caller finds out whether somebody
-/// has written meanwhile.
+/// Takes the lock of the store in `dir` for a reader. On a read-only or full medium, or in a
+/// directory of another user, no lock can be made. Then it returns the directory without a lock,
+/// and the caller must detect whether somebody has written meanwhile.
 ///
 /// # Errors
 /// As [`take_lock`], but for these.

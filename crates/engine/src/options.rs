@@ -89,8 +89,8 @@ pub struct KeyspaceOptions {
     pub expiry: Option<Expiry>,
     /// The bits of filter per key; 0 for no filter. The first keyspace of a group chooses for all.
     ///
-    /// `None` means those of [`Builder::filter_bits`](crate::Builder::filter_bits) for a new
-    /// keyspace, whenever a table is written, and any for one that exists.
+    /// `None` means [`Builder::filter_bits`](crate::Builder::filter_bits) for a new keyspace,
+    /// whenever a table is written, and any for one that exists.
     pub filter_bits: Option<u8>,
     /// The length of a prefix in bytes, 1 to 1024. Filters then also hold the prefix of each key
     /// that is as long. The first keyspace of a group chooses for all. A prefix takes as many bits
@@ -131,7 +131,7 @@ impl KeyspaceOptions {
 /// What a keyspace asks of the filters of its tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FilterChoice {
-    /// Bits per key; `None` for those of the store.
+    /// Bits per key; `None` if the store's default applies.
     pub(crate) bits: Option<u8>,
     /// The length of the prefixes that filters hold, if they hold any.
     pub(crate) prefix_bytes: Option<u16>,

@@ -1,4 +1,4 @@
-//! The combine operators of a tree, and those that a store knows.
+//! The combine operators of a tree, and the operators that a store knows.
 //!
 //! A keyspace names its operator in the manifest. The code of the operator comes with the options
 //! of each opening. Keyspaces of a group have operators of their own, so the first byte of a key

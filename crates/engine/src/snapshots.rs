@@ -30,8 +30,8 @@ pub(crate) struct Snapshots {
 struct Live {
     /// The era of snapshots that are taken now.
     era: u64,
-    /// The number of guards of each live snapshot: of its era and its sequence number, neither of
-    /// which is smaller than that of an older snapshot.
+    /// The number of guards of each live snapshot, by era and sequence number. A newer snapshot has
+    /// no smaller era and no smaller sequence number.
     guards: BTreeMap<(u64, u64), usize>,
     /// Pinned versions, by era and keyspace.
     pins: BTreeMap<(u64, u32), Pin>,

@@ -87,7 +87,7 @@ stats! {
     plans_refused,
     /// Plans that failed, for example because the device was full.
     plans_failed,
-    /// Syncs of the write-ahead log, except those that merges and bulk loads need.
+    /// Syncs of the write-ahead log, without the syncs for merges and bulk loads.
     syncs,
     /// Keys looked up.
     gets,

@@ -277,8 +277,8 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns true if formulas know the keys of `workload`: those of one keyspace, and entries that go
-/// one by one.
+/// Returns true if formulas know the keys of `workload`: it writes one keyspace, and entries go one
+/// by one.
 fn suits_formulas(workload: &Workload) -> bool {
     workload.group_shares().is_empty()
         && workload.expire_after().is_none()

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// When the store runs its merges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Each write waits until the tree is at rest. The plans are those of a simulation.
+    /// Each write waits until the tree is at rest. Merges follow the same plans as in a simulation.
     #[default]
     Lockstep,
     /// Merges run in parallel with writes, which is faster.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Applies operations one by one.
 pub(crate) struct Player<'a> {
-    /// One keyspace, or those of a group.
+    /// One keyspace, or all keyspaces of a group.
     keyspaces: &'a [Keyspace],
     workload: &'a Workload,
     meter: &'a Meter,
@@ -27,7 +27,7 @@ pub(crate) struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// Returns a player of `workload`. `writes` counts all writes, also those of earlier players.
+    /// Returns a player of `workload`. `writes` counts all writes, also by earlier players.
     pub(crate) fn new(
         keyspaces: &'a [Keyspace],
         workload: &'a Workload,

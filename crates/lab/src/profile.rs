@@ -18,7 +18,7 @@ pub(crate) struct Profile {
     pub(crate) popularity: Popularity,
     pub(crate) writes: f64,
     pub(crate) entry_bytes: f64,
-    /// The load phase, and the popularity after it, if there is one. `popularity` is that of both.
+    /// The load phase, and the popularity after it, if there is one. `popularity` covers both.
     pub(crate) phases: Option<(f64, Popularity)>,
     /// The first writes that are a load phase; only in [`Profile::in_phases`].
     pub(crate) loaded: f64,

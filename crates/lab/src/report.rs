@@ -26,7 +26,7 @@ pub struct Costs {
     /// levels; for a stack in level 0 it is 1.
     pub read_cost_mean_l0_one: f64,
     /// Runs and data blocks that a range read must look at after a flush, averaged over flushes. It
-    /// has as many entries as those of the workload on average, or
+    /// has as many entries as the workload's range reads on average, or
     /// [`SCAN_ITEMS`](lsmith_sim::SCAN_ITEMS).
     pub scan_cost_mean: ScanCosts,
     /// Runs and data blocks that the range reads of the workload looked at, on average. `None`
@@ -146,7 +146,7 @@ impl LogicalBytes {
 pub struct PhysicalBytes {
     /// Keys and values that the user wrote. `write_cost_user` is divided by this.
     pub user: u64,
-    /// Records of the write-ahead log, including those of writes still in memory.
+    /// Records of the write-ahead log, including writes still in memory.
     pub log: u64,
     /// Tables written from a memtable alone.
     pub flush: u64,

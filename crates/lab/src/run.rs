@@ -50,12 +50,12 @@ pub struct Options {
     /// The sizes at which memtables are sealed, except under policies that count in blocks.
     pub flush_sizes: Arc<FlushSizes>,
     /// The codecs of the store's tables, level by level, such as `lz4`. `None` for no compression
-    /// in a new store, and for that of an existing one.
+    /// in a new store, and for no change in an existing one.
     pub compression: Option<String>,
     /// The door of the store to its files.
     pub env: Arc<dyn Env>,
-    /// Bytes of the store's cache of data blocks. It holds those of compressed tables, and all if
-    /// `env` does not map files.
+    /// Bytes of the store's cache of data blocks. It holds blocks of compressed tables, and all
+    /// blocks if `env` does not map files.
     pub cache_bytes: u64,
     /// When the store runs its merges.
     pub mode: Mode,
@@ -93,7 +93,7 @@ impl Default for Options {
 /// A store with a meter.
 struct Bench {
     store: Store,
-    /// One keyspace, or those of a group, which have one tree and one policy.
+    /// One keyspace, or all keyspaces of a group, which have one tree and one policy.
     keyspaces: Vec<Keyspace>,
     meter: Arc<Meter>,
     /// The clock of the store, which counts writes.
@@ -158,7 +158,7 @@ impl Bench {
         &self.keyspaces[0]
     }
 
-    /// Fails if merges were refused or given up: the figures would be those of another policy.
+    /// Fails if merges were refused or given up: another policy would have had these figures.
     fn check(&self) -> anyhow::Result<()> {
         let stats = self.store.stats();
         if let Some(failure) = self.keyspace().stats().failures.first() {
@@ -171,7 +171,7 @@ impl Bench {
     }
 }
 
-/// Returns the keyspaces that `workload` writes: one, or those of a group.
+/// Returns the keyspaces that `workload` writes: one, or all keyspaces of a group.
 fn keyspaces(store: &Store, workload: &Workload) -> lsmith::Result<Vec<Keyspace>> {
     let shares = workload.group_shares();
     if shares.is_empty() {

@@ -41,9 +41,9 @@ pub struct Scans {
     /// Blocks in which a search found no entry. Fence pointers are shorter than keys, so a search
     /// may begin one block early.
     pub blocks_in_vain: u64,
-    /// Blocks, with those in vain, that were in the map of a file.
+    /// Blocks in the map of a file, blocks in vain included.
     pub blocks_mapped: u64,
-    /// Blocks, with those in vain, that were in the cache. The rest was read from files.
+    /// Blocks in the cache, blocks in vain included. The rest was read from files.
     pub blocks_cached: u64,
 }
 
@@ -59,8 +59,8 @@ impl Scans {
         }
     }
 
-    /// Returns the blocks read from files per range read, with those in vain. `None` if there was
-    /// no range read, and if files were mapped.
+    /// Returns the blocks read from files per range read, blocks in vain included. `None` if there
+    /// was no range read, and if files were mapped.
     #[must_use]
     pub fn uncached(&self) -> Option<f64> {
         let blocks = self.blocks + self.blocks_in_vain - self.blocks_cached;

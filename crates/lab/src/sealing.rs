@@ -50,7 +50,7 @@ impl MergePolicy for Sealing {
     }
 
     fn seal_bytes(&self, view: &TreeView) -> u64 {
-        // Memtables are sealed in order: those that were flushed, and those that wait.
+        // Memtables are sealed in order: first the flushed ones, then the waiting ones.
         let sealed = view.tree.flushes() + view.tree.memory().runs().len() as u64;
         self.sizes.bytes(sealed, view.memtable_bytes)
     }

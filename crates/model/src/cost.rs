@@ -184,7 +184,7 @@ pub struct Model {
 pub struct ReadCosts {
     /// Runs that a lookup must consider if no filter or hit ends it earlier.
     pub runs: f64,
-    /// Runs that a lookup of an absent key reads: those that filters let through.
+    /// Runs that a lookup of an absent key reads, because their filters let it through.
     pub point_miss: f64,
     /// Runs that a lookup of a present key reads, if keys are looked up as often as they are
     /// written.
@@ -230,8 +230,8 @@ impl Model {
     }
 
     /// Returns the data blocks that a range read of `items` entries looks at: one in each run, and
-    /// those that it passes over. They are the share of all blocks that its entries are of the live
-    /// entries, at most all. Blocks have at most `block_bytes`, or one entry.
+    /// the blocks that it passes over. Their share of all blocks is the share that its entries have
+    /// of the live entries, at most all. Blocks have at most `block_bytes`, or one entry.
     pub fn scan_blocks(&self, setting: &Setting<'_>, items: f64, block_bytes: f64) -> f64 {
         let per_block = (block_bytes / setting.item_bytes).floor().max(1.0);
         let passed = items.min(setting.popularity.live()) * self.space_cost / per_block;
@@ -272,7 +272,7 @@ impl Flushes {
         Flushes { size: 1.0, merged: 0.0 }
     }
 
-    /// Returns the same flushes, of which the share `merged` goes straight into merges.
+    /// Returns the same flushes. The share `merged` goes straight into merges.
     pub(crate) fn merged(self, merged: f64) -> Flushes {
         Flushes { merged, ..self }
     }

@@ -83,7 +83,7 @@ impl Popularity {
         if requests == 0 {
             return Err(ModelError::NoKeys);
         }
-        // With this many keys no sum differs from that of all-different keys, to the last digit.
+        // With this many keys every sum equals the sum for all-different keys, to the last digit.
         let keys = UNSHARED_KEYS;
         let all = Popularity::from_classes(vec![Class { keys, probability: 1.0 / keys }])?;
         Ok(all.with_live(requests as f64))

@@ -31,7 +31,7 @@ pub(crate) fn classes(keys: u64, skew: f64) -> Vec<Class> {
     classes
 }
 
-/// Returns the most popular rank whose weight is within the width of a class of that of `last`.
+/// Returns the most popular rank whose weight is within a class width of the weight of `last`.
 fn first_rank(last: u64, skew: f64) -> u64 {
     let belongs = |rank: u64| {
         let weight = |rank: u64| (rank as f64).powf(-skew);

@@ -8,8 +8,8 @@ use lsmith_tree::{MergePlan, TreeView};
 pub const WAITING_MEMTABLES_MAX: usize = 4;
 
 /// Returns true if a merging thread that is kept for memtables may carry out `plan`, which takes
-/// none: its inputs hold at most as many bytes as those of an eager merge, so that a memtable that
-/// is sealed meanwhile waits no longer than for such a merge.
+/// none. Its inputs hold at most as many bytes as the inputs of an eager merge. So a memtable that
+/// is sealed meanwhile waits no longer than for an eager merge.
 #[must_use]
 pub fn is_short(view: &TreeView, plan: &MergePlan) -> bool {
     let bytes_max = (Eager::FACTOR + 1).saturating_mul(view.memtable_bytes);

@@ -2,8 +2,8 @@
 
 use crate::{MergePolicy, Shape};
 
-/// Fails unless `policy` merges whole runs. The keyspaces of a group share runs, each of which
-/// covers the same writes in all of them. A policy that takes windows of keys would break that.
+/// Fails unless `policy` merges whole runs. The keyspaces of a group share runs. Each run covers
+/// the same writes in all of them. A policy that takes windows of keys would break that.
 ///
 /// # Errors
 /// The message names the nearest policy that merges whole runs.

@@ -58,7 +58,7 @@ pub trait MergePolicy: Debug + Send + Sync {
     ///
     /// By default, this is how far the number of runs exceeds what [`shape`](MergePolicy::shape)
     /// allows, how many sealed memtables wait, or how much was written since the tree was last at
-    /// rest, whichever is most. Runs are those of the whole stack, of the fullest level, or of
+    /// rest, whichever is most. The number of runs counts the whole stack, or the fullest level, or
     /// level 0 if the levels below have one run each.
     ///
     /// The pressure of a tree at rest is 0. At a pressure of 1 there must be a plan. A policy that
@@ -82,14 +82,14 @@ pub trait MergePolicy: Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The policy counts in data blocks. Every table has a profile point at every block border
-    /// ([`TreeView::block_bytes`]), and memory is one run of which plans take key ranges.
+    /// ([`TreeView::block_bytes`]). Memory is one run, and plans take key ranges of it.
     pub blocks: bool,
     /// The policy takes windows of keys out of runs. Sizes alone do not say what such a merge
     /// costs, so that unit simulations refuse the policy.
     pub windows: bool,
-    /// The policy reads sequence numbers, such as
-    /// [`Table::seq_max`](lsmith_tree::Table::seq_max). Merges keep them all. If no policy needs
-    /// them, merges drop those that no snapshot needs, and tables become smaller.
+    /// The policy reads sequence numbers, such as [`Table::seq_max`](lsmith_tree::Table::seq_max).
+    /// Merges keep them all. If no policy needs them, merges drop numbers that no snapshot needs,
+    /// and tables become smaller.
     pub sequence_numbers: bool,
     /// The policy compares sizes that are equal if all memtables are, so that single bytes decide.
     /// Simulations that know only expected sizes say that they are less certain.
@@ -123,7 +123,7 @@ const OVERWRITE_FACTOR: u64 = 4;
 
 /// Returns true if a memtable should be sealed, given the policy's
 /// [`seal_bytes`](MergePolicy::seal_bytes). `live_bytes` are the logical bytes of the newest
-/// versions of its keys, `written_bytes` those of all writes that it took.
+/// versions of its keys, `written_bytes` count all writes that it took.
 ///
 /// The store and the simulations both call this, so that they seal at the same write.
 #[must_use]
@@ -178,9 +178,9 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The highest pressure of merges that writers did not cause lately, such as those of a tree
-    /// that another policy has left. Writers are slowed by them, and not stopped: such merges can
-    /// take hours.
+    /// The highest pressure of merges that writers did not cause lately, such as merges of a tree
+    /// that another policy has left. They slow writers, and do not stop them: such merges can take
+    /// hours.
     pub(crate) const PRESSURE_OF_LEFTOVERS_MAX: f64 = 0.9;
 
     /// Runs of level 0 with more memtables than this were not flushed there.

@@ -214,7 +214,7 @@ impl Stack {
 /// Returns the memtables that count as runs, newest first, and how many of them are being flushed
 /// or merged.
 ///
-/// Memtables leave memory oldest first. Those that a plan under way takes are counted. Of the
+/// Memtables leave memory oldest first. Memtables that a plan under way takes are counted. Of the
 /// others only the oldest is counted, and only if no plan takes another one.
 fn arriving(view: &TreeView) -> (&[Arc<Run>], usize) {
     let memory = view.tree.memory().runs();

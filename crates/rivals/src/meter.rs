@@ -17,7 +17,7 @@ pub(crate) struct Reading {
     pub(crate) cpu: Duration,
     /// Bytes of pages made dirty, to be written to the device.
     pub(crate) written_bytes: u64,
-    /// Those of them that vanished before they were written.
+    /// The part of them that vanished before it was written.
     pub(crate) cancelled_bytes: u64,
 }
 

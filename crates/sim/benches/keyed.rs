@@ -3,11 +3,11 @@
 //! Ten million operations should take less than ten seconds of a processor under every policy at
 //! its default settings, and ten times the operations not much more than ten times as long: what
 //! more there is comes from the levels that the tree has more. With values of 100 bytes they do.
-//! With values of 1000 bytes, of which three or four make a block, some do not under a load of new
-//! keys: on a slow machine it takes from `full` with 8 to `choose_best` with 15 seconds, as there
-//! are many times as many blocks and merges, and a block that is written takes some 440 nanoseconds
-//! with all that was looked at to choose and build it; `constant`, which writes 25 times as many
-//! blocks, takes 42.
+//! With values of 1000 bytes, three or four make a block, and under a load of new keys some do not:
+//! on a slow machine the slowest take 8 (`full`) to 15 seconds (`choose_best`), as there are many
+//! times as many blocks and merges, and a block that is written takes some 440 nanoseconds with all
+//! that was looked at to choose and build it; `constant`, which writes 25 times as many blocks,
+//! takes 42.
 //!
 //! Seconds of the processor, not of the clock, so that what else runs does not count: one pass per
 //! line, as no line takes less than tenths of a second. With arguments, only what has

@@ -31,13 +31,13 @@ pub trait Content {
     ) -> Result<(), SimError>;
 
     /// Returns a plan that [drops](Mode::Drop) what no reader sees any more, if there is one. It
-    /// comes before those of the policy.
+    /// comes before the plans of the policy.
     fn unread(&self, _view: &TreeView) -> Option<MergePlan> {
         None
     }
 
     /// Adds to the edit of `plan` what the content knows beside tables: range deletes that leave
-    /// memory, and those that are done.
+    /// memory, and range deletes that are done.
     ///
     /// # Errors
     /// Fails if the edit does not fit the tree.
@@ -50,8 +50,8 @@ pub trait Content {
         Ok(())
     }
 
-    /// Notes that the tree is about to have this append-only table, of which it knows more than
-    /// what [`carry_out`](Content::carry_out) said: when its file was begun.
+    /// Notes that the tree is about to have this append-only table. The table also says when its
+    /// file was begun, which [`carry_out`](Content::carry_out) did not.
     fn adopt(&mut self, _table: &Arc<Table>) {}
 
     /// Notes that the tree is at rest. The content may then remove tables that the tree no longer

@@ -63,10 +63,10 @@ pub struct Figures {
     pub runs_max: u64,
     /// The maximum of the bytes held over live bytes, at rest and during merges.
     ///
-    /// The bytes held are those that slices show on storage, those that append-only tables hold
-    /// besides, those in sealed memtables, and those of the output under way. What the output takes
-    /// out of memory counts once. Live bytes are the newest versions that are not deleted, up to
-    /// the last sealed memtable. A full merge of live data makes it 2.
+    /// The bytes held are the bytes that slices show on storage, the rest of append-only tables,
+    /// the bytes of sealed memtables, and the output under way. What the output takes out of memory
+    /// counts once. Live bytes are the newest versions that are not deleted, up to the last sealed
+    /// memtable. A full merge of live data makes it 2.
     ///
     /// Source: Mao et al., section 4 ("transient space amplification").
     pub space_cost_peak: f64,
@@ -95,7 +95,7 @@ pub struct Parts {
     /// Bytes written for memtables that became runs of their own. Tombstones with nothing below
     /// them are not written.
     pub flush_written_bytes: u64,
-    /// Merges, including those that took a memtable. Flushes and moves do not count.
+    /// Merges, including merges that took a memtable. Flushes and moves do not count.
     pub merges: u64,
     /// Bytes that merges took from memory.
     pub merge_memory_bytes: u64,
@@ -158,7 +158,7 @@ impl FigureCounter {
     }
 
     /// Reports that a memtable was sealed. `live_bytes` are the newest versions of all keys that
-    /// are not deleted, including those in memory.
+    /// are not deleted, also in memory.
     pub fn sealed(&mut self, live_bytes: u64) {
         self.parts.sealed += 1;
         self.live_bytes = live_bytes;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Simulation {
     /// The costs.
     pub figures: Figures,
-    /// The bytes of each keyspace, if the workload is that of a group; else empty.
+    /// The bytes of each keyspace, if the workload describes a group; else empty.
     pub keyspaces: Vec<KeyspaceBytes>,
     /// The tree at the end, at rest.
     pub tree: Tree,

@@ -259,8 +259,8 @@ impl Stack {
         self.is_whole
     }
 
-    /// Returns the value of `key`, of which the stack has all that matters, or `None` if the key is
-    /// absent.
+    /// Returns the value of `key`, or `None` if the key is absent. The stack must hold all versions
+    /// that matter to the value.
     ///
     /// # Errors
     /// As [`Combiner::combine`].
@@ -273,7 +273,7 @@ impl Stack {
     }
 }
 
-/// Returns what `operands`, oldest first, make of `value`, that of `key`.
+/// Returns what `operands`, oldest first, make of `value`, the value of `key`.
 ///
 /// # Errors
 /// As [`Combiner::combine`], and if there is no combiner.

@@ -14,7 +14,7 @@ pub struct EntryRef<'a> {
     pub seq: SeqNo,
     /// Put, delete, insert, remove or combine.
     pub kind: EntryKind,
-    /// The value; empty for tombstones. That of a combine is an operand.
+    /// The value; empty for tombstones, the operand for a combine.
     pub value: &'a [u8],
 }
 

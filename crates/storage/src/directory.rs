@@ -125,7 +125,7 @@ pub fn make_numbered<T>(
     }
 }
 
-/// Returns true if `error`, that of making a file at `path`, says that there was one already.
+/// Returns true if `error` says that a new file at `path` could not be made because one exists.
 pub fn is_taken(error: &Error, path: &Path) -> bool {
     error.path() == Some(path)
         && error.io_error().is_some_and(|error| error.kind() == ErrorKind::AlreadyExists)

@@ -61,8 +61,8 @@ impl ExpiryTally {
         self.latest
     }
 
-    /// Returns true if `size`, which is that of all entries, has only deletions and entries that
-    /// were added and expire.
+    /// Returns true if each entry is a deletion or was added here and expires. `size` counts all
+    /// entries.
     pub fn is_all_of(&self, size: Size) -> bool {
         self.entries + size.tombstones >= size.entries
     }

@@ -30,8 +30,8 @@ pub fn fits(block_bytes: u64, open_bytes: u64, bytes: u64) -> bool {
     open_bytes == 0 || open_bytes + bytes <= block_bytes
 }
 
-/// Returns the logical bytes of a full block of entries whose mean size is that of `size`. That is
-/// as many entries as fit into `block_bytes`, and at least one.
+/// Returns the logical bytes of a full block of entries whose mean size follows from `size`: as
+/// many entries as fit into `block_bytes`, and at least one.
 #[must_use]
 pub fn full_bytes(block_bytes: u64, size: Size) -> u64 {
     let Some(entry_bytes) = size.bytes.checked_div(size.entries).filter(|mean| *mean > 0) else {

@@ -32,8 +32,8 @@ impl Cuts {
 }
 
 impl MergePlan {
-    /// Returns the keys at which the output is cut whatever the size of its tables, in order:
-    /// those of the plan, and the borders of the run that the plan names.
+    /// Returns the keys at which the output is cut whatever the size of its tables, in order: the
+    /// keys of the plan, and the borders of the run that the plan names.
     pub fn cut_keys(&self, tree: &Tree) -> Vec<Key> {
         let mut keys = self.cuts.keys.clone();
         if let Some(Overlap { run, bytes }) = self.cuts.overlap

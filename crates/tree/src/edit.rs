@@ -59,7 +59,7 @@ impl Outcome {
 /// Data blocks that a merge touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCounts {
-    /// Blocks read from storage: those of inputs that were not reused, and neighbours that were
+    /// Blocks read from storage: blocks of inputs that were not reused, and neighbours that were
     /// rewritten. Blocks of memory do not count.
     pub read: u64,
     /// Written.
@@ -156,8 +156,8 @@ impl TreeEdit {
         Ok(edit)
     }
 
-    /// Turns this edit into that of [`of_plan`](TreeEdit::of_plan), and keeps the capacity of its
-    /// lists. Moves the slices out of `outcome`. The plan must have been
+    /// Turns this edit into the result of [`of_plan`](TreeEdit::of_plan), and keeps the capacity of
+    /// its lists. Moves the slices out of `outcome`. The plan must have been
     /// [checked](crate::check_plan); `level` is the level that receives its output.
     ///
     /// # Errors
@@ -395,9 +395,8 @@ pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
 }
 
 impl TreeEdit {
-    /// Returns what [`apply`] does, for the last user of an edit that was made of this tree: its
-    /// slices become those of the tree without a copy, and it is left empty, with room for the
-    /// next.
+    /// Applies the edit, as [`apply`] does, for the last user of an edit of this tree. Moves its
+    /// slices into the tree without a copy, and leaves it empty, with its capacity.
     ///
     /// # Errors
     /// As [`apply`]; the edit is then as it was.
@@ -407,8 +406,8 @@ impl TreeEdit {
         Ok(())
     }
 
-    /// Returns what [`apply_to`](TreeEdit::apply_to) does, for an edit that was read: that somebody
-    /// made it of this tree is not taken for granted, so the tree can be one that
+    /// Applies an edit that was read, as [`apply_to`](TreeEdit::apply_to) does. Does not assume
+    /// that it was made of this tree, so the result can be a tree that
     /// [`check_tree`](crate::check_tree) refuses.
     ///
     /// # Errors

@@ -8,7 +8,7 @@
 //!
 //! The ranges are cut into disjoint parts. Each part has the numbers of the range deletes that
 //! cover it, as far as some reader may tell them apart. Neighbours with equal numbers are joined.
-//! So a queue, of which a longer and longer beginning is erased, has one part or two.
+//! So a queue that is erased from its start, further and further, has one part or two.
 //!
 //! Parts lie in chunks, which old and new states share: a change costs no more than the chunks that
 //! it touches, and a copy of the list of chunks.
@@ -74,8 +74,8 @@ impl ErasedPart {
         self.seqs.iter().copied().find(|seq| *seq <= at).unwrap_or_default()
     }
 
-    /// Returns the oldest of its numbers that hides an entry of this kind and number from those who
-    /// see both. A tombstone with the number of a range delete stands for it in a memtable.
+    /// Returns the oldest of its numbers that hides an entry of this kind and number from a reader
+    /// that sees both. A tombstone with the number of a range delete stands for it in a memtable.
     pub fn hiding(&self, kind: EntryKind, seq: SeqNo) -> Option<SeqNo> {
         let from = if kind == EntryKind::Delete { seq } else { SeqNo(seq.0.saturating_add(1)) };
         self.seqs.iter().copied().rfind(|hides| *hides >= from)
@@ -84,7 +84,7 @@ impl ErasedPart {
     /// Returns true if a reader at `at` sees nothing of a table here whose greatest number is
     /// `newest`.
     fn hides_all(&self, newest: SeqNo, at: SeqNo) -> bool {
-        // A table of which all entries have forgotten their numbers has 0.
+        // A table has 0 if all its entries have forgotten their numbers.
         newest < self.newest_at(at)
     }
 
@@ -93,7 +93,7 @@ impl ErasedPart {
         self.seqs.last().copied().unwrap_or_default()
     }
 
-    /// Adds a number, and drops those that no reader can tell from a newer one.
+    /// Adds a number, and drops numbers that no reader can tell from a newer one.
     fn add(&mut self, seq: SeqNo, readers: &Readers<'_>) {
         if self.seqs.first().is_none_or(|newest| *newest < seq) {
             self.written = SeqNo(0);
@@ -152,8 +152,8 @@ impl Erased {
         parts.filter(move |part| part.range.overlaps(&range))
     }
 
-    /// Returns what is left of `range` of a table, whose greatest number is `newest`, without the
-    /// parts of which a reader at `at` sees nothing.
+    /// Returns what is left of `range` of a table with the greatest number `newest`, without the
+    /// parts that are hidden from a reader at `at`.
     pub fn shown(&self, range: &KeyRange, newest: SeqNo, at: SeqNo) -> Vec<KeyRange> {
         let mut left = vec![range.clone()];
         for part in self.overlapping(range).filter(|part| part.hides_all(newest, at)) {
@@ -320,7 +320,7 @@ impl Erased {
         self.replace(chunks, made);
     }
 
-    /// Replaces chunks by `parts`, which are in key order and not empty. Joins those that touch and
+    /// Replaces chunks by `parts`, which are in key order and not empty. Joins parts that touch and
     /// are alike.
     fn replace(&mut self, chunks: Range<usize>, parts: impl IntoIterator<Item = ErasedPart>) {
         let mut joined: Vec<ErasedPart> = Vec::new();

@@ -3,8 +3,7 @@
 use crate::{KeyRange, Slice, Table};
 
 impl Table {
-    /// Returns `range` without the keys at its two ends of which the profile says that the table
-    /// has none.
+    /// Shrinks `range` at both ends to the keys that the table may hold, according to its profile.
     pub fn filled(&self, KeyRange { mut start, mut end }: KeyRange) -> KeyRange {
         let profile = &self.profile;
         let next = profile.partition_point(|point| point.key <= start);
@@ -26,8 +25,7 @@ impl Table {
 }
 
 impl Slice {
-    /// Returns the range of the slice without the keys at its two ends of which the profile says
-    /// that the table has none.
+    /// Shrinks the slice's range at both ends to keys that the table may hold, by its profile.
     pub fn filled(&self) -> KeyRange {
         let KeyRange { mut start, mut end } = self.range().clone();
         let profile = &self.table().profile;

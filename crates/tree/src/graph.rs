@@ -29,15 +29,15 @@ pub struct GraphTable {
 /// nothing about their age.
 ///
 /// An edge leads from a table to each older table with which it shares keys. If the sequence
-/// numbers of two such tables interleave, edges lead both ways. Tables on a cycle form a *knot*:
-/// whoever reads one must read all. Without a cycle, a table is a knot of its own.
+/// numbers of two such tables interleave, edges lead both ways. Tables on a cycle form a *knot*: a
+/// reader of one must read all. Without a cycle, a table is a knot of its own.
 ///
 /// The *height* of a knot is the length of the longest path from it down to a knot with nothing
 /// older below. Heights are kept rather than depths below the newest tables, because a new table on
 /// top of all others changes no other height. [`levels`](TableGraph::levels) has the depths.
 ///
 /// Edges are not stored: one wide table has as many as there are tables. Tables of one height are
-/// found by key, and an edit looks only at those that share keys with what changes.
+/// found by key, and an edit looks only at tables that share keys with what changes.
 ///
 /// Source: the LSM-graph of lsmtk (rescrv/blue), which compares all pairs of tables.
 #[derive(Clone, Debug, Default)]
@@ -132,7 +132,7 @@ impl TableGraph {
         Some(self.knots[&node.knot].height)
     }
 
-    /// Returns the tables to which edges lead from a table: older ones and those that interleave
+    /// Returns the tables that edges from a table lead to: older tables and tables that interleave
     /// with it, in the order of their names.
     pub fn edges_from(&self, table: TableId) -> Vec<TableId> {
         let Some(node) = self.tables.get(&table) else { return Vec::new() };
@@ -147,7 +147,7 @@ impl TableGraph {
     }
 
     /// Returns the tables by the length of the longest path to them from a knot with nothing newer
-    /// above: those with nothing newer first. This takes a pass over all edges.
+    /// above, shortest first. This takes a pass over all edges.
     pub fn levels(&self) -> Vec<Vec<TableId>> {
         let mut depths: BTreeMap<KnotName, usize> = BTreeMap::new();
         let mut by_height: Vec<(usize, KnotName)> =
@@ -194,7 +194,7 @@ impl TableGraph {
     }
 }
 
-/// One line per level, newest first: its tables, those of a knot in parentheses.
+/// One line per level, newest first: its tables, with knots in parentheses.
 impl fmt::Display for TableGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (depth, tables) in self.levels().into_iter().enumerate() {

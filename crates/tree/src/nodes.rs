@@ -49,8 +49,8 @@ impl ReplacedNodes {
         ReplacedNodes { entries, ..ReplacedNodes::default() }
     }
 
-    /// Returns the count for a tree of `entries` entries of which so many leaves are replaced. At
-    /// least one is, and at most all are.
+    /// Returns the count for a tree of `entries` entries, with `leaves` replaced leaves. At least
+    /// one is replaced, and at most all.
     #[must_use]
     pub fn expected(entries: u64, leaves: f64) -> ReplacedNodes {
         let all = entries.div_ceil(ReplacedNodes::LEAF_ENTRIES);
@@ -59,8 +59,8 @@ impl ReplacedNodes {
         ReplacedNodes { entries, leaves, last: None }
     }
 
-    /// Counts the leaf for a key of the batch, of which `below` entries of the tree lie in front.
-    /// Keys come in order.
+    /// Counts the leaf for a key of the batch, behind `below` entries of the tree. Keys come in
+    /// order.
     #[inline]
     pub fn add(&mut self, below: u64) {
         let Some(greatest) = self.entries.checked_sub(1) else { return };

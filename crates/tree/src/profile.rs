@@ -35,8 +35,8 @@ pub struct NumberPoint {
 }
 
 impl NumberPoint {
-    /// Returns a point at `number`. `last` is the last key below it, and `below` the size of all
-    /// entries below it, of which there must be fewer than 2^32.
+    /// Returns a point at `number`. `last` is the last key below it. `below` is the size of all
+    /// entries below it, fewer than 2^32.
     #[inline]
     pub fn new(number: u64, last: u64, below: Size) -> NumberPoint {
         let entries = below.entries as u32;

@@ -117,7 +117,7 @@ impl Run {
         self.size.bytes
     }
 
-    /// Returns the logical bytes that files of append-only tables hold besides those of the slices.
+    /// Returns the logical bytes that files of append-only tables hold besides the slices.
     pub fn dead_bytes(&self) -> u64 {
         self.dead_bytes
     }

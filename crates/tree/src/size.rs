@@ -30,7 +30,7 @@ impl Size {
         }
     }
 
-    /// Returns the numbers halfway between those of both.
+    /// Returns the numbers halfway between the two sizes.
     pub(crate) fn middle(self, other: Size) -> Size {
         Size {
             bytes: u64::midpoint(self.bytes, other.bytes),

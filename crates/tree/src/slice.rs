@@ -193,9 +193,9 @@ impl Slice {
         Slice { table: Arc::new(Table { cleared: seq, ..Table::clone(&self.table) }), ..self }
     }
 
-    /// Returns the part of `table` that consists of these cells. The result equals that of
-    /// [`clip`](Slice::clip) with the keys of the cells, but needs no search. If the table is known
-    /// to hold nothing before the next cell, the part ends where that gap starts.
+    /// Returns the part of `table` that consists of these cells, as [`clip`](Slice::clip) does with
+    /// the keys of the cells, but without a search. If the table is known to hold nothing before
+    /// the next cell, the part ends where that gap starts.
     ///
     /// # Panics
     /// If `cells` is empty or exceeds the cells of the table, or if a profile point lies at the
@@ -282,7 +282,7 @@ impl Slice {
         self.has_order
     }
 
-    /// Returns the indexes of the profile points inside the slice: those between its cells.
+    /// Returns the indexes of the profile points inside the slice, between its cells.
     pub(crate) fn point_indexes(&self) -> Range<usize> {
         let first = self.first_point as usize;
         first..first + self.cells as usize - 1
@@ -388,15 +388,14 @@ impl Slice {
         self.table.root > 0 && self.is_whole()
     }
 
-    /// Returns the logical bytes that the file of the table holds besides those of the slice, if it
-    /// covers an append-only table; 0 for every other slice.
+    /// Returns the logical bytes that the file of the table holds besides the slice, if it covers
+    /// an append-only table; 0 for every other slice.
     pub fn dead_bytes(&self) -> u64 {
         if self.is_whole() { self.table.dead_bytes } else { 0 }
     }
 
-    /// Returns the logical bytes of the file to which the table would be rewritten as an
-    /// append-only one: those of the slice, and of the [nodes](crate::node_bytes) above its
-    /// entries.
+    /// Returns the logical bytes of the file if the table were rewritten as an append-only one: the
+    /// bytes of the slice and of the [nodes](crate::node_bytes) above its entries.
     pub fn tree_bytes(&self) -> u64 {
         self.size.bytes.saturating_add(crate::node_bytes(self.size.entries))
     }

@@ -1,8 +1,8 @@
 //! The slices of a run: few in a vector, many in chunks.
 //!
 //! A block-preserving policy can leave a run with tens of thousands of slices, and a merge changes
-//! only those in a short key range. So old and new versions of a run share their unchanged chunks,
-//! and an edit costs no more than what it changes.
+//! only the slices in a short key range. So old and new versions of a run share their unchanged
+//! chunks, and an edit costs no more than what it changes.
 //!
 //! A search by key compares the first bytes of start keys, which lie close together. To look at a
 //! slice itself is mostly a cache miss.

@@ -144,8 +144,8 @@ impl Tree {
         &self.dropped
     }
 
-    /// Returns which keys range deletes have erased, as far as runs may hold entries of them. Those
-    /// of memtables are not among them.
+    /// Returns which keys range deletes have erased, as far as runs may hold entries of them. Range
+    /// deletes of memtables are not among them.
     pub fn erased(&self) -> &Erased {
         &self.erased
     }

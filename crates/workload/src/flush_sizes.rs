@@ -114,7 +114,7 @@ impl FlushSizes {
     }
 
     /// Returns the logical bytes at which memtable number `flush`, counted from 0, is sealed: from
-    /// 1 to `memtable_bytes`, those of a full memtable.
+    /// 1 to `memtable_bytes`, which fills it.
     #[must_use]
     pub fn bytes(&self, flush: u64, memtable_bytes: u64) -> u64 {
         let bytes = match &self.kind {
@@ -133,7 +133,7 @@ impl FlushSizes {
     }
 }
 
-/// Reads one size per line. Empty lines, and those that begin with `#`, are left out.
+/// Reads one size per line. Empty lines, and lines that begin with `#`, are left out.
 fn read(file: &str, inputs: &dyn Inputs) -> Result<Arc<[u64]>, WorkloadError> {
     let failed = |message: String| failed(file, message);
     let text = read_all(inputs, file)?;

@@ -43,7 +43,7 @@ impl Group {
         self.bounds.len() as u64
     }
 
-    /// Returns the length of the key of `item`. `keys` are those of one keyspace.
+    /// Returns the length of the key of `item`. `keys` belong to one keyspace.
     pub(crate) fn key_bytes(&self, item: u64, keys: &Keys) -> usize {
         1 + keys.key_bytes(self.split(item).1)
     }
@@ -53,7 +53,7 @@ impl Group {
         ((item / self.items) as u8, item % self.items)
     }
 
-    /// Returns the ranks of all items. `ranks` are those of one keyspace.
+    /// Returns the ranks of all items. `ranks` belong to one keyspace.
     pub(crate) fn ranks(&self, ranks: Ranks) -> Ranks {
         let Ranks::Table(table) = ranks else { return Ranks::Identity };
         let rank = |number: u64, rank: u32| (number * self.items) as u32 + rank;
@@ -69,7 +69,7 @@ impl Workload {
     /// look into the first keyspace. In front of each key stands a byte, the number of its
     /// keyspace, as in the tree of a group in a store.
     ///
-    /// [`spec`](Workload::spec) stays that of the workload of one keyspace.
+    /// [`spec`](Workload::spec) still describes the workload of one keyspace.
     ///
     /// # Errors
     /// Fails if there are no shares or more than 256, if a share is not above 0 and at most 1, if
@@ -114,14 +114,14 @@ impl Workload {
     }
 
     /// Returns the shares of the keyspaces, as [`in_group`](Workload::in_group) takes them. Empty
-    /// if the workload is not that of a group.
+    /// if the workload has no group.
     #[must_use]
     pub fn group_shares(&self) -> &[f64] {
         self.group.as_ref().map_or(&[], |group| &group.shares)
     }
 
-    /// Returns the upper bound of the items of each keyspace, if the workload is that of a group:
-    /// item `i` belongs to keyspace number `i` over this bound.
+    /// Returns the upper bound of the items of each keyspace, if the workload has a group: item `i`
+    /// belongs to keyspace number `i` over this bound.
     #[must_use]
     pub fn keyspace_items(&self) -> Option<u64> {
         self.group.as_ref().map(|group| group.items)

@@ -167,7 +167,7 @@ fn digit_count(number: u64) -> u32 {
 
 /// YCSB's hash of a number: 64-bit FNV over its eight bytes, lowest first, made positive.
 ///
-/// Its step (xor, then multiply) is that of FNV-1a. Below 2^63 but for one value of 2^64.
+/// Its step (xor, then multiply) comes from FNV-1a. Below 2^63 but for one value of 2^64.
 #[inline]
 pub(crate) fn fnv_hash(number: u64) -> u64 {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;

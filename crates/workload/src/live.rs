@@ -160,7 +160,7 @@ impl LiveBytes {
     }
 }
 
-/// Removes and returns the entry of `item`, if it is that of `write`.
+/// Removes and returns the entry of `item`, if `write` wrote it.
 fn remove_if(live: &mut BTreeMap<u64, (u64, u64)>, item: u64, write: u64) -> Option<(u64, u64)> {
     if live.get(&item)?.0 == write { live.remove(&item) } else { None }
 }

@@ -21,7 +21,7 @@ pub enum OpKind {
     /// Looks a key up, then writes it.
     ReadModifyWrite,
     /// Changes a key by an operand, without a look at it. The value has the length of the newest
-    /// operand then, as that of a counter has.
+    /// operand then, as a counter has.
     Combine,
     /// Deletes all keys from one item up to another, present or not. Items are in key order.
     DeleteRange,
@@ -97,7 +97,7 @@ impl Op {
         Self { value_bytes, ..Self::of(OpKind::Combine, item) }
     }
 
-    /// Returns a delete of all keys of `items`, of which there are fewer than 2^32.
+    /// Returns a delete of all keys of `items`. There must be fewer than 2^32.
     #[must_use]
     pub const fn delete_range(items: Range<u64>) -> Self {
         let count = items.end - items.start;

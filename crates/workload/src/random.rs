@@ -11,7 +11,7 @@ pub struct Rng {
 
 impl Rng {
     /// Returns a generator for one purpose. Each pair of `seed` and `stream` gives its own
-    /// sequence, so that one purpose can draw more numbers without changing those of another.
+    /// sequence, so that one purpose can draw more numbers without a change to another's.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
         let start = mix(seed) ^ mix(!stream);

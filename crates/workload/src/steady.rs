@@ -51,8 +51,8 @@ impl Purpose {
 }
 
 /// The experiments of Thonangi & Yang, "On log-structured merge for solid-state drives" (2017),
-/// section V. The load phase inserts `keys` records. The run phase makes `ops` requests, of which a
-/// share `deletes` removes records. With a share of one half the number of records stays the same,
+/// section V. The load phase inserts `keys` records. The run phase makes `ops` requests. A share
+/// `deletes` of them remove records. With a share of one half the number of records stays the same,
 /// except for chance.
 ///
 /// Every insert is of an absent key and every remove of a present one, so operations are inserts
@@ -63,8 +63,8 @@ pub(crate) struct Steady {
     ops: u64,
     deletes: f64,
     value_bytes: u32,
-    /// True if a remove counts for the bytes of a record, as in the paper, and not only for those
-    /// of its key.
+    /// True if a remove counts for the bytes of a record, as in the paper, and not only for its
+    /// key.
     weigh_records: bool,
 }
 
@@ -116,8 +116,8 @@ impl Steady {
 
 /// Returns the size of the key space: keys are the numbers below it.
 ///
-/// 10^9 as in the paper unless given. It must hold all records; without deletes, those of the run
-/// phase too.
+/// 10^9 as in the paper unless given. It must hold all records; without deletes, the records of the
+/// run phase too.
 pub(crate) fn domain(params: &Params, steady: &Steady) -> Result<u32, SpecError> {
     let domain = params.count("domain", 1_000_000_000, 1..=KEYS_MAX)?;
     let records = if steady.deletes == 0.0 { steady.ops_max() } else { steady.keys };

@@ -1,4 +1,4 @@
-//! `update`: a load of which a share is replaced by updates.
+//! `update`: a load in which updates replace a share of the inserts.
 
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 

@@ -22,10 +22,10 @@ use crate::{Op, Ranks, WorkloadError, fill_value, value_seed};
 /// Most keys of a workload: a rank takes 32 bits.
 pub(crate) const KEYS_MAX: u64 = u32::MAX as u64;
 
-/// Longest key of a workload, in bytes: that of a keyspace in a group.
+/// Longest key of a workload, in bytes: as long as in a keyspace of a group.
 pub(crate) const KEY_BYTES_MAX: u64 = 65_534;
 
-/// Longest value of a workload, in bytes: that of a store.
+/// Longest value of a workload, in bytes: as long as in a store.
 pub const VALUE_BYTES_MAX: u64 = 1 << 28;
 
 /// A seeded stream of operations, its keys, and its spelling. See the crate's page for all kinds.
@@ -272,8 +272,8 @@ impl Workload {
         }
     }
 
-    /// Upper bound of the items that occur: all are below it, and it is at most 2^32 - 1. Of
-    /// `uniform`, `normal` and `tpc` it is the size of the key space, of which they may use little.
+    /// Upper bound of the items that occur: all are below it, and it is at most 2^32 - 1. For
+    /// `uniform`, `normal` and `tpc` it is the size of the key space; they may use little of it.
     #[must_use]
     pub fn items(&self) -> u64 {
         let keyspaces = self.group.as_ref().map_or(1, Group::count);

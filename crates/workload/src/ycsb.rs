@@ -89,7 +89,7 @@ impl Ycsb {
         let mut spec = Spec::bare("ycsb")
             .with("records", format_count(core.record_count))
             .with("ops", format_count(core.operation_count));
-        // Lengths that are drawn are those of the file.
+        // The spec leaves out drawn lengths, because the file has them.
         if let Values::Constant(bytes) = values {
             spec = spec.with("value", format_bytes(bytes.into()));
         }

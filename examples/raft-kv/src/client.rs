@@ -58,7 +58,7 @@ impl Client {
         self.ask_leader(&Request::Write(command), deadline, true).await
     }
 
-    /// Returns the value of `key`: that of the last write, or of one that ends during the call.
+    /// Returns the value of `key` from the last write, or from one that ends during the call.
     ///
     /// # Errors
     /// `NotDone` if no node could answer.

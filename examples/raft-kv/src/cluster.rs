@@ -26,7 +26,7 @@ fn client(dir: &Path) -> Result<Client> {
     Ok(Client::new(directory(dir)?, Duration::from_secs(1)))
 }
 
-/// Starts those of three nodes that do not run, and waits until one leads.
+/// Starts the nodes, out of three, that do not run, and waits until one leads.
 pub(crate) async fn start(dir: &Path, port: u16) -> Result<()> {
     fs::create_dir_all(dir)?;
     if !dir.join("cluster.json").exists() {

@@ -1,7 +1,7 @@
 //! The log of Raft, in a store with two keyspaces.
 //!
-//! * `log` has the entries. The keys are indexes, most significant byte first, so that their order
-//!   is that of the log.
+//! * `log` has the entries. The keys are indexes, most significant byte first, so that they have
+//!   the order of the log.
 //! * `facts` has the vote, the last entry known to be committed, and the last one purged.
 //!
 //! What must survive power loss before anybody hears of it is synced: votes, appended entries, and
@@ -97,8 +97,8 @@ impl LogStore {
     }
 }
 
-/// Syncs the log and says so to those who appended to it, until the log is closed. Appends that
-/// come during a sync share the next one.
+/// Syncs the log until it is closed, and reports each sync to the threads that appended. Appends
+/// that come during a sync share the next one.
 fn sync_appends(store: &Store, waiting: &Receiver<IOFlushed<Types>>) {
     while let Ok(first) = waiting.recv() {
         // All that wait have been written, so one sync is enough for them.

@@ -225,7 +225,7 @@ impl Connection {
 pub struct Peers {
     /// The name of the cluster.
     pub cluster: String,
-    /// Addresses to use for some nodes instead of those that the cluster knows, as when there is a
+    /// Addresses to use for some nodes in place of the cluster's addresses, as when there is a
     /// proxy.
     pub routes: BTreeMap<u64, String>,
 }

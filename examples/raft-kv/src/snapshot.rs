@@ -29,8 +29,8 @@ impl SnapshotDir {
         self.0.path().join("store")
     }
 
-    /// Returns the names of the files of the store and their lengths in bytes. What is in folders
-    /// belongs to those who read the store here.
+    /// Returns the names of the files of the store and their lengths in bytes. Leaves out folders,
+    /// which belong to readers of the store.
     ///
     /// # Errors
     /// As reading a directory.

@@ -115,7 +115,7 @@ impl Workspace {
     }
 
     /// Returns lists of features that compile every feature: none, each alone, and all together.
-    /// Without `slow`, those that take long are left out.
+    /// Without `slow`, leaves out features that take long.
     pub(super) fn features(&self, slow: bool) -> impl Iterator<Item = String> {
         let names = self.packages.iter().flat_map(|package| package.features.keys());
         let names = names.filter(|name| *name != "default" && (slow || !self.is_slow(name)));

@@ -12,7 +12,7 @@ const DRAWN: [&str; 2] = ["storage", "engine"];
 /// A module: the names from the root of the crate down to it. The root itself has none.
 type Module = Vec<String>;
 
-/// The modules of a crate, without those of tests, and which of them use which.
+/// The modules of a crate, without test modules, and which of them use which.
 #[derive(Debug, Default)]
 struct Graph {
     uses: BTreeMap<Module, BTreeSet<Module>>,
@@ -29,7 +29,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Prints the modules of the drawn crates from the top down, each with those that it uses.
+/// Prints the modules of the drawn crates from the top down, each with the modules that it uses.
 pub(crate) fn print(root: &Path) -> Result<()> {
     for name in DRAWN {
         let graph = Graph::read(&root.join("crates").join(name).join("src"))?;
@@ -86,7 +86,7 @@ fn check_order(name: &str, graph: &Graph, order: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Returns the circles of modules, but for those of a module and its own children.
+/// Returns the circles of modules, but for circles of a module and its own children.
 fn check_circles(name: &str, graph: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
@@ -159,7 +159,7 @@ impl Graph {
     }
 }
 
-/// Reads the file at `path` and the files of its child modules, but for those of tests.
+/// Reads the file at `path` and the files of its child modules, but for test modules.
 fn read_module(
     folder: &Path,
     path: &Path,

@@ -35,7 +35,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// Returns the mark if `content` begins or ends fenced code.
-fn fence_mark(content: &str) -> Option<&'static str> {
+pub(super) fn fence_mark(content: &str) -> Option<&'static str> {
     ["```", "~~~"].into_iter().find(|mark| content.starts_with(mark))
 }
 

@@ -22,8 +22,8 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// The default workload: a hundred memtables in random order. Write costs depend on how many
-/// memtables there are, and hardly on their size. So memtables of 256 KiB rank policies as those of
-/// 4 MiB do, with a sixteenth of the bytes (docs/notes/2026-11-26-main-job.md).
+/// memtables there are, and hardly on their size. So memtables of 256 KiB rank policies like
+/// memtables of 4 MiB, with a sixteenth of the bytes (docs/notes/2026-11-26-main-job.md).
 const DEFAULT_WORKLOAD: &str = "load(keys=200k, value=100B)";
 
 /// The memtables of the default workload.
@@ -126,8 +126,8 @@ fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<
     Ok(output.finish()?)
 }
 
-/// Returns the policies to compare under `workload`. In a group, `classic` and `all` mean those of
-/// them that fit a group.
+/// Returns the policies to compare under `workload`. In a group, `classic` and `all` leave out
+/// policies that do not fit a group.
 fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
     let mut policies = specs::policies(&args.policies, workload, memtable_bytes(args))?;
     if specs::is_word(&args.policies) {

@@ -181,7 +181,7 @@ fn asked(args: &DbArgs) -> KeyspaceOptions {
     }
 }
 
-/// Returns `error` as that of a wrong argument, if an argument is to blame.
+/// Returns `error` as a wrong argument, if an argument is to blame.
 fn wrong_argument(error: lsmith::Error) -> anyhow::Error {
     match error.kind() {
         lsmith::ErrorKind::InvalidArgument => bad_argument(error),
@@ -193,7 +193,7 @@ fn check_codecs(codecs: &str) -> anyhow::Result<()> {
     lsmith::check_compression(codecs).map_err(bad_argument)
 }
 
-/// Returns `error`, about the keyspace `name`. That of a missing one suggests the nearest name.
+/// Returns `error`, about the keyspace `name`. If it is missing, suggests the nearest name.
 fn no_keyspace(store: &Store, name: &str, error: lsmith::Error) -> anyhow::Error {
     match error.kind() {
         lsmith::ErrorKind::InvalidArgument => return bad_argument(error),

@@ -34,8 +34,8 @@ pub(crate) fn man(args: &ManArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-/// Writes the page of `command`, and those of its subcommands, into `dir`. Appends their paths to
-/// `pages`.
+/// Writes the page of `command`, and the pages of its subcommands, into `dir`. Appends their paths
+/// to `pages`.
 fn write_page(
     command: &clap::Command,
     dir: &std::path::Path,

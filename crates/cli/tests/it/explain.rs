@@ -61,7 +61,7 @@ fn bad_policies_and_workloads_are_refused() {
     refused(2, &["explain", "leveled", "tiered"]);
 }
 
-/// The counters of a store that has run are those of a simulation of the same workload.
+/// A store that has run has the same counters as a simulation of the same workload.
 #[test]
 fn a_store_says_why_it_wrote() {
     let dir = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ fn the_best_is_within_the_limits_and_on_the_frontier() {
     let best = &bound["best"];
     assert!(figure(best, "read_cost_mean") <= 5.0);
     assert!(figure(best, "space_cost_mean") <= 1.5);
-    // The figures are those that anyone can simulate.
+    // A simulation returns the same figures.
     let policy = best["policy"].as_str().unwrap();
     let arguments = ["simulate", "--content", "keyed", "--policy", policy, "--workload", WORKLOAD];
     let more = ["--memtable", MEMTABLE, "--flushes", "1M", "--json"];

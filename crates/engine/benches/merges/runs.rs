@@ -48,7 +48,7 @@ impl Runs {
     /// Fills a store with values of `value_bytes`.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails if the store fails.
     pub(crate) fn new(files: Files, value_bytes: usize) -> Result<Runs> {
         let dir = tempfile::tempdir().expect("there is room");
         let memory = MemEnv::new().unmapped();
@@ -80,7 +80,7 @@ impl Runs {
     /// Opens a copy.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails if the store fails.
     pub(crate) fn open(&self) -> Result<Open> {
         let copy = tempfile::tempdir().expect("there is room");
         let store = match self {
@@ -107,7 +107,7 @@ impl Open {
     /// Merges all runs into one.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails if the store fails.
     pub(crate) fn merge(&self) -> Result<()> {
         self.keyspace.merge()
     }

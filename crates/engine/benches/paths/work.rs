@@ -25,7 +25,7 @@ impl Work {
     /// Makes ready what `path` needs.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails if the store fails.
     pub(crate) fn new(path: &str) -> Result<Work> {
         let env = Arc::new(MemEnv::new().unmapped());
         let builder = Store::builder("/store").env(env).lockstep(true).policy("none");
@@ -55,7 +55,7 @@ impl Work {
     /// Takes the path `ops` times, at most [`KEYS`]; a merge takes as many entries as there are.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails if the store fails.
     pub(crate) fn run(&self, ops: u64) -> Result<u64> {
         let Work { path, keyspace } = self;
         match path.as_str() {

@@ -27,7 +27,7 @@ const MIB: u64 = 64;
 
 const VALUE_BYTES: [usize; 3] = [100, 1000, 8000];
 
-/// Rounds of which the best counts. Other processes can only make a round slower.
+/// The best of so many rounds counts. Other processes can only make a round slower.
 const ROUNDS: u32 = 5;
 
 fn main() {

@@ -54,7 +54,7 @@ impl Reads {
     /// Returns what they cost on a store.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails if the store fails.
     pub(crate) fn cost(&self, made: &Made, is_mapped: bool) -> Result<Cost> {
         made.drop_pages();
         let (store, keyspace) = made.open(is_mapped)?;

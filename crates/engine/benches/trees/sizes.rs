@@ -90,7 +90,7 @@ fn value(number: u64, bytes: usize) -> Vec<u8> {
 /// per entry.
 ///
 /// # Errors
-/// Those of the store.
+/// Fails if the store fails.
 pub(crate) fn print(bytes: u64) -> Result<()> {
     println!("| keys | values | compressed | file | nodes | of one root | lookup, ns | scan, ns |");
     println!("|---|---|---|---|---|---|---|---|");

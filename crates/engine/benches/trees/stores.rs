@@ -18,7 +18,7 @@ pub(crate) enum Shape {
     Sorted,
     /// A tree to which each batch added a tenth of the keys.
     Grown,
-    /// A tree with all keys, of which ten batches each updated a tenth.
+    /// A tree with all keys, after ten batches that each updated a tenth.
     Updated,
 }
 
@@ -50,7 +50,7 @@ impl Made {
     /// Makes a store with `entries` entries.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails if the store fails.
     pub(crate) fn new(shape: Shape, entries: u64, value_bytes: usize) -> Result<Made> {
         let dir = tempfile::tempdir().expect("there is room");
         let policy = if shape == Shape::Sorted { "none" } else { TREE };
@@ -79,7 +79,7 @@ impl Made {
     /// Opens the store for reading.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Fails if the store fails.
     pub(crate) fn open(&self, is_mapped: bool) -> Result<(Store, Keyspace)> {
         let env = if is_mapped { RealEnv::new() } else { RealEnv::new().unmapped() };
         let store = builder(self.dir.path()).env(Arc::new(env)).read_only(true).open()?;

@@ -150,7 +150,7 @@ impl BackupDir {
         directory::sync(&*self.env, &self.dir)
     }
 
-    /// Removes all files of backups that none of `lists` names. `lists` are those of all backups.
+    /// Removes all files of backups that no list names. `lists` holds the lists of all backups.
     pub(crate) fn remove_unlisted(&self, lists: &[BackupList]) -> Result<()> {
         let files = lists.iter().flat_map(|list| &list.files);
         let listed: BTreeSet<String> = files.map(BackupFile::name).collect();
@@ -171,7 +171,7 @@ impl BackupDir {
     /// Reads `file` as a whole.
     ///
     /// # Errors
-    /// `Corruption` if its length or its checksum is not that of the list, or if it is missing;
+    /// `Corruption` if the file is missing, or if its length or checksum differs from the list;
     /// `Io`.
     pub(crate) fn check(&self, file: &BackupFile) -> Result<()> {
         let path = self.path_of(file);
@@ -219,7 +219,7 @@ impl BackupDir {
     }
 }
 
-/// Fails if `checksum`, that of the file at `path`, is not the one of `file`.
+/// Fails if `checksum`, computed from the file at `path`, differs from the checksum of `file`.
 pub(crate) fn check_checksum(path: &Path, file: &BackupFile, checksum: u128) -> Result<()> {
     if checksum == file.checksum {
         return Ok(());

@@ -10,14 +10,14 @@
 //! ```
 //!
 //! A [list](BackupList) is written when all its files are there and synced, under another name
-//! first. So a backup is whole or does not exist. Files that no list names are what an interruption
-//! left.
+//! first. So a backup is whole or does not exist. An interrupted backup leaves files that no list
+//! names.
 //!
-//! A later backup takes over files of an earlier one if the store has been in the state of that
-//! backup: its manifest has the [stamp](BackupList::stamp) of the list. Numbers of files are never
-//! used twice, and files do not change, or only grow. So a file of the store with the number and
-//! the length that the list says is the same file. This also holds for stores that were restored
-//! from that backup, and of which several live on.
+//! A later backup shares files with an earlier one if the store has been in the state of that
+//! backup: its manifest has the [stamp](BackupList::stamp) of the list. File numbers are never used
+//! twice, and files do not change, or only grow. So a file of the store with the number and the
+//! length in the list is the same file. This also holds for several stores that were restored from
+//! one backup and have since been written to.
 
 mod directory;
 mod list;

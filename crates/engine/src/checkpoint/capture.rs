@@ -1,7 +1,7 @@
 //! What an open store holds at one moment.
 //!
-//! The moment is chosen under the lock of the writer and those of all commits. So no write, load or
-//! edit is half done, and the manifest, the trees and the logs agree. Then writes go on:
+//! The moment is chosen under the writer's lock and the commit locks of all keyspaces. So no write,
+//! load or edit is half done, and the manifest, the trees and the logs agree. Then writes go on:
 //!
 //! * Tables are held by their handles, and their blocks by the versions that show them.
 //! * Copies of memory and logs are not removed as long as the [`Hold`] lives.

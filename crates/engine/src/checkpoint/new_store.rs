@@ -31,7 +31,7 @@ pub(crate) struct NewStore {
 
 impl NewStore {
     /// Begins a store in `dir`, which must not exist, or be empty, or have a store that was begun
-    /// and not finished. `manifest` is the number of its manifest, above those of all other files.
+    /// and not finished. `manifest`, the number of its manifest, is above all other file numbers.
     ///
     /// # Errors
     /// `InvalidArgument` if the directory has other files; `Locked` if another process makes a

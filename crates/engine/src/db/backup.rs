@@ -105,7 +105,7 @@ impl Store {
     /// cuts short, does not exist. The next one removes what it has left.
     ///
     /// # Errors
-    /// `InvalidArgument` if the directory has other files, or leads into that of this store;
+    /// `InvalidArgument` if the directory has other files, or leads into the store's directory;
     /// `Locked` if another backup is being made or removed there; `Corruption` if the list of an
     /// earlier backup is damaged; `Io` or `Full` if a file cannot be copied; `ReadOnly` if the
     /// store was opened for reading only; `Poisoned` if an earlier write of the log or the manifest
@@ -243,8 +243,8 @@ impl Backups {
         Backups::with_env(dir, Arc::new(RealEnv::new()))
     }
 
-    /// Returns the backups in the directory `dir` of `env`, which need not exist yet. The stores of
-    /// which they are made may have another environment.
+    /// Returns the backups in the directory `dir` of `env`, which need not exist yet. The stores
+    /// that are backed up may have another environment.
     pub fn with_env(dir: impl AsRef<Path>, env: Arc<dyn Env>) -> Backups {
         let dir = dir.as_ref();
         // Without an absolute path, the first use of this one says what is wrong.
@@ -332,7 +332,7 @@ impl Backups {
     }
 
     /// Removes backup `number`, and the files that no other backup needs. The list of this backup
-    /// may be damaged; those of all others must not be.
+    /// may be damaged; the lists of all other backups must be intact.
     ///
     /// # Errors
     /// `NotFound` if there is no such backup; `Corruption` if the list of another backup is
@@ -348,7 +348,7 @@ impl Backups {
         dir.remove_unlisted(&others)
     }
 
-    /// Removes all backups but the newest `count`. Returns the numbers of those that are gone.
+    /// Removes all backups but the newest `count`. Returns the numbers of the removed backups.
     ///
     /// # Errors
     /// As [`remove`](Backups::remove). Some of the backups may then be gone.

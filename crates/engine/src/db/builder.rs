@@ -75,7 +75,7 @@ impl Builder {
     /// Default: [`DEFAULT_POLICY`].
     ///
     /// The policy trades write cost against read cost and space cost.
-    /// [`Keyspace::set_merge_policy`](crate::Keyspace::set_merge_policy) changes that of a
+    /// [`Keyspace::set_merge_policy`](crate::Keyspace::set_merge_policy) changes the policy of a
     /// keyspace.
     pub fn policy(mut self, spec: impl Into<String>) -> Builder {
         self.options.policy = spec.into();
@@ -131,14 +131,14 @@ impl Builder {
     }
 
     /// The codec of data blocks in new keyspaces: `none`, `lz4` or `zstd`, or a list of these, one
-    /// for each level, youngest first, such as `none,none,zstd(level=6)`. The last codec is that of
-    /// all deeper levels too. Default: `none`.
+    /// for each level, youngest first, such as `none,none,zstd(level=6)`. All deeper levels use the
+    /// last codec. Default: `none`.
     ///
     /// Compression saves space, and costs CPU in merges and in every read of a block; blocks that
     /// are not compressed are read in place from mapped files. Policies that read the tree as one
     /// stack keep all runs in level 0. Policies count logical bytes, so their decisions do not
     /// depend on the codec. [`Keyspace::set_compression`](crate::Keyspace::set_compression) changes
-    /// that of a keyspace.
+    /// the codec of a keyspace.
     pub fn compression(mut self, codecs: impl Into<String>) -> Builder {
         self.options.compression = codecs.into();
         self
@@ -386,7 +386,7 @@ impl Builder {
     ///   directories and files belong to their owner alone: modes 0700 and 0600, less the umask of
     ///   the process. An existing directory keeps its mode.
     /// * The directory may be a symbolic link. Symbolic links in the directory are not followed.
-    /// * Files whose names are not those of a store stay as they are, and so do files with numbers
+    /// * Files with other names than a store gives stay as they are, and so do files with numbers
     ///   that the store never used.
     ///
     /// # Errors

@@ -66,11 +66,11 @@ pub struct ChangeBatch {
 }
 
 impl Store {
-    /// Returns the batches from the one with write `from` on: first those that the logs still hold,
-    /// then those that are written.
+    /// Returns all batches from write `from` on: first the batches that the logs still hold, then
+    /// each new batch when it is written.
     ///
-    /// The logs hold what memory needs, and of older ones as many bytes as
-    /// [`Builder::changes_bytes`](crate::Builder::changes_bytes) says.
+    /// The logs hold what memory needs. [`Builder::changes_bytes`](crate::Builder::changes_bytes)
+    /// says how many bytes of older logs they keep.
     ///
     /// A feed returns a batch as soon as readers see it. Power loss may take it away unless it was
     /// [synced](Store::persist), and then other writes get its numbers. So a reader that must never

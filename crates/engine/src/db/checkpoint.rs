@@ -69,7 +69,7 @@ impl Store {
         let _span = tracing::info_span!("checkpoint", to = %dir.display()).entered();
         directory::check_outside(&*options.env, dir, "a checkpoint", &options.dir, "the store")?;
         let mut capture = Capture::take(self.engine())?;
-        // The manifest gets a number above those of all files of the capture.
+        // The number of the manifest is above the numbers of all files of the capture.
         let mut new = NewStore::begin(&options.env, dir, context.new_number())?;
         let mut done =
             Checkpoint { seq: capture.last, linked: 0, linked_bytes: 0, copied_bytes: 0 };

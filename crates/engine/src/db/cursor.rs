@@ -61,8 +61,8 @@ enum Side {
 type Lent<'a> = Result<Option<(&'a [u8], &'a [u8])>>;
 
 impl Cursor {
-    /// Returns a cursor over the entries of `iter`, those of `member` if its keyspace is in a
-    /// group. It is before the first entry.
+    /// Returns a cursor over the entries of `iter`, before the first one. In a group it shows only
+    /// the entries of keyspace `member`.
     pub(super) fn new(iter: Iter, member: Option<&Member>) -> Cursor {
         let all = (Bound::Unbounded, Bound::Unbounded);
         let bounds = member.map_or(all.clone(), |member| member.stored_bounds(all));

@@ -44,9 +44,9 @@ impl Builder {
     /// Destroys the store: removes its files, and its directory if this is empty then. Returns the
     /// paths of what is left in the directory because it does not belong to the store.
     ///
-    /// Only files with names that the store gives are removed: those of `docs/format.md`, with
-    /// numbers that it can have given. What the tables and logs hold is not looked at, so a damaged
-    /// store can be destroyed too. Checkpoints and backups stay as they are.
+    /// Removes only files that have a name from `docs/format.md` and a number that the store can
+    /// have given. Does not read tables or logs, so a damaged store can be destroyed too.
+    /// Checkpoints and backups stay as they are.
     ///
     /// If the call is stopped, by an error or by the end of the process, the store is either as it
     /// was, or its remains are no store any more. Then another call goes on. It also removes what

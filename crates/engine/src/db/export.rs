@@ -25,9 +25,9 @@ enum Found<'a> {
 
 impl Snapshot {
     /// Adds the entries that `keyspace` has in `range` at the snapshot to `writer`, without
-    /// sequence numbers and without deletions. Entries that expire keep their times, and those that
-    /// have expired are left out. A key with combines has the value that they make. Returns the
-    /// number of entries.
+    /// sequence numbers and without deletions. Entries that expire keep their times; expired
+    /// entries are left out. A key with combines has the value that they make. Returns the number
+    /// of entries.
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace belongs to another store, or the table is in the directory
@@ -58,10 +58,10 @@ impl Snapshot {
     }
 
     /// Adds the entries that `keyspace` has in `range` at the snapshot to `writer`, with their
-    /// sequence numbers. Deletions are entries too, as long as no merge has dropped them, and range
-    /// deletes are added, unless the keyspace has a combine operator. Entries
-    /// that expire keep their times, and those that have expired are deletions. A key with combines
-    /// has the value that they make. Returns the number of entries.
+    /// sequence numbers. Deletions are entries too, as long as no merge has dropped them. Range
+    /// deletes are added, unless the keyspace has a combine operator. Entries that expire keep
+    /// their times; expired entries become deletions. A key with combines has the value that they
+    /// make. Returns the number of entries.
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace belongs to another store or to a group, or forgets
@@ -94,7 +94,7 @@ impl Snapshot {
             exported += 1;
             Ok(())
         })?;
-        // Stores do not take those of a keyspace with an operator.
+        // Stores do not ingest range deletes of a keyspace with an operator.
         if keyspace.operator().is_none() {
             self.export_erased(keyspace, erased, writer)?;
         }

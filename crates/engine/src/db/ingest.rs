@@ -120,9 +120,9 @@ impl Store {
     ///
     /// If the tables have sequence numbers of their own, these say what is newer. The keyspace must
     /// [keep numbers](crate::KeyspaceOptions::keep_numbers). The store's counter rises above the
-    /// greatest number, so later writes are newer. A table goes where its numbers put it. If they
-    /// lie among those of entries that the keyspace has in the range, the call merges the two.
-    /// Snapshots that were taken before the call do not see the tables, however old the entries.
+    /// greatest number, so later writes are newer. The numbers of a table decide its place. If they
+    /// interleave with numbers that the keyspace has in the range, the call merges the two.
+    /// Snapshots from before the call do not see the tables, however old the entries are.
     ///
     /// # Errors
     /// Nothing is ingested then, unless the store is `Poisoned`:
@@ -134,9 +134,8 @@ impl Store {
     ///   writers keep writing keys within the ranges.
     /// * `InvalidArgument` if a range that is [replaced](IngestOptions::replace) ends before it
     ///   begins, or if an end of it is too long.
-    /// * `InvalidArgument` if a table has entries that expire and those of the keyspace cannot, or
-    ///   if it has operands and the keyspace does not have their operator. The error names the
-    ///   file.
+    /// * `InvalidArgument` if a table has entries that expire and the keyspace has no expiry, or if
+    ///   it has operands and the keyspace has no operator for them. The error names the file.
     /// * `InvalidArgument` for tables with numbers of their own, if the keyspace forgets numbers;
     ///   if an entry differs from one with its key and number in the keyspace; or if a deletion
     ///   that was dropped could have hidden an entry, or an operand that was combined could have

@@ -153,7 +153,7 @@ impl Keyspace {
     }
 
     /// Returns the latest value of `key`, or `None` if the key is absent. Keys that no write
-    /// accepts, empty ones and those that are too long, are always absent.
+    /// accepts, because they are empty or too long, are always absent.
     ///
     /// The value may share the memory of the block or the memtable that holds it.
     ///
@@ -230,8 +230,8 @@ impl Keyspace {
 
     /// Deletes all keys in `range`, at the cost of one write, however many there are.
     ///
-    /// Reads and scans pass over deleted entries. Merges drop them, and tables of which nothing is
-    /// left, without reading them. See `docs/range-deletes.md`.
+    /// Reads and scans pass over deleted entries. Merges drop them. A table whose entries are all
+    /// deleted is dropped unread. See `docs/range-deletes.md`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

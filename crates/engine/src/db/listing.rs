@@ -26,7 +26,7 @@ pub struct KeyspaceInfo {
     pub memtable_bytes: u64,
     /// True if tables keep sequence numbers.
     pub keep_numbers: bool,
-    /// Bits of filter per key. `None` means those that the store is opened with.
+    /// Bits of filter per key. `None` means the bits that the store is opened with.
     pub filter_bits: Option<u8>,
     /// The length of the prefixes that filters hold, if they hold any.
     pub prefix_bytes: Option<u16>,

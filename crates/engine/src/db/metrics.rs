@@ -61,8 +61,8 @@ impl Store {
     /// Returns the figures of the store as text in the exposition format of Prometheus, version
     /// 0.0.4: one line for each value, ready for a program to serve under `/metrics`.
     ///
-    /// Counters without a keyspace count since the store was opened. Those of levels count since
-    /// the keyspace was made, in logical bytes. Looks at every table. docs/metrics.md lists all
+    /// Counters without a keyspace count since the store was opened. Counters of levels count
+    /// logical bytes since the keyspace was made. Looks at every table. docs/metrics.md lists all
     /// names.
     ///
     /// ```
@@ -187,7 +187,7 @@ fn put_level(
     }
 }
 
-/// Puts the bytes that merges wrote by cause, and those that they did not write.
+/// Puts the bytes that merges wrote, and the bytes that they saved, by cause.
 fn put_causes(text: &mut MetricsText, trees: &[TreeNow]) {
     if trees.iter().all(|tree| tree.causes.is_none()) {
         return;

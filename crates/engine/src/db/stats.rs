@@ -5,9 +5,9 @@ use lsmith_tree::{KeyRange, Size};
 
 /// Sizes and settings of a keyspace at one moment; returned by [`Keyspace::stats`].
 ///
-/// Logical bytes are key + value + 8 per entry. Other bytes are those of files or of memory. Of a
-/// keyspace in a group, figures of runs, tables and entries are its own; policy, compression,
-/// memory, flushes, pressure and failures are those of the group.
+/// Logical bytes are key + value + 8 per entry. Other bytes are bytes of files or of memory. A
+/// keyspace in a group has runs, tables and entries of its own. The other figures count its whole
+/// group: policy, compression, memory, flushes, pressure and failures.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct KeyspaceStats {

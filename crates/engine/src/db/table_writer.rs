@@ -242,7 +242,7 @@ impl TableWriter {
     }
 
     /// Adds an entry with sequence number `seq`, from 1 to 2^61. In a store that ingests the table,
-    /// the entry is older than entries of its key with greater numbers, and newer than those with
+    /// the entry is older than entries of its key with greater numbers, and newer than entries with
     /// smaller ones. Either all entries of a table have numbers, or none has.
     ///
     /// # Errors
@@ -299,9 +299,9 @@ impl TableWriter {
         self.add_operand(key.as_ref(), operand.as_ref(), seq)
     }
 
-    /// Adds a range delete: what the keyspace has in `range` when it ingests the table is deleted
-    /// in the same step, at the cost of one write. The entries of the table, and of those that are
-    /// ingested with it, lie above, wherever they are. Range deletes may come in any order.
+    /// Adds a range delete. When the keyspace ingests the table, everything that it has in `range`
+    /// is deleted in the same step, at the cost of one write. All entries that are ingested in the
+    /// same call lie above it. Range deletes may come in any order.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -23,7 +23,7 @@ impl Keyspace {
         self.write_value(EntryKind::Put, key.as_ref(), value.as_ref(), None)
     }
 
-    /// Does the same, and returns when the write is as durable as `mode` says.
+    /// Sets the value of `key` and returns when the write is as durable as `mode` says.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -54,7 +54,7 @@ impl Keyspace {
         self.write_one(EntryKind::Delete, key.as_ref(), &[])
     }
 
-    /// Does the same, and returns when the write is as durable as `mode` says.
+    /// Deletes `key` and returns when the write is as durable as `mode` says.
     ///
     /// # Errors
     /// As [`put`](Keyspace::put).

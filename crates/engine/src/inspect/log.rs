@@ -85,7 +85,7 @@ pub struct Write {
 }
 
 impl LogFile {
-    /// Reads the file at `path`, whose name must be that of a log, a manifest or a copy of memory.
+    /// Reads the file at `path`, which must be named like a log, a manifest or a copy of memory.
     ///
     /// # Errors
     /// `InvalidArgument` for another name; `Unsupported` if the file has a newer format; `Io` if it

@@ -111,7 +111,7 @@ pub struct Entry {
     pub seq: SeqNo,
     /// The kind: put, delete, insert, remove or combine.
     pub kind: EntryKind,
-    /// The value; empty for tombstones. That of a combine is an operand.
+    /// The value; empty for tombstones, the operand for a combine.
     pub value: Bytes,
 }
 

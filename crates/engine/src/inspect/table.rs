@@ -93,7 +93,7 @@ pub struct TableBlock {
 }
 
 /// Returns true if the file at `path` is a table, of a store or written outside of one: if its name
-/// ends with `.table`, or if its last bytes are those of a table. A damaged table is a table too.
+/// ends with `.table`, or if it ends with the magic bytes. A damaged table is a table too.
 ///
 /// # Errors
 /// `Io` if the file cannot be read.
@@ -192,9 +192,8 @@ impl TableFile {
         self.piece(index).place.clone()
     }
 
-    /// Returns a key range that holds all keys of block `index`: from the fence pointer of the
-    /// block up to that of the next. Without an index, the range is that of the keys that were
-    /// found.
+    /// Returns a key range that holds all keys of block `index`: from its fence pointer up to the
+    /// next one. Without an index, the range covers the keys that were found.
     ///
     /// # Panics
     /// Panics if there are fewer blocks.

@@ -18,7 +18,7 @@ pub struct KeyspaceTree {
     pub id: u32,
     /// The name of the keyspace.
     pub name: String,
-    /// The names of the keyspaces that share the tree, if it is that of a group.
+    /// The names of the keyspaces that share the tree, if it belongs to a group.
     pub members: Option<Vec<String>>,
     /// The full spec of its policy.
     pub policy: String,

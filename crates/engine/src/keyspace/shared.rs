@@ -45,8 +45,8 @@ pub(crate) struct KeyspaceShared {
     pub(super) halted: AtomicBool,
     /// Held by a thread that ingests tables with numbers of their own, or that halts the keyspace.
     pub(crate) ingesting: Mutex<()>,
-    /// The active memtable of the state, for writers. Replaced under two locks: that of the log's
-    /// writer, and that of the state.
+    /// The active memtable of the state, for writers. Replaced under two locks: the lock of the
+    /// log's writer and the lock of the state.
     pub(crate) active: ArcSwap<Active>,
     /// Set if a writer could not seal a full memtable, because another thread held the state.
     /// Changed under the lock of the log's writer.

@@ -60,8 +60,8 @@ pub(crate) struct KeyspaceState {
     /// True if the scheduler has found nothing to do since the last change of this state.
     pub(crate) at_rest: bool,
     /// Logical bytes of the memtables that were sealed since the keyspace was last at rest, each at
-    /// most a full memtable. `None` until it has been at rest with its policy, and from the moment
-    /// at which merges are due that no writes have caused: those of an ingest, or of a caller.
+    /// most a full memtable. `None` until it has been at rest with its policy. Also `None` once
+    /// merges are due that no writes have caused, but an ingest or a caller.
     pub(crate) owed_bytes: Option<u64>,
     /// True if a plan was carried out since the observer last received [`Event::Rest`].
     ///

@@ -25,7 +25,7 @@ pub(crate) struct Account {
     pub(crate) synced_seq: SeqNo,
     /// A number above every file number in use.
     pub(crate) next_file: u64,
-    /// A number above that of every keyspace, dropped ones included.
+    /// A number above every keyspace number, dropped ones included.
     pub(crate) next_keyspace: u32,
     /// True if files of tables may have names in other stores.
     pub(crate) linked: bool,

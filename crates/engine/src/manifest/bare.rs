@@ -5,9 +5,9 @@
 //!   profiles back into the tree.
 //! * Repeated descriptions of tables. Where merges keep blocks, a plan returns hundreds of slices
 //!   of few tables. If the same record or the inputs of the edit describe a table, later slices
-//!   only name it: in the text they are slices of a table without bounds and without bytes. The
-//!   next root of an append table is described anew, and so is a table of which less is
-//!   [cleared](Table::cleared) than before.
+//!   only name it: in the text they are slices of a table without bounds and without bytes. A new
+//!   root of an append table is described again, and so is a table that is
+//!   [cleared](Table::cleared) less than before.
 
 use lsmith_tree::{KeyRange, Size, Slice, Table, TableId, Tree, TreeEdit};
 use rustc_hash::FxHashMap;

@@ -16,8 +16,7 @@ const FORMAT: u32 = 3;
 /// # Errors
 /// Fails with `Corruption` or `Io`, or with `Unsupported` if the store has another format.
 pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
-    // A writer may put another file in this place meanwhile. So the length is that of the file that
-    // is read.
+    // A writer may replace the file at `path` meanwhile. So the length comes from the open file.
     let file = match env.open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| Error::io("open", path, error))?,

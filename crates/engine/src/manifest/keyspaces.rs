@@ -10,7 +10,7 @@
 //! The number of a keyspace is never used again, because logs may still hold writes to it. Opening
 //! skips writes to keyspaces whose numbers are below the next one, and which do not exist.
 
-/// A change of which keyspaces there are, and of their names.
+/// A change to the set of keyspaces or to their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyspaceChange {
     /// A keyspace was dropped, or a group with all its keyspaces.

@@ -27,7 +27,7 @@
 //!
 //! Each line `taken` is a [`Mark`]: a part of memory that a plan took by key range, up to a
 //! sequence number. The record of a tree lists all marks of the keyspace, the record of an edit
-//! those that it adds. Trees and edits are [shortened](super::bare). Older stores have records
+//! only its new marks. Trees and edits are [shortened](super::bare). Older stores have records
 //! `tree` and `edit`, which are not shortened; this version reads them, and never writes them.
 
 use super::keyspaces::KeyspaceChange;
@@ -210,7 +210,7 @@ impl Record {
         }
     }
 
-    /// Returns the number of the tree, and that of the keyspace in its group, if the record makes a
+    /// Returns the numbers of the tree and of the keyspace in its group, if the record makes a
     /// keyspace and says nothing else of it but its filters.
     pub(crate) fn makes(&self) -> Option<(u32, u8)> {
         match self {
@@ -253,7 +253,7 @@ impl Record {
         }
     }
 
-    /// Returns the sequence numbers that the record names, without those in its tree or edit.
+    /// Returns the sequence numbers that the record names outside of its tree or edit.
     pub(super) fn seqs(&self) -> Vec<SeqNo> {
         match self {
             Record::Tree { flushed_seq, taken, .. } | Record::Edit { flushed_seq, taken, .. } => {
@@ -267,7 +267,7 @@ impl Record {
         }
     }
 
-    /// Returns the records that the record consists of: itself, or those that take effect together.
+    /// Returns the records that take effect together, or the record itself if it is alone.
     pub(super) fn edits_mut(&mut self) -> &mut [Record] {
         match self {
             Record::Together(edits) => edits,

@@ -119,7 +119,7 @@ fn higher(left: Vec<(Key, SeqNo)>, right: Vec<(Key, SeqNo)>) -> Vec<(Key, SeqNo)
     }
 }
 
-/// Removes steps whose number is that of the step before.
+/// Removes steps with the same number as the step before.
 fn simplified(mut steps: Vec<(Key, SeqNo)>) -> Vec<(Key, SeqNo)> {
     let mut before = SeqNo(0);
     steps.retain(|(_, newest)| std::mem::replace(&mut before, *newest) != *newest);
@@ -164,7 +164,7 @@ mod tests {
             range: KeyRange { start: key(2 * number), end: Some(key(2 * number + 1)) },
             newest: SeqNo(1 << 30),
         });
-        // Each covers all those before, with a greater number.
+        // Each covers all earlier ones, with a greater number.
         let wide = (1..MARKS).map(|number| Mark {
             range: KeyRange { start: key(MARKS - number), end: Some(key(MARKS + number)) },
             newest: SeqNo(u64::from(MARKS - number)),

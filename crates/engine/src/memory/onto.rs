@@ -6,9 +6,9 @@ use lsmith_storage::fold::Walk;
 use lsmith_storage::format::key_prefix;
 use lsmith_storage::memtable::{FoldedBuilder, FoldedRest};
 
-/// Walks the keys of a memtable that have several versions. For each it visits all, newest first:
-/// those in the memtable, then that in the folded run. Behind each key the walk pauses, so that
-/// entries of other keys can be [added](Onto::add_single) without a fold.
+/// Walks the keys of a memtable that have several versions, newest version first: the memtable's
+/// versions, then the folded run's. Behind each key the walk pauses, so that entries of other keys
+/// can be [added](Onto::add_single) without a fold.
 pub(super) struct Onto {
     new: Box<dyn Cursor>,
     old: FoldedRest,
@@ -31,8 +31,8 @@ impl Onto {
         Onto { new, old, key: Vec::new(), prefix: 0, at: OntoSide::Nowhere }
     }
 
-    /// Adds the entries up to the next key with several versions to `builder`: those of the folded
-    /// run as they lie, and those of the memtable. They need no fold.
+    /// Adds the entries up to the next key with several versions to `builder`. Entries of the
+    /// folded run stay in place; entries of the memtable are copied. None of them needs a fold.
     pub(super) fn add_single(&mut self, builder: &mut FoldedBuilder) -> Result<()> {
         while let Some(entry) = self.new.entry() {
             builder.keep_below(&mut self.old, Some(entry.key));

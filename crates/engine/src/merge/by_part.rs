@@ -109,8 +109,8 @@ impl Merger {
             if range.end.is_some() {
                 plan.memo.clear();
             } else {
-                // The plan ends with this part. Callers that wait for rest then find obsolete files
-                // removed, those of this plan and of the next.
+                // The plan ends with this part. Callers that wait for rest then find no obsolete
+                // files of this plan or the next.
                 split.drop_version();
             }
             let read = (tally.blocks() - blocks, tally.bytes() - bytes);

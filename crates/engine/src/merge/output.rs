@@ -182,7 +182,7 @@ impl<'a> Output<'a> {
         Written { created: self.created, facts: self.facts }
     }
 
-    /// Adds the tables of `written` after those of this output.
+    /// Adds the tables of `written` behind the tables of this output.
     pub(super) fn append(&mut self, written: Written) {
         self.created.extend(written.created);
         self.facts.extend(written.facts);

@@ -87,8 +87,8 @@ impl StorageSide {
         self.block.as_ref().filter(|_| !self.inside)
     }
 
-    /// Returns the sizes of the block that starts at the next entry and of those behind it in its
-    /// part, up to the first that does not end below `key`. Without a `key` returns all.
+    /// Returns the sizes of the blocks from the next entry on, in its part, up to the first that
+    /// does not end below `key`, if given. Returns none unless the next entry starts a block.
     fn blocks_before(&self, key: Option<&[u8]>) -> impl Iterator<Item = Size> {
         let part = self.block().map(|_| &self.parts[self.part]);
         part.into_iter().flat_map(move |part| {

@@ -9,8 +9,8 @@ use crate::wal::Log;
 use lsmith_storage::names::{FileKind, numbered};
 
 impl Opening {
-    /// Chooses the logs that are kept beside those that are needed, as many as the options allow.
-    /// `row` are the logs that were read, oldest first.
+    /// Chooses older logs to keep beside the needed ones, as many as the options allow. `row` has
+    /// the logs that were read, oldest first.
     pub(super) fn keep_for_changes(&mut self, row: &[RowLog]) {
         let options = &self.context.options;
         if options.read_only || options.changes_bytes == 0 {

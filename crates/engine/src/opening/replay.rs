@@ -91,10 +91,10 @@ struct InTables {
 
 /// How far a reader reads the logs if it may have a writer beside it.
 ///
-/// The manifest was read before the logs. Most of what the manifest lacks is in the logs. Two
-/// things are not: tables that came from outside, for which the log has an empty batch, and new
-/// keyspaces, those of groups among them. The reader stops before these, so that it sees a prefix
-/// of what was written.
+/// The manifest was read before the logs. The logs have most of what the manifest lacks. They lack
+/// two things: tables that came from outside, for which the log has an empty batch, and new
+/// keyspaces, also in groups. The reader stops before these, so that it sees a prefix of what was
+/// written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LogLimit {
     /// The manifest that was read has everything that belongs to writes up to this number.
@@ -363,7 +363,7 @@ impl Opening {
     }
 
     /// Inserts the writes of a batch of `log`, with numbers from `first` on, into memtables. Skips
-    /// writes that are in tables or in a copy of memory, and those to dropped keyspaces.
+    /// writes that are in tables or in a copy of memory, and writes to dropped keyspaces.
     fn insert(
         &mut self,
         log: Log,

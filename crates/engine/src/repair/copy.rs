@@ -69,7 +69,7 @@ impl DamagedStore {
     }
 
     /// Returns the sources of `keyspace`. Memory is newer than tables. Tables of unknown age go in
-    /// front of the newest run of which a table is missing, or else in front of all runs.
+    /// front of the newest run that lacks a table, or else in front of all runs.
     fn sources(&mut self, keyspace: &KnownKeyspace, memory: Memory) -> Sources {
         let Memory { held, mut copied, logged, .. } = memory;
         let losses = Losses::default();
@@ -102,8 +102,8 @@ impl DamagedStore {
         Sources { all, guessed, logged: last, losses }
     }
 
-    /// Returns the runs of `keyspace`, newest first, and the index of the newest run of which a
-    /// table is missing. If the runs are not exact, leaves missing tables out.
+    /// Returns the runs of `keyspace`, newest first, and the index of the newest run that lacks a
+    /// table. If the runs are not exact, leaves missing tables out.
     fn runs(&mut self, keyspace: &KnownKeyspace) -> (Vec<Vec<Slice>>, Option<usize>) {
         let mut runs = keyspace.runs.clone();
         if keyspace.is_exact {
@@ -134,9 +134,9 @@ impl DamagedStore {
 
 /// The range deletes of a keyspace.
 struct Hides {
-    /// Those in force.
+    /// The range deletes in force.
     erased: Erased,
-    /// All that are known, also those that are done with.
+    /// All known range deletes, also the ones that are done.
     all: Erased,
     /// True if nothing of the manifest is missing.
     is_exact: bool,

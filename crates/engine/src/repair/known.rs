@@ -31,7 +31,7 @@ pub(super) struct Known {
     pub(super) keyspaces: BTreeMap<u32, KnownKeyspace>,
     /// True if the whole manifest was readable: all trees and marks are exact.
     pub(super) is_exact: bool,
-    /// A number above that of every keyspace, dropped ones included.
+    /// A number above every keyspace number, dropped ones included.
     next_keyspace: u32,
     /// The row of logs, as the manifest has it.
     pub(super) logs: Option<LogRow>,
@@ -82,7 +82,7 @@ pub(super) struct Reading {
     pub(super) is_whole: bool,
     /// The length that the file must have.
     least: LeastBytes,
-    /// Trees to which edits were applied loosely. They replace those of `account`.
+    /// Trees to which edits were applied loosely. They replace the trees in `account`.
     pub(super) loose: BTreeMap<u32, LooseTree>,
     /// The metadata of tables, from all records.
     pub(super) tables: BTreeMap<TableId, Arc<Table>>,
@@ -271,7 +271,7 @@ impl Reading {
     }
 }
 
-/// Returns a record of a keyspace of which only the number is known. Number 0 gets the name of the
+/// Returns a record of a keyspace if only its number is known. Number 0 gets the name of the
 /// default keyspace, which most stores make first.
 fn made_up(id: u32) -> KeyspaceRecord {
     let name = match id {

@@ -11,7 +11,7 @@ use lsmith_tree::SeqNo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A function that takes the writes of a batch. The number is that of the first write.
+/// A function that takes the writes of a batch. The number belongs to the first write.
 pub(super) type TakeBatch<'a> = dyn FnMut(&mut DamagedStore, SeqNo, &[LoggedOp<'_>]) + 'a;
 
 /// Decodes a record of a log. Returns `None` for the start record.
@@ -91,9 +91,9 @@ impl DamagedLog {
 }
 
 impl Logs {
-    /// Begins to read the logs. Returns the numbers of those to read, oldest first: all that the
-    /// manifest needs, without those that an earlier opening has left out. If the manifest is
-    /// damaged, so is the store, and no gap counts as one of power loss.
+    /// Begins to read the logs. Returns the numbers of the logs to read, oldest first: all that the
+    /// manifest needs, except logs that an earlier opening has left out. If the manifest is
+    /// damaged, so is the store, and no gap counts as power loss.
     pub(super) fn new(old: &mut DamagedStore, known: &Known) -> (Logs, Vec<u64>) {
         let row = known.logs.filter(|_| known.is_exact);
         let mut numbers = old.numbers(FileKind::Wal);

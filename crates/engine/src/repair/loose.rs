@@ -2,8 +2,8 @@
 //!
 //! An edit names the runs that it takes, and the place of the runs that it adds. Runs that are not
 //! known are not taken. A run that is added next to an unknown run goes above the newest run that
-//! the edit takes, or on top if it takes none. So the order of all tables but those of the lost
-//! edit is mostly right.
+//! the edit takes, or on top if it takes none. So the order of all tables is mostly right, except
+//! for the tables of the lost edit.
 
 use super::known::Reading;
 use super::lost_member;

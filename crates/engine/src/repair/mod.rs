@@ -308,7 +308,7 @@ impl DamagedStore {
         }
     }
 
-    /// Sets the codecs of `keyspace` to those of `state`, or leaves them if they are invalid.
+    /// Sets the codecs of `keyspace` as in `state`, or leaves them if they are invalid.
     fn set_compression(&mut self, keyspace: &crate::Keyspace, state: &KeyspaceFacts) -> Result<()> {
         match keyspace.set_compression(&state.compression) {
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
@@ -322,8 +322,8 @@ impl DamagedStore {
     }
 }
 
-/// Returns the names of the keyspaces of group `id`: `known`, and made-up ones for those that have
-/// tables in `runs` and whose names are lost.
+/// Returns the names of the keyspaces of group `id`: `known`, and a made-up name for each keyspace
+/// that has tables in `runs` but no known name.
 fn names_of_members(id: u32, known: &[String], runs: &[Vec<Slice>]) -> Vec<String> {
     let numbers = runs.iter().flatten().filter_map(|slice| slice.range().start.first());
     let count = numbers.map(|number| usize::from(*number) + 1).max().unwrap_or(0);

@@ -99,7 +99,7 @@ struct OpenBlock {
 
 /// The tables of a keyspace.
 pub(super) struct Tables {
-    /// Those that have been opened, by number; `None` for tables that cannot be opened.
+    /// The opened tables, by number; `None` for tables that cannot be opened.
     opened: BTreeMap<u64, Option<Remains>>,
     /// True if slices name the roots of append tables. Otherwise the last roots count.
     names_roots: bool,

@@ -174,7 +174,7 @@ impl Scheduler {
         work
     }
 
-    /// Does the same for plans alone. `duty` limits which plans this thread takes.
+    /// Reserves and returns the next plan for `keyspace`, if `duty` lets this thread take it.
     fn next_merge(
         &self,
         keyspace: &Arc<KeyspaceShared>,

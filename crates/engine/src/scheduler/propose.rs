@@ -96,7 +96,7 @@ fn flush(state: &KeyspaceState) -> Option<Proposal> {
     Some(Proposal { plan, origin: Origin::Flush })
 }
 
-/// Does the same, but returns `None` if the policy keeps memtables in memory.
+/// Returns the plan of [`flush`], or `None` if the policy keeps memtables in memory.
 pub(super) fn flush_waiting(state: &KeyspaceState) -> Option<Proposal> {
     if state.flushes_memory() { flush(state) } else { None }
 }

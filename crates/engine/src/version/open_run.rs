@@ -1,7 +1,7 @@
 //! A run whose tables are open.
 //!
-//! If merges keep blocks, a run has tens of thousands of slices, and a plan changes only those in a
-//! short key range. The trees before and after the plan share the other slices, in
+//! If merges keep blocks, a run has tens of thousands of slices, and a plan changes only the slices
+//! in a short key range. The trees before and after the plan share the other slices, in
 //! [chunks](lsmith_tree::Slices::chunks). An open run has one open chunk for each chunk of its run,
 //! so versions share as much as trees do.
 //!
@@ -127,7 +127,7 @@ impl OpenRun {
         open
     }
 
-    /// Returns true if the parts are those of the slices of the run.
+    /// Returns true if the parts agree with the slices of the run.
     fn matches_run(&self) -> bool {
         let of = |slice: &Slice| (slice.table().filled(slice.range().clone()), slice.table().id);
         let slices = self.run.slices().iter().map(of).filter(|(range, _)| !range.is_empty());

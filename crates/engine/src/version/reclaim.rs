@@ -3,7 +3,7 @@
 //! Reads in a slice go only to the blocks of its table that may hold keys of the slice. So a block
 //! that no slice needs can be punched out of its file, once no older version has a slice that needs
 //! it. Versions are numbered. Blocks that a version no longer needs wait until all versions before
-//! it are dropped. If readers in other processes may need them, they wait for those too.
+//! it are dropped, and for readers in other processes that may need them.
 
 use super::TableHandle;
 use crate::leases::{Lease, Leases};

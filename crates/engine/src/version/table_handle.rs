@@ -148,7 +148,7 @@ impl TableHandle {
         &self.table
     }
 
-    /// Returns the number of the table, which is also that of its file.
+    /// Returns the number of the table; its file has the same number.
     pub(crate) fn number(&self) -> u64 {
         self.file.id.0
     }
@@ -176,10 +176,10 @@ impl TableHandle {
     }
 
     /// Records that slices show `ranges` of the table, which are disjoint and in key order. Returns
-    /// the byte ranges of unused pages that the caller must free, none of which an earlier call has
-    /// returned. Returns nothing while they are few: each hole costs a system call, and their
-    /// neighbours, or the whole table, may become unused soon. Returns nothing for tables that were
-    /// written outside of the store.
+    /// byte ranges of unused pages that the caller must free. No two calls return the same page.
+    /// Returns nothing while they are few: each hole costs a system call, and their neighbours, or
+    /// the whole table, may become unused soon. Returns nothing for tables that were written
+    /// outside of the store.
     pub(crate) fn show_only(&self, ranges: &[KeyRange]) -> Vec<Range<u64>> {
         let dead = self.table.dead_places(ranges);
         let mut space = self.space.lock();

@@ -153,8 +153,8 @@ impl<C: RunCursor> Parts for RunParts<C> {
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) active: Arc<Memtable>,
-    /// The range deletes of the tree and of memory, without those of the active memtable. `None` if
-    /// there are none.
+    /// The range deletes of the tree and of sealed memtables. `None` if there are none. The active
+    /// memtable has its own.
     pub(crate) erased: Option<Box<Erased>>,
     pub(crate) memory: Vec<Arc<MemoryRun>>,
     pub(crate) runs: Vec<Arc<OpenRun>>,
@@ -562,8 +562,8 @@ impl Version {
         self.erased.as_deref().and_then(first).or_else(|| first(&in_active))
     }
 
-    /// Returns all range deletes, for a merge: it costs as much as there are. Those of the active
-    /// memtable may not be visible yet.
+    /// Returns all range deletes, for a merge: it costs as much as there are. Range deletes of the
+    /// active memtable may not be visible yet.
     pub(crate) fn all_erased(&self) -> Erased {
         let in_active = self.active.erased();
         match self.erased.as_deref() {
@@ -572,9 +572,9 @@ impl Version {
         }
     }
 
-    /// Returns the number up to which the merge of `plan` applies range deletes: those in the tree,
-    /// and those that leave memory with what the plan takes. A newer one may be in no table and in
-    /// no synced log. Power loss would take it, and would not bring back what the merge has left
+    /// Returns the number up to which the merge of `plan` applies range deletes. They are in the
+    /// tree, or leave memory with what the plan takes. A newer range delete may be in no table and
+    /// in no synced log. Power loss would take it, and would not bring back what the merge has left
     /// out.
     ///
     /// All range deletes in memory up to the newest one in the tree are in the tree too.

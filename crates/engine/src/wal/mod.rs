@@ -93,7 +93,7 @@ impl WalWriter {
         self.unsynced.iter().chain([&self.current]).map(Arc::clone).collect()
     }
 
-    /// Returns the logs as they are now, for those who follow changes.
+    /// Returns the logs as they are now, for readers of the change feed.
     pub(crate) fn logs_now(&self) -> LogsNow {
         LogsNow {
             logs: self.kept.iter().chain(&self.logs).copied().collect(),
@@ -251,7 +251,7 @@ impl Wal {
         Ok(())
     }
 
-    /// Syncs `logs` as `mode` asks. The writer then forgets those of them that are full.
+    /// Syncs `logs` as `mode` asks. The writer then forgets the full logs among them.
     ///
     /// # Errors
     /// Fails as [`sync`](Wal::sync) does, also if another process may have taken the directory

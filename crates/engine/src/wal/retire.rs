@@ -7,7 +7,7 @@ use crate::memory::seal;
 use lsmith_storage::log::LogWriter;
 use std::sync::Arc;
 
-/// A log of which less is written is written on when nothing needs it.
+/// A log with at least this many bytes is replaced when nothing needs it.
 const LEFT_BYTES_MIN: u64 = 1 << 20;
 
 /// Logs whose files are to be removed.
@@ -148,8 +148,8 @@ fn row_from(writer: &WalWriter, needed: u64) -> Option<LogRow> {
     kept.map(|kept| LogRow { from: needed, first: kept.first, newest: writer.number })
 }
 
-/// Removes the logs below `needed` from `writer`, except the newest of them with `kept_bytes` bytes
-/// together, which are kept for change feeds. Returns those that are removed.
+/// Removes the logs below `needed` from `writer`. Keeps the newest of them for change feeds, with
+/// at most `kept_bytes` bytes together. Returns the removed logs.
 fn take_logs_below(writer: &mut WalWriter, needed: u64, kept_bytes: u64) -> UnneededLogs {
     let (gone, logs) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.number < needed);
     writer.logs = logs;

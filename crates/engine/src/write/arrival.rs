@@ -5,13 +5,13 @@
 //!
 //! * newer than some runs and older than the others: it becomes a run between them, or joins a run
 //!   there that has no keys in its range (`placement`);
-//! * with numbers among those of some runs: it is merged with them over its range, and the output
-//!   takes the place of the oldest of them.
+//! * with numbers between numbers of some runs: it is merged with these runs over its range, and
+//!   the output takes the place of the oldest of them.
 //!
 //! The steps:
 //!
 //! 1. The store's counter rises above the greatest number, durably. So all later writes are newer.
-//! 2. Memory is flushed until it holds no write of the range that the table could be newer than.
+//! 2. Memory is flushed until it holds no write of the range that may be older than the table.
 //! 3. What must be merged is reserved like any plan, and merged on the thread of the caller.
 //! 4. Under the writer's lock, one edit brings all tables in. A merge that was under way and has
 //!    dropped tombstones is not committed, because they could have hidden what has arrived
@@ -257,8 +257,8 @@ fn reserve(
     Some(ReservedMerge { whole, reserved: plan, version: Arc::new(version) })
 }
 
-/// Returns the one edit that brings all tables in, and the tables that it names. `additions` are
-/// those of the tables that were not merged, for `tree`.
+/// Returns the one edit that brings all tables in, and the tables that it names. `additions` puts
+/// the tables that were not merged into `tree`.
 fn incoming(arriving: &[Arriving], additions: Vec<Addition>, tree: &Tree) -> Incoming {
     let mut edit = TreeEdit::default();
     for mut addition in additions {

@@ -3,8 +3,8 @@
 //! 1. Plans under way are given up, and no new one begins.
 //! 2. Under the writer's lock the clearing takes the next sequence number, with an empty batch in
 //!    the log, which is synced. So everything written before it survives if it does.
-//! 3. An edit removes the keys of the keyspace from all runs, those in memory included. The same
-//!    record of the manifest says that the log is not needed for earlier writes to these keys.
+//! 3. An edit removes the keys of the keyspace from all runs, also in memory. The same record of
+//!    the manifest says that the log is not needed for earlier writes to these keys.
 //! 4. Snapshots from before go on reading the version from before.
 
 use super::WritePath;
@@ -92,7 +92,7 @@ fn clearing(state: &KeyspaceState, range: KeyRange, seq: SeqNo) -> TreeEdit {
         |(_, run): (_, &Arc<lsmith_tree::Run>)| Input { run: run.id(), range: range.clone() };
     TreeEdit {
         remove: runs.map(input).collect(),
-        // Replay skips all range deletes up to `seq`, also those of the group's other keyspaces.
+        // Replay skips all range deletes up to `seq`, also in other keyspaces of the group.
         erase: state.erased_upto(seq),
         forget: vec![(range.clone(), seq)],
         // Entries from outside that are older than the clearing would come back.

@@ -61,8 +61,8 @@ impl WritePath {
 fn check(context: &Context, used: &[Footprint], began: &SnapshotGuard, since: SeqNo) -> Result<()> {
     for used in used {
         let Footprint { keyspace, written, first_wins, read, ranges } = used;
-        // The version first: whoever finds no pinned one has loaded one without an arrival, or is
-        // no older than the arrival.
+        // The version first: if no pinned one is found below, this version has no arrival, or the
+        // transaction began after it.
         let version = keyspace.version.load_full();
         if version.is_dropped && used.is_needed() {
             return Err(dropped());

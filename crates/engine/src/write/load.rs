@@ -1,4 +1,4 @@
-//! How tables from outside of the tree take effect: those of a bulk load, or ingested ones.
+//! How tables from outside of the tree take effect, from a bulk load or an ingest.
 //!
 //! 1. The entries of the tables have no sequence number yet. Memory lies above all tables, so it is
 //!    flushed until it holds no key within the ranges of the load: the range of each ingested
@@ -7,9 +7,8 @@
 //!    empty batch in the log has that number, so that the log has no gap.
 //! 3. An edit makes the tables the newest run on storage.
 //!
-//! A load may replace key ranges. Then it takes two numbers. The first is that of a range delete,
-//! which goes into the tree with the same edit. The second is that of its entries, so that they lie
-//! above.
+//! A load may replace key ranges. Then it takes two numbers. A range delete gets the first and goes
+//! into the tree with the same edit. The entries get the second, so that they lie above.
 //!
 //! Loads into several keyspaces may take effect together. They share the numbers, and one record of
 //! the manifest has the edits of all.
@@ -66,7 +65,7 @@ pub(super) struct Incoming {
     pub(super) tables: Vec<Arc<TableHandle>>,
     /// The reservations that end when the edit is applied.
     pub(super) plans: Vec<MergePlan>,
-    /// Key ranges of which all writes up to a number have left memory.
+    /// Key ranges and numbers: all writes in the range up to the number have left memory.
     pub(super) taken: Vec<Mark>,
     /// True if the entries have numbers of their own.
     pub(super) numbered: bool,
@@ -297,8 +296,8 @@ impl Load {
         self.ranges.iter().chain(&self.replaced)
     }
 
-    /// Returns what enters the tree of `state`. The number `deletes` is that of range deletes, and
-    /// `seq` that of entries.
+    /// Returns what enters the tree of `state`. Range deletes get the number `deletes`, entries get
+    /// `seq`.
     fn enter(&self, state: &KeyspaceState, deletes: SeqNo, seq: SeqNo) -> Incoming {
         let addition = (!self.tables.is_empty()).then(|| Addition {
             run: state.view.tree.next_run(),

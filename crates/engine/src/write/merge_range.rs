@@ -1,7 +1,7 @@
 //! Merges a range of keys because a caller asks for it, on the thread of the caller.
 //!
 //! What memory holds of the range is flushed. Then the parts of all runs on storage within the
-//! range are merged into the oldest of these runs, under a reservation like that of any plan.
+//! range are merged into the oldest of these runs, under a reservation, as for any plan.
 
 use super::WritePath;
 use super::arrival::table_bytes;

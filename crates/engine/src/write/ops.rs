@@ -37,7 +37,7 @@ pub(crate) struct OpBuffer {
 /// An operation, as offsets into the record of its batch.
 #[derive(Clone, Copy, Debug)]
 struct BufferedOp {
-    /// The index of the keyspace among those of the batch.
+    /// The index of the keyspace in the batch.
     keyspace: u32,
     kind: OpKind,
     key_start: u32,
@@ -109,7 +109,7 @@ impl OpBuffer {
             Some(format!("write {number} of the batch, {what} in keyspace `{name}`: {message}"));
     }
 
-    /// Returns the index of `keyspace` among those of the batch, and adds it if it is new.
+    /// Returns the index of `keyspace` in the batch, and adds it if it is new.
     fn index_of(&mut self, keyspace: &Arc<KeyspaceShared>) -> u32 {
         let known = self.keyspaces.iter().rposition(|known| Arc::ptr_eq(known, keyspace));
         known.unwrap_or_else(|| {

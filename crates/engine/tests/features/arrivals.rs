@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Run {
-    /// Ingests a table whose entries have numbers below, among and above those of the store; often
-    /// one that something else has.
+    /// Ingests a table whose entries have numbers below, among and above the store's numbers; often
+    /// a number that something else has.
     pub(crate) fn arrive(&mut self) {
         let id = self.any_space();
         let mut entries: BTreeMap<Key, (u64, What)> = BTreeMap::new();

@@ -6,7 +6,7 @@
 //! policies, the sizes and the steps.
 //!
 //! `LSMITH_FULL=1` takes ten times as many seeds, `LSMITH_SEED` one.
-//! `LSMITH_FEATURES=Feed,Names` turns these features on instead of those that the seed chooses.
+//! `LSMITH_FEATURES=Feed,Names` turns these features on instead of the seed's choice.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -80,7 +80,7 @@ fn are_apart(one: Feature, other: Feature) -> bool {
     APART.contains(&[one, other]) || APART.contains(&[other, one])
 }
 
-/// Returns the features of a run: those that are asked for, or two or three. As many seeds in a row
+/// Returns the features of a run: the requested ones, or else two or three. As many seeds in a row
 /// as there are pairs play each pair once.
 fn features(seed: u64, dice: &mut Dice) -> Vec<Feature> {
     if let Ok(asked) = std::env::var("LSMITH_FEATURES") {

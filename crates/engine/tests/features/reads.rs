@@ -130,7 +130,7 @@ impl Run {
         for space in &self.oracle.spaces {
             let found = content_of(snapshot.iter(&self.space(space.id)));
             self.check_content(space.id, &found, moment);
-            // The time is that of the value, changed by a filter or not.
+            // The value's time, changed by a filter or not.
             let time = |key: &Key| space.see(key, moment).and_then(|(_, time)| time);
             let found = found.into_iter().map(|(key, value)| (key.clone(), (value, time(&key))));
             seen.push((space.id, found.collect()));

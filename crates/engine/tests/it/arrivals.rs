@@ -519,7 +519,7 @@ fn a_failed_arrival_leaves_nothing_behind() {
     assert!(failures > 8, "{failures}");
 }
 
-/// After a repair all entries have new numbers, above those of tables that were exported before.
+/// After a repair all entries have new numbers, above the numbers of earlier exports.
 #[test]
 fn a_repaired_keyspace_is_newer_than_old_tables() {
     let env = MemEnv::new();

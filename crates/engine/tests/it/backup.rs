@@ -2,7 +2,7 @@
 //!
 //! Promised: a backup that was returned can be restored, after power loss and whatever other
 //! backups are removed. It holds what the store held. Backups share files only if they are the
-//! same, also those of several stores that were restored from one backup. Damage is found.
+//! same, also in several stores that were restored from one backup. Damage is found.
 
 use crate::dice::{Dice, with_new_seeds};
 use crate::history::History;

@@ -16,7 +16,7 @@ const TO: &str = "/restored/here";
 const BATCHES: Batches =
     Batches { seed: 8, keys: 80, key_bytes: 8, value_bytes: 200, in_group: false, ranges: true };
 
-/// The batches in the backups 1 and 2, and those that are written then.
+/// The batches in the backups 1 and 2, and the batches that are written then.
 const HELD: [u64; 3] = [0, 30, 45];
 const WRITTEN: u64 = 60;
 

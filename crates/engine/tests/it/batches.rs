@@ -288,7 +288,7 @@ fn bound_batches_keep_the_rules_of_the_keyspace() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
 }
 
-/// The bytes of a batch without range deletes are those of version 1, which older programs read.
+/// A batch without range deletes has the bytes of version 1, which older programs read.
 #[test]
 fn bytes_of_batches_stay_as_they_are() {
     let mut batch = DetachedBatch::new();

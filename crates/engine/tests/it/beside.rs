@@ -308,7 +308,7 @@ fn a_load_that_never_came_hides_nothing() {
     space.put("before", "1").unwrap();
     let mut load = space.bulk_load().unwrap();
     load.put("loaded", "2").unwrap();
-    // The syncs of the log are that of the empty batch and that of the manifest.
+    // The log is synced for the empty batch, then for the manifest.
     let class = Some(OpClass::LogSync);
     let kind = io::ErrorKind::Other;
     env.set(Fault { class, after: 1, lasting: Lasting::Forever, kind });

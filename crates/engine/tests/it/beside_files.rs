@@ -56,8 +56,8 @@ fn what_goes_waits_for_a_reader_and_not_longer() {
     }
 }
 
-/// A snapshot of a reader keeps the files that it reads, and no file that came later: neither those
-/// that the writer has made and merged away since, nor those that the reader saw in between.
+/// A snapshot of a reader keeps the files that it reads, and no file that came later: no file that
+/// the writer has made and merged away since, and none that the reader saw in between.
 #[test]
 fn an_old_snapshot_of_a_reader_keeps_what_it_reads_and_no_more() {
     for policy in POLICIES {

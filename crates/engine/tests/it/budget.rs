@@ -123,7 +123,7 @@ fn lookups_of_absent_keys(policy: &str, by_size: bool) -> (f64, f64) {
     let mut lookups = 0;
     for number in 0..40_000 {
         space.put(key(number), [5; 20]).unwrap();
-        // Between those that are there, at any moment of the tree's life.
+        // Between present keys, at any moment of the tree's life.
         if number >= 4000 {
             for lookup in 0..3 {
                 assert_eq!(space.get(key(1 << 40 | number << 2 | lookup)).unwrap(), None);

@@ -36,7 +36,7 @@ fn default_keyspace(store: &Store) -> Keyspace {
     store.keyspace(DEFAULT_KEYSPACE).unwrap()
 }
 
-/// Makes four runs of 300 kB each, of which some keys overwrite or delete others.
+/// Makes four runs of 300 kB each. Some of their keys overwrite or delete others.
 fn write_four_runs(keyspace: &Keyspace) {
     let mut dice = Dice::new(11);
     for _ in 0..4 {
@@ -60,7 +60,7 @@ fn entries(keyspace: &Keyspace) -> Entries {
     keyspace.iter().map(owned).collect()
 }
 
-/// Returns the numbers of the tables on the device, and of those that the tree names.
+/// Returns the numbers of the tables on the device, and of the tables that the tree names.
 fn tables(env: &MemEnv, keyspace: &Keyspace) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let names = env.list(Path::new(DIR)).unwrap();
     let files = names.iter().filter_map(|name| name.strip_suffix(".table")?.parse().ok());

@@ -1,9 +1,9 @@
 //! Change feeds over damaged logs.
 //!
 //! Promised: a feed returns the batches in front of the damage and then fails, again and again. It
-//! leaves no batch out and makes none up. Its number stays that of the first batch that it could
-//! not read, so it goes on if the damage is undone. Kept logs are not needed: the store still
-//! opens and goes on. After a read that failed a feed goes on where it was.
+//! leaves no batch out and makes none up. Its number stays at the first batch that it could not
+//! read, so it goes on if the damage is undone. Kept logs are not needed: the store still opens and
+//! goes on. After a read that failed a feed goes on where it was.
 
 use crate::changes::{DIR, builder, ops, read, write};
 use crate::dice::{Dice, quick, with_seeds};

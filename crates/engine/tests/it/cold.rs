@@ -1,4 +1,4 @@
-//! Mapped tables of which the system has only a part in memory.
+//! Mapped tables that are only partly in memory.
 //!
 //! Promised: while access to blocks takes as long as a device does, every block is requested as a
 //! whole before it is read, and a seek requests the blocks of all runs before it reads one. While

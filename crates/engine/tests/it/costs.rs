@@ -43,7 +43,7 @@ fn costs(store: &Store, space: &Keyspace, key: &[u8]) -> [(&'static str, u64); 5
     ]
 }
 
-/// What broke: each range read joined the range deletes of the memtable with those of the tree.
+/// What broke: each range read joined the range deletes of the memtable and of the tree.
 #[test]
 fn reads_cost_the_same_however_many_ranges_were_deleted() {
     const MANY: u32 = 1000;

@@ -443,7 +443,7 @@ fn any_bytes_in_a_table_are_read_or_told() {
             let number: u64 = name.split_once('.').unwrap().0.parse().unwrap();
             let mut file = contents(&env, &path(name));
             let parts = table_parts(&file);
-            // Every other time one of those that are not blocks.
+            // Every other time a part that is no block.
             let from = if dice.chance(50) { parts.len() - 3 } else { 0 };
             let part = dice.pick(&parts[from..]).clone();
             for _ in 0..1 + dice.below(3) {

@@ -1,7 +1,7 @@
 //! Any damage in any file of a store that has files of all kinds.
 //!
 //! Promised: opening, reading or `verify` reports the damage with a path, or all answers are right.
-//! Only writes of which no record is left may be lost silently: the last writes in the newest log.
+//! Only writes without any record left may be lost silently: the last writes in the newest log.
 //! Then the store holds a prefix of the writes.
 
 use crate::dice::{Dice, any_seed, full};

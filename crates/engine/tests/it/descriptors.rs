@@ -5,7 +5,7 @@
 //! names the limit and the way out. Nothing is lost then, the store goes on refusing nothing that
 //! it can do, and all goes on once descriptors are there again.
 //!
-//! Each test runs in a process of its own, because the limit is that of the process.
+//! Each test runs in a process of its own, because the limit holds for the process.
 
 use lsmith::env::RealEnv;
 use lsmith::{Batch, Error, Keyspace, KeyspaceOptions, PersistMode, Store};
@@ -39,7 +39,7 @@ fn alone(child: &str, limit: u64) -> Option<PathBuf> {
     None
 }
 
-/// Returns the number of descriptors of this process, and of those that are of tables.
+/// Returns the number of descriptors of this process, and how many of them belong to tables.
 fn descriptors() -> (usize, usize) {
     let all: Vec<_> = fs::read_dir("/proc/self/fd").unwrap().map(|fd| fd.unwrap().path()).collect();
     let is_table = |fd: &&PathBuf| {

@@ -1,5 +1,5 @@
-//! Tables that are dropped unread: those of which all entries have expired, and the oldest ones
-//! under `fifo`.
+//! Tables that are dropped unread: tables whose entries have all expired, and the oldest ones under
+//! `fifo`.
 //!
 //! Promised: nothing that the entries hid comes back, a transaction still finds that its keys were
 //! written, and no policy but one that says so drops data. Append tables are no exception.

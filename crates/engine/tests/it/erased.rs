@@ -94,7 +94,7 @@ fn first_entry_of_a_queue_costs_few_blocks() {
     }
 }
 
-/// Tables of which nothing is left go without a read.
+/// Tables whose entries are all deleted go without a read.
 #[test]
 fn tables_that_nobody_sees_go_unread() {
     let env = MemEnv::new();

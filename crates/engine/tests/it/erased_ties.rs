@@ -4,8 +4,8 @@
 //! there for every kind of read, whatever else its table has, at once, after merges and after
 //! reopening, under every policy.
 //!
-//! What broke: reads and merges passed over tables whose greatest number was that of the range
-//! delete. So it was there if its table had a newer entry, and for some reads.
+//! What broke: reads and merges passed over tables whose greatest number was the number of the
+//! range delete. So it was there if its table had a newer entry, and for some reads.
 
 use crate::arrivals::{Numbered, keeping, open, write_table};
 use crate::numbered::POLICIES;
@@ -53,7 +53,7 @@ fn check(space: &Keyspace, expected: &[(usize, &str)], what: &str) {
     assert_eq!(at, expected, "{what}: gets of a snapshot");
 }
 
-/// Makes a store in which number `.2` is that of a range delete over keys 20 to 29.
+/// Makes a store in which a range delete over keys 20 to 29 has the number `.2`.
 fn made(env: &MemEnv, policy: &str, place: Place, operator: bool) -> (Store, Keyspace, u64) {
     let store = open(env.clone(), policy, true);
     let operator = operator.then(|| "append".to_string());

@@ -18,8 +18,8 @@ use std::sync::Arc;
 const DIR: &str = "/store";
 const CAPACITY: u64 = 8 << 20;
 
-/// The most logs that there can be: those that memory may keep alive (four times the memtables of
-/// both keyspaces), one more, and the current one.
+/// The most logs that there can be: the logs that memory may keep alive (four times the memtables
+/// of both keyspaces), one more, and the current one.
 const LOGS_MAX: usize = 4 * (20_000 + 100_000) / (64 << 10) + 2;
 
 fn builder(env: &MemEnv, lockstep: bool) -> Builder {
@@ -51,7 +51,7 @@ fn write_until_full(store: &Store, batches: Batches, progress: &mut Progress) ->
     panic!("the device is never full");
 }
 
-/// Returns the files of tables in the directory, and those that the store names.
+/// Returns the files of tables in the directory, and the files that the store names.
 fn table_files(env: &MemEnv, store: &Store) -> [Vec<String>; 2] {
     let names = env.list(Path::new(DIR)).unwrap();
     let mut tables = BTreeSet::new();

@@ -157,7 +157,7 @@ fn quiet_keyspace_of_a_group_has_no_table_in_a_run_and_keeps_no_log() {
     assert_eq!(names.iter().filter(|name| name.ends_with(".wal")).count(), 1, "{names:?}");
 }
 
-/// The tree of a group is that of one keyspace that takes the same writes.
+/// A group has the same tree as one keyspace that takes the same writes.
 #[test]
 fn group_merges_like_one_keyspace_with_all_its_entries() {
     let env = MemEnv::new();

@@ -31,7 +31,7 @@ enum Change {
     Insert(Vec<u8>),
     /// The key was inserted once.
     Remove,
-    /// The number is added to that of the key.
+    /// The number is added to the number of the key.
     Combine(i64),
     /// All keys from the key up to this one are deleted.
     DeleteTo(Vec<u8>),
@@ -97,7 +97,7 @@ pub(crate) struct History {
     pub(crate) acknowledged: usize,
     /// The number of steps that must survive power loss.
     pub(crate) synced: usize,
-    /// True if the keyspaces are those of one group.
+    /// True if the keyspaces belong to one group.
     pub(crate) in_group: bool,
 }
 
@@ -333,7 +333,7 @@ impl History {
 /// Writes a table with `writes`, and ingests it.
 fn ingest(store: &Store, space: &str, writes: &[Write], dice: &mut Dice) -> lsmith::Result<()> {
     let made = Path::new(MADE);
-    // That of a call that failed.
+    // A call that failed has left it.
     let _ = store.env().remove_file(made);
     let operator = Some("counter".into());
     let env = store.env().clone();

@@ -1,8 +1,8 @@
-//! Who a store is.
+//! The identity of a store.
 //!
 //! Promised: a store has a number from when it is made, and keeps it in each life. What is made of
-//! it, by a checkpoint, a backup or a repair, is a store of its own, and says of which one it was
-//! made. A copy of the directory is the same store.
+//! it, by a checkpoint, a backup or a repair, is a store of its own, and names its original. A copy
+//! of the directory is the same store.
 
 use lsmith::env::{Env, Loss, MemEnv, RealEnv};
 use lsmith::{Backups, Builder, ErrorKind, RepairOptions, Store, StoreId, repair};

@@ -2,8 +2,8 @@
 //!
 //! Promised: an entry keeps its time from one store to the next. A table that has what a keyspace
 //! cannot have is refused, with an error that names the file. What a table says of its entries is
-//! true, or it is refused. A table of which all has expired goes unread. What operands apply to is
-//! in `ingest_operands`.
+//! true, or it is refused. A table whose entries have all expired goes unread. What operands apply
+//! to is in `ingest_operands`.
 
 use crate::ingest::{bytes, contents, tables};
 use crate::operators::Append;
@@ -65,7 +65,7 @@ impl World {
         path.to_string()
     }
 
-    /// Writes a table of three entries, of which one has no time.
+    /// Writes a table of three entries and a delete. One of the entries has no time.
     pub(crate) fn mixed(&self, path: &str) -> String {
         self.table(path, None, |writer| {
             writer.put("a", "stays")?;

@@ -68,7 +68,7 @@ fn write_table(env: &MemEnv, number: u64, numbered: bool) -> PathBuf {
     path
 }
 
-/// Ingests tables until `stop`. Numbers come from `next`, so those of several threads interleave.
+/// Ingests tables until `stop`. Threads take numbers from `next`, so their numbers interleave.
 fn write(env: &MemEnv, space: &Keyspace, next: &AtomicU64, stop: &AtomicBool, worst: &Worst) {
     let numbered = space.name() == "numbered";
     while !stop.load(Ordering::Relaxed) {

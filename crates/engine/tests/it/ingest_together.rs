@@ -41,7 +41,7 @@ fn store_with_old(env: impl Env, policy: &str) -> (Store, Maps) {
     (store, maps)
 }
 
-/// Writes the tables of an ingest into all keyspaces; that of `b` replaces a range.
+/// Writes the tables of an ingest into all keyspaces; the ingest into `b` replaces a range.
 fn tables(env: &MemEnv) {
     table(env, "a.table", &map_of(&["005", "030x"], "new a"));
     table(env, "b1.table", &map_of(&["010", "0295"], "new b"));

@@ -36,7 +36,7 @@ fn append_tables_of_a_store_are_refused() {
     let (_trees, file) = store_of_trees(&env, "/other");
     let number: u64 = file.file_stem().unwrap().to_str().unwrap().parse().unwrap();
     let says = format!("expected a table written outside of a store, found append table {number}");
-    // Each refusal uses a number, and one of them is that of the table.
+    // Each refusal uses a number, and one of them equals the number of the table.
     for _ in 0..=number {
         let error = assert_refused(&env, &space, std::slice::from_ref(&file), &says);
         assert_eq!(error, ErrorKind::Corruption);

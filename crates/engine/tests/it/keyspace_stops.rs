@@ -24,7 +24,7 @@ enum Step {
 
 use Step::{Clear, Drop, Flush, Put, Rename};
 
-/// `a` and `b` are keyspaces of their own, `m` and `n` those of the group `g`.
+/// `a` and `b` are keyspaces of their own, `m` and `n` belong to the group `g`.
 const STEPS: [Step; 24] = [
     Put("a", 40),
     Put("b", 40),

@@ -431,7 +431,7 @@ fn a_log_that_only_a_dropped_or_cleared_keyspace_needs_goes_with_it() {
             KeyspaceOptions { memtable_bytes: Some(64 << 20), ..KeyspaceOptions::default() };
         let (gone, kept) =
             (store.keyspace_with("gone", &large).unwrap(), store.keyspace("kept").unwrap());
-        // Each record has a log of its own. Other logs have 8 MiB, of which two are made ahead.
+        // Each record has a log of its own. Other logs have 8 MiB; two of them are made ahead.
         let fill = |number: u8| {
             let mut batch = Batch::new();
             batch.put(&gone, [number], vec![number; 28 << 20]);

@@ -191,7 +191,7 @@ fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Copies the logs that are there. Those of before stay as they were.
+/// Copies the logs that are there. Earlier copies stay as they were.
 fn keep_logs(env: &MemEnv, kept: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for name in names(env, ".wal") {
         let path = Path::new(DIR).join(name);

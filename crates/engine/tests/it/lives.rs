@@ -3,7 +3,7 @@
 //! Promised: whatever happens in a life, and however it ends, the next life finds an exact prefix
 //! of the history. The prefix has all acknowledged steps if the process died, and all synced steps
 //! if power was lost. The store finds no damage in itself. It writes, syncs, closes and opens again
-//! with all of that there, and goes on to the next accident.
+//! with all of it there, and the next accident follows.
 
 use crate::dice::{Dice, with_new_seeds};
 use crate::history::{History, Maps, SPACES, check_snapshot};
@@ -24,7 +24,7 @@ fn open(env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
 fn open_at(dir: &str, env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
     let builder = Store::builder(dir).env(Arc::new(env)).lockstep(dice.chance(60));
     let builder = restless(builder, dice).compression(*dice.pick(&["none", "lz4", "none,zstd"]));
-    // Memory that stays is copied, and tables of which little is needed are written anew.
+    // Memory that stays is copied, and tables are rewritten if little of them is needed.
     builder.log_bytes_max(*dice.pick(&[64 << 10, 1 << 20])).rewrite_below(0.5).open()
 }
 

@@ -1,4 +1,4 @@
-//! Logs of several lives, of which one is damaged.
+//! Logs of several lives, with damage in one.
 //!
 //! Promised: what was synced in a life that ended well, or before another life began, is read back
 //! in every later life, or opening fails with `Corruption`. It does not matter how many writes a

@@ -113,7 +113,7 @@ fn writes_after_a_bulk_load_without_room_stay() {
 /// The number of entries of 1 kB that fill four logs. A fifth log would have the memtable flushed.
 const SYNCED: u32 = 240;
 
-/// Makes a store with several logs, all of which are needed and were synced.
+/// Makes a store with several logs that are all needed and were all synced.
 fn several_synced_logs() -> MemEnv {
     let env = MemEnv::new();
     let store = builder(env.clone()).open().unwrap();
@@ -261,7 +261,7 @@ fn scattered(store: &Store, told: &str) -> u32 {
     count
 }
 
-/// The same within one keyspace, of which a merge takes a part of memory.
+/// The same within one keyspace, where a merge takes a part of memory.
 #[test]
 fn a_cut_in_front_of_a_part_of_memory_in_tables_is_damage() {
     let whole = MemEnv::new();

@@ -78,7 +78,7 @@ fn a_store_lives_on_a_mount_in_memory() {
     with_mount("media::child_in_memory", "mount -t tmpfs none \"$D\"");
 }
 
-/// A disk of which a directory can only be read: every change there fails with `kind`.
+/// A disk with a directory that can only be read: every change there fails with `kind`.
 #[derive(Clone, Debug)]
 struct Refusing {
     disk: MemEnv,

@@ -41,7 +41,7 @@ fn write(env: &MemEnv, path: &Path, bytes: &[u8]) {
     file.sync().unwrap();
 }
 
-/// Makes a store with one table of two blocks, the first of which holds the long key.
+/// Makes a store with one table of two blocks. The first block holds the long key.
 fn store() -> (MemEnv, PathBuf, TableParts) {
     let env = MemEnv::new();
     let store = builder(&env).open().unwrap();

@@ -47,7 +47,7 @@ pub(crate) struct Batches {
     pub(crate) key_bytes: usize,
     /// The greatest length of most values. Long values fill the log fast.
     pub(crate) value_bytes: usize,
-    /// True if the two keyspaces are those of a group.
+    /// True if the two keyspaces belong to a group.
     pub(crate) in_group: bool,
     /// True if some batches begin with a range delete.
     pub(crate) ranges: bool,
@@ -105,7 +105,7 @@ impl Batches {
 
     /// Returns batch `number` for `store`.
     pub(crate) fn batch(&self, store: &Store, number: u64) -> lsmith::Result<Batch> {
-        // The memtable of one keeps logs long after that of the other is flushed.
+        // The memtable of one keeps logs long after the memtable of the other is flushed.
         let slow = KeyspaceOptions { memtable_bytes: Some(100_000), ..KeyspaceOptions::default() };
         let group = KeyspaceOptions { group: Some("both".into()), ..KeyspaceOptions::default() };
         let options = match self.in_group {

@@ -52,7 +52,7 @@ const OPS: [Op; 10] = [
 struct Fuse {
     op: Op,
     merging: bool,
-    /// The number of operations until then; below that of no panic, none panics any more.
+    /// The number of operations until the panic; less than 0 after it, when none panics.
     left: AtomicI64,
 }
 

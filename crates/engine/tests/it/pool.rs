@@ -1,7 +1,7 @@
 //! Threads that merge: side by side, together on one large merge, and for several stores.
 //!
 //! Promised: plans that do not meet are carried out side by side. A large merge is split among
-//! threads. Its output has the same entries and the same logical bytes as that of one thread, and
+//! threads. Its output has the same entries and the same logical bytes as with one thread, and
 //! nothing is left of it if a part fails. Stores can share threads: no store has to wait for the
 //! merges of another, and a store that closes disturbs no other.
 

@@ -114,7 +114,7 @@ fn a_log_that_was_left_out_stays_away() {
         for _ in 0..60 {
             batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
         }
-        // Two logs, of each of which a half is lost.
+        // Two logs. A half of each is lost.
         let env = env.crash_clone(dice.number(), 0.5);
         let store = open(&env);
         let found = batches.check(&store);

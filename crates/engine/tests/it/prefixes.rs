@@ -221,7 +221,7 @@ fn neighbour(store: &Store, dice: &mut Dice, prefix_bytes: u16) {
     }
 }
 
-/// Ingests a table without prefixes, or with those of any length.
+/// Ingests a table without prefixes, or with prefixes of any length.
 fn ingest(env: &MemEnv, model: &mut Model, round: u64, dice: &mut Dice) {
     let path = format!("/outside{round}");
     let shared: Arc<dyn Env> = Arc::new(env.clone());

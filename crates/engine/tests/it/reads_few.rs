@@ -203,8 +203,8 @@ fn a_scan_looks_at_no_block_behind_its_bound() {
     }
 }
 
-/// Steps over a thousand versions of a key that a snapshot does not see, and over those that it
-/// hides.
+/// Of a thousand versions of a key, steps over newer ones that a snapshot does not see, and over
+/// older ones that its version hides.
 #[test]
 fn versions_that_are_not_asked_for_are_stepped_over() {
     for is_flushed in [false, true] {

@@ -63,7 +63,7 @@ impl MergePolicy for Rogue {
         if dice.chance(40) {
             return None;
         }
-        // Most throws are no plan; some of those that are none are let through, to be refused.
+        // Most throws are no legal plan; some of these are let through, to be refused.
         let vetted = !dice.chance(5);
         let mut plans = (0..30).map(|_| plan(view, &mut dice));
         plans.find(|plan| !vetted || lsmith_tree::check_plan(view, plan).is_ok())

@@ -54,7 +54,7 @@ const WRITES: Script = Script {
     ..PLAIN
 };
 
-/// Several log files, of which the oldest are removed.
+/// Several log files. The oldest are removed.
 const LOGS: Script = Script {
     name: "logs",
     batches: Batches { value_bytes: 1500, ..BATCHES },

@@ -1,11 +1,10 @@
 //! Foreign files in the directory of a store.
 //!
-//! Promised: files whose names are not those of a store stay as they are, and so do files with
-//! numbers that no store reaches. They neither keep a store from opening nor change a counter. A
-//! name of the store that is not a regular file is reported, with its path and its type, and
-//! nothing waits for it. No symbolic link is followed except one to the directory itself. Files of
-//! the store belong to their owner alone. A store in new directories, however deep, survives power
-//! loss.
+//! Promised: files with names that no store gives stay as they are, and so do files with numbers
+//! that no store reaches. They neither keep a store from opening nor change a counter. A name of
+//! the store that is not a regular file is reported, with its path and its type, and nothing waits
+//! for it. No symbolic link is followed except one to the directory itself. Files of the store
+//! belong to their owner alone. A store in new directories, however deep, survives power loss.
 
 use lsmith::env::{Env, MemEnv, RealEnv};
 use lsmith::{Builder, Cache, PersistMode, Store};

@@ -122,7 +122,7 @@ fn the_first_that_commits_wins() {
     }
 }
 
-/// Their order is that of their commits: nothing that one wrote was read by the other.
+/// Their commits give their order: neither read what the other wrote.
 #[test]
 fn blind_writers_both_commit_if_they_are_serializable() {
     for flush in [false, true] {

@@ -13,7 +13,7 @@ const VALUE_BYTES: usize = 100;
 const MEMTABLE_BYTES: u64 = 64 << 10;
 
 /// Loads all keys and then updates them at random, `rounds` times each. Returns the greatest
-/// physical bytes of tables, over those of the values.
+/// physical bytes of tables, over the bytes of the values.
 fn peak(policy: &str, lockstep: bool, rounds: u64) -> f64 {
     let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
     let store = store.memtable_bytes(MEMTABLE_BYTES).threads(2).lockstep(lockstep);

@@ -40,7 +40,7 @@ fn number(value: &[u8]) -> i64 {
     i64::from_le_bytes(value.try_into().unwrap())
 }
 
-/// Returns the counters of `left`. Asserts that those of `right` are their opposites.
+/// Returns the counters of `left`. Asserts that the counters of `right` are their opposites.
 fn counters(snapshot: &Snapshot, [left, right]: &[Keyspace; 2], walks: bool) -> [i64; 3] {
     let of = |space: &Keyspace| {
         if walks {

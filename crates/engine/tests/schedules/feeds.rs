@@ -77,7 +77,7 @@ fn program(dice: &mut Dice) {
     follow(&store, dice);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     drop(store);
-    // Everything is there for those who come in the next life.
+    // Everything is there for a feed in the next life.
     follow(&builder.open().unwrap(), dice);
 }
 

@@ -1,7 +1,7 @@
 //! Power loss at any moment beside writers that sync.
 //!
-//! Promised: the store then holds a prefix of the history: each batch whole, no batch without those
-//! that were acknowledged before it began, and every batch whose sync was acknowledged before power
+//! Promised: the store then holds a prefix of the history: each batch whole, no batch without all
+//! batches acknowledged before it began, and every batch whose sync was acknowledged before power
 //! was lost. The same holds after a second loss, whether syncs failed or not.
 
 use crate::dice::Dice;

@@ -73,7 +73,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Runs a few transactions, and notes those that commit.
+/// Runs a few transactions, and notes which of them commit.
 fn run(
     store: &Store,
     space: &Keyspace,

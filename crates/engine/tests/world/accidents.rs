@@ -1,4 +1,4 @@
-//! The table of accidents. Here are those of directories, and of other processes beside;
+//! The table of accidents. This file has accidents of directories, and of other processes beside;
 //! `files.rs`, `processes.rs` and `systems.rs` have more.
 
 use crate::stage::{Place, Played, Process, Stage, can};

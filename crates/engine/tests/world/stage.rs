@@ -351,7 +351,7 @@ impl Stage {
         answer
     }
 
-    /// Fails if an error of the system does not say of which file.
+    /// Fails if an error of the system does not name its file.
     pub(crate) fn check_named(&self, error: &str) {
         let is_of_a_file = [" Io:", " Full:", " Corruption:", " NotFound:", " Unsupported:"];
         let names_it = error.contains("data") || error.contains(&*self.root.to_string_lossy());

@@ -45,9 +45,9 @@ pub struct KeptLevel {
     pub from_memory_bytes: u64,
     /// Bytes that merges took from storage.
     pub from_storage_bytes: u64,
-    /// Those of them that came from the level above. Derived: see [`Kept::of`].
+    /// The part that came from the level above. Derived: see [`Kept::of`].
     pub from_above_bytes: Option<u64>,
-    /// Those of them that were in this level already. Derived: see [`Kept::of`].
+    /// The part that was in this level already. Derived: see [`Kept::of`].
     pub rewritten_bytes: Option<u64>,
     /// Bytes that merges took and did not write.
     pub dropped_bytes: u64,

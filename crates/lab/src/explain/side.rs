@@ -66,7 +66,7 @@ pub struct RouteReport {
     pub bytes_written: u64,
 }
 
-/// Merges that wrote up to so many bytes, and more than those of the class before.
+/// Merges that wrote up to `bytes_max` bytes, and more than the class before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SizeReport {
     /// The most bytes that one of them wrote: a power of 2.

@@ -285,7 +285,7 @@ impl Recorder {
         self.outlines.insert(id, outline);
     }
 
-    /// Writes how `old` pieces become `new` ones: those between what both start and end with.
+    /// Writes how `old` pieces become `new` ones, leaving out equal pieces at both ends.
     fn splice(&mut self, old: &[Piece], new: &[Piece]) {
         let same = |(old, new): &(&Piece, &Piece)| old == new;
         let at = old.iter().zip(new).take_while(same).count();

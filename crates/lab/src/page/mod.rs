@@ -28,7 +28,7 @@ use std::path::Path;
 
 const STYLE: &str = include_str!("assets/page.css");
 
-/// The scripts, each after those that it uses.
+/// The scripts, each after the scripts that it uses.
 const SCRIPTS: [&str; 9] = [
     include_str!("assets/dom.js"),
     include_str!("assets/history.js"),

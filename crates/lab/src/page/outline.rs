@@ -64,7 +64,7 @@ pub(super) struct Piece {
 /// What a page shows of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Outline {
-    /// The pieces in key order. Their bytes add up to those of the run.
+    /// The pieces in key order. Their bytes add up to the bytes of the run.
     pub(super) pieces: Vec<Piece>,
     /// The number of slices.
     pub(super) slices: u64,

@@ -6,7 +6,7 @@ use crate::page::{CostPoint, Group};
 const LEAST: &str = "least write cost (exact optimum)";
 
 /// Returns a row of two charts per group: write cost against read cost, with the least possible,
-/// and space cost against write cost. The costs are those of the first source of each group.
+/// and space cost against write cost. The charts show the first source of each group.
 #[must_use]
 pub fn frontier(groups: &[Group]) -> Sheet {
     let mut names: Vec<String> = Vec::new();

@@ -41,7 +41,7 @@ fn names(figure: &Figure, panel: &Panel) -> Vec<String> {
     let family = |name: &str| name.split('(').next().unwrap_or(name).to_owned();
     let families: Vec<String> = places.iter().map(|name| family(name)).collect();
     let is_alone = |place: usize| families.iter().filter(|f| **f == families[place]).count() == 1;
-    // The place of a policy of which the first panel has one with other parameters.
+    // The place of a policy if the first panel has the same one with other parameters.
     let like = |name: &str, taken: &[String]| {
         let place = families.iter().position(|known| *known == family(name))?;
         (is_alone(place) && !taken.contains(&places[place])).then_some(place)

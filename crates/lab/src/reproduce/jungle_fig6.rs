@@ -92,7 +92,7 @@ impl Aging {
         KEYS / self.shrink
     }
 
-    /// Returns the ranks of all keys in random order, and then those that are updated.
+    /// Returns the ranks of all keys in random order, and then the ranks that are updated.
     fn ranks(&self) -> impl Iterator<Item = u32> {
         let keys = self.keys();
         let mut order: Vec<u32> = (0..keys as u32).collect();

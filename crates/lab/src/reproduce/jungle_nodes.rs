@@ -86,7 +86,7 @@ impl Planted {
         (KEY_BYTES + self.value_bytes) as f64
     }
 
-    /// Returns all keys in random order, and then those that are updated.
+    /// Returns all keys in random order, and then the keys that are updated.
     fn ranks(&self) -> impl Iterator<Item = u64> {
         let keys = self.keys;
         let mut rng = Rng::new(3, 0);

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 /// Bytes that an unfinished file buffers before it writes them.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The files of this machine, never synced: for stores that are removed after a measurement. Bytes,
-/// files and system calls are those of [`RealEnv`]. Only the wait for the device after each of
-/// thousands of small merges is missing. Missing files are still reported as missing.
+/// The files of this machine, never synced: for stores that are removed after a measurement. It
+/// makes the same bytes, files and system calls as [`RealEnv`]. Only the wait for the device after
+/// each of thousands of small merges is missing. Missing files are still reported as missing.
 #[derive(Clone, Debug, Default)]
 pub(in crate::reproduce) struct Unsynced {
     real: RealEnv,

@@ -24,13 +24,13 @@ pub struct Checked {
     pub advised_costs: Option<TrialCosts>,
     /// True if these are within the limits.
     pub is_within: bool,
-    /// The score of the advised policy over that of the best, minus 1. With a limit the score is
+    /// The score of the advised policy over the best score, minus 1. With a limit the score is
     /// `write_cost_system`.
     pub above: f64,
 }
 
 /// Returns the costs of `more` and of all policies of a fine grid on all writes of the workload.
-/// Leaves out those that write or read far too much.
+/// Leaves out policies that write or read far too much.
 ///
 /// # Errors
 /// Fails if the workload writes nothing, or has a damaged line.

@@ -2,11 +2,11 @@
 //!
 //! # Distance
 //! A workload is a mix of operations and a popularity of keys. Its distance from the expected
-//! workload, in nats per operation, is the Kullback-Leibler divergence of its mix,
-//! `sum w'_i ln(w'_i / w_i)`, plus that of its popularity. By the chain rule the distance is at
-//! least the divergence of single operations. All workloads within a distance of `R` are therefore
-//! within the region of Huynh et al. ("Endure: a robust tuning paradigm for LSM trees under
-//! workload uncertainty", VLDB 2022). Endure has no popularity.
+//! workload, in nats per operation, is a sum of two Kullback-Leibler divergences: of its mix, `sum
+//! w'_i ln(w'_i / w_i)`, and of its popularity. By the chain rule the distance is at least the
+//! divergence of single operations. All workloads within a distance of `R` are therefore within the
+//! region of Huynh et al. ("Endure: a robust tuning paradigm for LSM trees under workload
+//! uncertainty", VLDB 2022). Endure has no popularity.
 //!
 //! # Worst mix
 //! The mix of greatest mean cost within a distance has each share multiplied by `exp(c_i / l)`.
@@ -214,7 +214,7 @@ fn drawn_costs(
     measure_all("other popularities", &trials, search.progress)
 }
 
-/// Returns the expected popularity, then those that use a part of the distance.
+/// Returns the expected popularity, then popularities that use a part of the distance.
 fn variants(profile: &Profile, distance: f64) -> Vec<Variant> {
     let mut variants = vec![Variant { profile: profile.clone(), power: 1.0, left: distance }];
     for part in PARTS {

@@ -12,7 +12,7 @@ const RUNS_FINE: [u64; 15] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 24
 /// The ratios of levels of the fine grid.
 const RATIOS_FINE: [u64; 14] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32];
 
-/// Ratios of levels that are tried for `jungle` alone, after those of the fine grid.
+/// Ratios of levels that are tried for `jungle` alone, after the fine grid.
 const RATIOS_OF_TREES: [u64; 4] = [40, 48, 56, 64];
 
 /// The ratios of levels that are tried at first.

@@ -16,7 +16,7 @@ pub struct Least {
     pub read_cost_mean: f64,
     /// True if a schedule has these costs; otherwise none is below them.
     pub is_exact: bool,
-    /// The product of the best choice over that of the schedule, minus 1.
+    /// The product of the best choice over the schedule's product, minus 1.
     pub above: f64,
 }
 

@@ -57,9 +57,9 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Divides memory for a workload whose live data are `shrink` times those of `survey`. Filters
-    /// and fence pointers get what they need for [`SPACE_COST`] entries per live entry, but filters
-    /// get at most what fence pointers leave of one half. Memtables get the rest.
+    /// Divides memory for a workload with `shrink` times the live data of `survey`. Filters and
+    /// fence pointers get what they need for [`SPACE_COST`] entries per live entry, but filters get
+    /// at most what fence pointers leave of one half. Memtables get the rest.
     ///
     /// # Errors
     /// Fails if fence pointers and the smallest memtables do not fit.

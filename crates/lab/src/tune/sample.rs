@@ -118,7 +118,7 @@ struct Sampler {
     groups: Vec<Group>,
 }
 
-/// Hot items of which one stands for all.
+/// Hot items that one item represents.
 struct Group {
     item: u64,
     /// The writes of the group so far.
@@ -157,7 +157,7 @@ impl Sampler {
         if !group.count.is_multiple_of(self.one_in) {
             return None;
         }
-        // Writes of several keys became those of one, which may be present or not.
+        // Writes of several keys became writes of one, which may be present or not.
         let kind = match op.kind {
             OpKind::Insert => OpKind::Put,
             OpKind::Remove => OpKind::Delete,

@@ -29,16 +29,16 @@ const MIDDLE: u64 = 4;
 /// With more writes than this, the largest sample has this many.
 const WHOLE_MAX: u64 = 1_000_000;
 
-/// The candidates with the best costs whose neighbours are tried, how many of them may be of one
-/// family, and how often neighbours are tried. As many are tried of those whose costs may be best
-/// if their error is as large as it can be.
+/// The number of best candidates whose neighbours are tried, how many of them may be of one family,
+/// and how often neighbours are tried. As many more are tried for candidates whose costs may be
+/// best if their error is as large as it can be.
 const REFINED: usize = 6;
 const REFINED_OF_FAMILY: usize = 2;
 const ROUNDS: usize = 4;
 
-/// The candidates that go on to the middle sample: those whose costs may be best if their error is
-/// as large as it can be, and those whose measured costs are best. The errors of policies of blocks
-/// are large, so that these could take all places of the first kind.
+/// The candidates that go on to the middle sample: some because their costs may be best if their
+/// error is as large as it can be, some because their measured costs are best. The errors of
+/// policies of blocks are large, so that these could take all places of the first kind.
 const MIDDLE_COUNT: usize = 32;
 const MEASURED_COUNT: usize = 16;
 
@@ -89,8 +89,8 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Simulates all candidates, and `more` up to the largest sample. Returns the indexes of those
-    /// that were simulated up to the largest sample and are within the limits, best first.
+    /// Simulates all candidates, and `more` up to the largest sample. Returns the indexes of the
+    /// candidates that reached the largest sample and are within the limits, best first.
     pub(super) fn run(&mut self, more: &[Spec]) -> Result<Vec<usize>> {
         let flushes = self.survey.bytes / self.memtable_bytes.max(1);
         let small = if self.survey.writes <= FEW_WRITES {
@@ -282,8 +282,8 @@ impl Search<'_> {
         frontier.into_iter().map(|(index, _)| index).collect()
     }
 
-    /// Puts the candidate first that is best in all costs together, out of those that are about as
-    /// good as the first.
+    /// Breaks near-ties: sorts the candidates within `ALIKE` of the best score by all their costs
+    /// together.
     fn break_ties(&self, sorted: &mut [usize]) {
         let Some(&first) = sorted.first() else { return };
         let is_alike = |&&index: &&usize| self.score(index) <= self.score(first) * (1.0 + ALIKE);

@@ -23,8 +23,8 @@ pub struct TrialCosts {
     /// The bytes of these writes over the bytes of all writes of the workload; 1 if all were
     /// simulated.
     pub share: f64,
-    /// The factor by which simulated memtables were larger than those of the workload, 1 if there
-    /// are not too many memtables. The costs are extrapolated to the workload's memtables.
+    /// The size of simulated memtables over the workload's memtables, 1 if there are not too many
+    /// memtables. The costs are extrapolated to the workload's memtables.
     pub memtable_factor: f64,
     /// The memtables that the writes fill.
     pub flushes: u64,
@@ -57,7 +57,7 @@ impl TrialCosts {
         costs.map(f64::to_bits)
     }
 
-    /// Returns the costs, multiplied by the ratios of those of `changed` to those of `known`.
+    /// Returns the costs, multiplied by the ratios of the costs in `changed` and in `known`.
     pub(super) fn scaled(&self, changed: &TrialCosts, known: &TrialCosts) -> TrialCosts {
         let scaled = |cost: fn(&TrialCosts) -> f64| cost(self) * cost(changed) / cost(known);
         TrialCosts {

@@ -168,7 +168,7 @@ fn with_room_for_a_part_lookups_miss_a_little_less_in_the_store() {
     }
 }
 
-/// Range reads use most blocks once. The store's cache then keeps those that were used twice.
+/// Range reads use most blocks once. The store's cache then keeps blocks that were used twice.
 #[test]
 fn with_room_for_a_part_range_reads_miss_less_in_the_store() {
     let found = ratios("tiered(ratio=3)", "ycsb(e, records=20k, ops=8k, value=100B)");

@@ -213,7 +213,7 @@ fn free_runs_stand_beside_runs_in_lockstep() {
     }
 }
 
-/// With merges that keep up, the samples of a free run are those of a run in lockstep.
+/// With merges that keep up, a free run takes the same samples as a run in lockstep.
 #[test]
 fn a_free_run_takes_one_sample_per_memtable() {
     let dir = tempfile::tempdir().unwrap();

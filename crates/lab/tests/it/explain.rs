@@ -122,7 +122,7 @@ fn store_and_simulation_count_alike() {
 }
 
 /// The counters of the last tree, which a store keeps, have the totals of the tally. If merges go
-/// from one level to the next, the derived split is that of the merges.
+/// from one level to the next, the derived split equals the split of the merges.
 #[test]
 fn kept_counters_have_the_totals_of_single_merges() {
     for workload in WORKLOADS.map(workload) {
@@ -172,7 +172,7 @@ fn kept_counters_have_the_totals_of_single_merges() {
 }
 
 /// Returns the bytes that a merge takes from levels above `level`, and all others that it takes
-/// from storage: those of the level, and of blocks next to its inputs.
+/// from storage: from the level, and from blocks next to its inputs.
 fn taken_from(tree: &Tree, plan: &MergePlan, edit: &TreeEdit, level: usize) -> [u64; 2] {
     let disk_bytes = |input: &Input| match tree.run(input.run).unwrap() {
         (LevelId::Disk(from), run) => Some((from, run.size_within(&input.range).bytes)),

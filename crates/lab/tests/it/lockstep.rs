@@ -194,7 +194,7 @@ fn simulated(
     steps
 }
 
-/// Returns the keyspaces of `workload`: one, or those of a group.
+/// Returns the keyspaces of `workload`: one, or all keyspaces of a group.
 fn keyspaces(store: &Store, workload: &Workload) -> Vec<Keyspace> {
     let Some(items) = workload.keyspace_items() else {
         return vec![store.keyspace_with("default", &Newest::options(workload)).unwrap()];
@@ -284,7 +284,7 @@ fn entries_expire_in_the_store_as_in_the_simulation() {
     }
 }
 
-/// Trees go unread at the same moments too. Those that merges append to expire later and later.
+/// Trees go unread at the same moments too. Trees that merges append to expire later and later.
 #[test]
 fn trees_expire_in_the_store_as_in_the_simulation() {
     for (policy, workload, least) in [

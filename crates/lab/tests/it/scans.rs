@@ -128,8 +128,8 @@ fn scans_among_deletes_and_values_of_many_sizes() {
     }
 }
 
-/// `scan_cost_mean` of expected sizes and of formulas is that of the store, and says what range
-/// reads measure. Those come after the load, when the tree is at its largest.
+/// Expected sizes and formulas have the same `scan_cost_mean` as the store, and it says what range
+/// reads measure. These come after the load, when the tree is at its largest.
 #[test]
 fn predictions_of_range_reads() {
     let spec = "ycsb(e, records=60k, ops=3k, value=100B)";

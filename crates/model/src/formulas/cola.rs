@@ -11,7 +11,7 @@ use crate::cost::{Flushes, Level, Model, Setting, Stage};
 pub struct SlotModel {
     /// Requests per memtable.
     pub memtable: f64,
-    /// The ratio of a slot's size to that of a slot of the level above; at least 2.
+    /// The size of a slot over the size of a slot of the level above; at least 2.
     pub ratio: u64,
     /// The filling of slots.
     pub slots: Slots,

@@ -6,13 +6,13 @@ use crate::formulas::textbook::levels_needed;
 /// Jungle's row of its table of costs.
 ///
 /// `L` is the number of levels, `T` their ratio, `C` the bytes of a tree per live byte at which it
-/// is rewritten, `B_w` the index bytes written per value byte, and `B_s` those held. The write cost
-/// is `(L + 1/C) (1 + B_w)`, with one run per level and space `C T / (T - 1) (1 + B_s)`. In the
-/// paper both are between key bytes over value bytes and `C` times that.
+/// is rewritten. `B_w` and `B_s` are the index bytes written and held per value byte. The write
+/// cost is `(L + 1/C) (1 + B_w)`, with one run per level and space `C T / (T - 1) (1 + B_s)`. In
+/// the paper both are between key bytes over value bytes and `C` times that.
 /// [`TreeNodes`](super::TreeNodes) predicts them.
 ///
-/// A memtable is appended to the first level and written nowhere else. So the write cost is that
-/// of what is really written. `write_cost_system` of simulations counts a flush first, one more.
+/// A memtable is appended to the first level and written nowhere else. So the write cost counts
+/// only what is really written. `write_cost_system` of simulations counts a flush first, one more.
 /// `docs/model.md` says how far off the rest is.
 ///
 /// Source: Ahn et al., "Jungle: Towards Dynamically Adjustable Key-Value Store by Combining

@@ -124,7 +124,7 @@ struct Sums {
     flushes: f64,
     /// Entries that left memory.
     flushed: f64,
-    /// Those of them that went into an empty level.
+    /// Flushed entries that went into an empty level.
     alone: f64,
     /// Entries appended to the trees of each level.
     appended: Vec<f64>,
@@ -151,7 +151,7 @@ impl Sums {
 /// Expected sizes of intervals of requests.
 struct Sizes<'a> {
     setting: &'a Setting<'a>,
-    /// Those that were computed, by the bits of both ends.
+    /// The sizes that were computed, by the bits of both ends.
     known: BTreeMap<[u64; 2], f64>,
 }
 
@@ -184,7 +184,7 @@ impl Sizes<'_> {
         if width <= 0.0 {
             return 0.0;
         }
-        // In each place the interval of the piece begins where that of the tree ends.
+        // In each place the interval of the piece begins where the tree's interval ends.
         let before = self.between(tree.since, piece.since);
         let grown = self.between(tree.since, piece.until) - before;
         let share = grown / self.between(piece.since, piece.until);
@@ -275,8 +275,8 @@ impl Chance {
     }
 }
 
-/// Returns how likely a gap between two neighbours takes at least `least` entries, if `new` of all
-/// `entries` of a range came between those that were there.
+/// Returns the probability that a gap between two neighbours takes at least `least` entries, if
+/// `new` of all `entries` of a range came between the older entries.
 fn gap_takes(least: f64, new: f64, entries: f64) -> f64 {
     // Each next entry in the order of keys is new, or the second neighbour.
     if new > 0.0 { (new / entries).powf(least) } else { 0.0 }
@@ -497,7 +497,7 @@ impl Forest<'_, '_> {
         true
     }
 
-    /// Splits the trees that have outgrown a table. Those of level 0 go down before.
+    /// Splits the trees that have outgrown a table. Trees of level 0 go down before.
     fn split(&mut self, flush: u64) {
         let table = self.jungle.table;
         for run in self.levels.iter_mut().skip(1) {
@@ -536,8 +536,8 @@ impl Forest<'_, '_> {
         }
     }
 
-    /// Rewrites trees as long as too much is dead of all files together. Those come first of which
-    /// the share of dead entries times the age of the file is greatest.
+    /// Rewrites trees as long as too much is dead of all files together. The tree with the greatest
+    /// share of dead entries times the age of its file comes first.
     fn rewrite_of_all(&mut self, share: f64, flush: u64) {
         let score =
             |tree: &Tree| tree.dead / tree.live.max(1.0) * ((flush + 1 - tree.born).max(1) as f64);

@@ -46,10 +46,10 @@ impl LeveledModel {
     /// Returns the costs per request.
     ///
     /// Level 0 is merged into level 1 after each `level0_merged` memtables. A piece of level `l`
-    /// holds all requests to its keys since the same place was last merged down. Their number is
-    /// that of the piece of level `l - 1` that brought the newest entries, plus one sweep of level
-    /// `l`. The piece is merged with its overlap in level `l + 1`. For each table that is merged
-    /// down, [`false_overlap`](LeveledModel::false_overlap) more tables are rewritten.
+    /// holds all requests to its keys since the same place was last merged down: as many as the
+    /// piece of level `l - 1` that brought the newest entries, plus one sweep of level `l`. The
+    /// piece is merged with its overlap in level `l + 1`. For each table that is merged down,
+    /// [`false_overlap`](LeveledModel::false_overlap) more tables are rewritten.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let all = |index: usize, _: &Above| {
             let live = setting.popularity.live();
@@ -86,12 +86,12 @@ impl LeveledModel {
     /// `s` be `skipped` times that share. The sweep skips `s` for each table that it takes, so it
     /// takes the share `p = 1 / (1 + s)` of what it passes.
     ///
-    /// A sweep takes `P` requests. A place goes down after `k` sweeps with probability
-    /// `p (1-p)^(k-1)`. So the interval between two pieces of a place has the mean `T = P / p` and
-    /// the mean square `P^2 (2 - p) / p^2`. If requests share no key, the level stands for half the
+    /// A sweep takes `P` requests. A place goes down after `k` sweeps with probability `p
+    /// (1-p)^(k-1)`. So the interval between two pieces of a place has the mean `T = P / p` and the
+    /// mean square `P^2 (2 - p) / p^2`. If requests share no key, the level stands for half the
     /// mean square over the mean: `T (2 - p) / 2`. So `T` is a sweep's
-    /// [`interval`](crate::Popularity::interval) over `2 - p`. It lies between that of a strict
-    /// sweep (`p = 1`) and that of a random pick.
+    /// [`interval`](crate::Popularity::interval) over `2 - p`. It lies between a strict sweep (`p =
+    /// 1`) and a random pick.
     ///
     /// This assumes that sweeps are independent. In level 1 they are not. How much a sweep skips
     /// follows from where it is, and sweeps settle in patterns that depend on the number of tables

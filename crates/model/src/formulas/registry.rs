@@ -23,7 +23,7 @@ pub struct FormulaParam {
 /// A formula that a spec can name.
 #[derive(Clone, Copy, Debug)]
 pub struct FormulaInfo {
-    /// The name in the spec: that of the policy if there is one.
+    /// The name in the spec: the policy's name if there is one.
     pub name: &'static str,
     /// The source of the formula.
     pub source: &'static str,

@@ -29,7 +29,7 @@ pub fn scheduled(setting: &Setting<'_>, schedule: impl Iterator<Item = u64>) -> 
 /// turn, `schedule` gives the merges after it, in order. A merge of fewer than two runs does
 /// nothing; a merge of more runs than exist takes all.
 ///
-/// The number of flushes is that of full memtables of all requests, or that of `schedule` if less.
+/// Flushes are counted as full memtables of all requests, or as in `schedule` if it has less.
 ///
 /// # Derivation
 /// Runs cover adjacent intervals of requests. Outside a load phase, a run of `m` memtables of `r`

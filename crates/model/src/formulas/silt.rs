@@ -15,7 +15,7 @@ use crate::cost::{Flushes, Level, Model, Setting, Stage};
 /// expected sizes and for hash stores that are merged into a larger one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiltModel {
-    /// Different keys of a full log store, those of all partitions together.
+    /// Different keys of a full log store, in all partitions together.
     pub log: f64,
     /// Entries per place of a hash store, at most 1.
     pub occupancy: f64,
@@ -29,9 +29,9 @@ pub struct SiltModel {
 impl SiltModel {
     /// Returns the costs per request.
     ///
-    /// Let a log store of `s` keys take `i` requests, of which `s` are different: `i` is the
-    /// inverse of `unique`. A conversion writes `s / occupancy` places per `i` requests. A merge of
-    /// `h` hash stores into the sorted store writes every key per `h i` requests.
+    /// Let a log store take `i` requests with `s` different keys: `i` is the inverse of `unique`. A
+    /// conversion writes `s / occupancy` places per `i` requests. A merge of `h` hash stores into
+    /// the sorted store writes every key per `h i` requests.
     ///
     /// With a larger hash store of at most the share `g`, `m` merges end in it, where `m h i`
     /// requests are the most with at most `g` of all keys. The last of the `m` goes on into the

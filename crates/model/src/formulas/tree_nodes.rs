@@ -18,8 +18,8 @@ const FILL: f64 = 0.72;
 const RESTART_ENTRIES: f64 = 16.0;
 const RESTART_BYTES: f64 = 4.0;
 
-/// Trees per table of live entries, of the first level and of those between it and the last. In
-/// stores of trees of 400 to 900 entries it was 1.2 to 1.6, and 1.6 to 1.7.
+/// Trees per table of live entries, of the first level and of the levels between it and the last.
+/// In stores of trees of 400 to 900 entries it was 1.2 to 1.6, and 1.6 to 1.7.
 const FIRST_TREES: f64 = 1.3;
 const UPPER_TREES: f64 = 1.6;
 
@@ -76,8 +76,8 @@ struct Sums {
 }
 
 impl TreeNodes {
-    /// Returns the nodes of the store for keys of `key_bytes`, of which the key in front has all
-    /// but `own_bytes`, in files of `file_bytes`.
+    /// Returns the nodes of the store for keys of `key_bytes` in files of `file_bytes`. A key
+    /// shares all but `own_bytes` with the key in front.
     pub fn of_keys(key_bytes: f64, own_bytes: f64, entry_bytes: f64, file_bytes: f64) -> TreeNodes {
         let value_bytes = entry_bytes - key_bytes;
         let stored = (entry_bytes + 3.0).max(1.0);

@@ -13,8 +13,8 @@ const POINTS: usize = 400;
 pub struct LeastWeighted {
     /// Its mean number of runs and its write cost.
     pub point: HullPoint,
-    /// True if a schedule has exactly these costs; otherwise they are those of a [`Hull`], which
-    /// no schedule is below.
+    /// True if a schedule has exactly these costs; otherwise they lie on a [`Hull`], which no
+    /// schedule is below.
     pub is_exact: bool,
 }
 

@@ -74,7 +74,7 @@ fn jungle_pays_for_its_index() {
     near(filtered, 1.04 * (10.0_f64.log2() + 16.0), 1e-12);
 }
 
-/// Of several thresholds, that of the last level counts.
+/// Of several thresholds, the threshold of the last level counts.
 #[test]
 fn thresholds_of_jungle_by_level() {
     let popularity = Popularity::uniform(10_000_000).unwrap();
@@ -98,7 +98,7 @@ fn thresholds_of_jungle_by_level() {
 fn nodes_that_batches_write() {
     let nodes = TreeNodes { reference_bytes: 10.0, entry_bytes: 100.0 };
     let level = |live, trees| TreeLevel { live, trees };
-    // A leaf, which every batch writes, for 100 entries of which 20 are new.
+    // A leaf, which every batch writes, for 100 entries; 20 of them are new.
     let IndexShare { written, held } = nodes.share(20.0, &[level(100.0, 1.0)], 1e12, 4.0);
     let leaf = 100.0 * 10.0 + 26.0;
     near(written, leaf / (20.0 * 100.0), 1e-9);

@@ -70,7 +70,7 @@ fn skew_fills_hash_stores_later() {
 #[test]
 fn a_larger_hash_store_by_hand() {
     // A billion keys hardly repeat: 4 log stores of 1000 entries a row, a larger store of at most
-    // 0.00002 of all keys takes 5 rows, of which the last goes on.
+    // 0.00002 of all keys takes 5 rows, and the last goes on.
     let popularity = Popularity::uniform(1_000_000_000).unwrap();
     let setting = Setting { memtable: 1000.0, ..setting(&popularity) };
     let model =

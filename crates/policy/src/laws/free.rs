@@ -4,9 +4,9 @@
 //! A writer that nothing holds back writes five times as fast as a merging thread reads. It is held
 //! back as the store holds it back, by [`BackPressure`]. Every key is overwritten several times, so
 //! that merges that are not made leave bytes behind. The same bytes are written in lockstep, where
-//! merges take no time. Runs and bytes of the tree may then be so many times those in lockstep, and
-//! so many more: see [`RUNS_MEAN`] and the bounds below it. Outputs that are not committed do not
-//! count. They come on top, in lockstep too: each plan under way writes at most what it reads.
+//! merges take no time. Runs and bytes of the tree may then exceed lockstep by a factor and by a
+//! number: see [`RUNS_MEAN`] and the bounds below it. Outputs that are not committed do not count.
+//! They come on top, in lockstep too: each plan under way writes at most what it reads.
 
 use super::outcome::joined_outcome;
 use super::random::{self, Random};

@@ -33,11 +33,11 @@ struct Taken<'a> {
 struct Piece {
     range: KeyRange,
     size: Size,
-    /// The bytes of the inputs there, of which `size` has no more.
+    /// The bytes of the inputs there, an upper bound of the bytes in `size`.
     taken_bytes: u64,
 }
 
-/// Returns the bytes of a piece of the output over a key range, given those of each input there.
+/// Returns the bytes of a piece of the output over a key range, given each input's bytes there.
 type Join<'a> = &'a dyn Fn(&KeyRange, &[u64]) -> u64;
 
 /// Returns what [`outcome`] returns, with the bytes of each table multiplied by the next value of

@@ -138,7 +138,7 @@ pub(super) fn seal_bytes(
     apply(tree, &edit).expect("the names are new");
 }
 
-/// Returns a run of one to six slices, some of which are parts of tables. Some runs are in a knot
+/// Returns a run of one to six slices. Some slices are parts of tables. Some runs are in a knot
 /// with the run before them.
 fn run(random: &mut Random, names: &mut Names) -> Run {
     let count = 1 + random.below(6);

@@ -9,7 +9,7 @@ use lsmith_tree::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How the sizes of outputs relate to those of inputs.
+/// The ratio between the sizes of outputs and of inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     /// Output bytes per 1000 input bytes. Less than 1000 stands for updates and deletes.

@@ -24,7 +24,7 @@ const SMALL_PARTS: u64 = 5;
 const BEHIND_PARTS: u64 = 50;
 const BEHIND_PARTS_OF_MEMTABLE: u64 = 4;
 
-/// The memo with the bytes by which merges were behind at the last flush, if those were too many.
+/// The memo with the bytes by which merges were behind at the last flush, if they were too many.
 const BEHIND: &str = "behind";
 
 /// Each level is one run of append-only tables, the trees, with disjoint key ranges. When the live
@@ -51,7 +51,7 @@ const BEHIND: &str = "behind";
 pub struct Jungle {
     dead: DeadLimit,
     ratio: f64,
-    /// Bytes of a table; `None` means those of a memtable.
+    /// Bytes of a table; `None` means the bytes of a memtable.
     table_bytes: Option<u64>,
 }
 
@@ -172,15 +172,15 @@ impl Jungle {
         MergePlan { cut_bytes, ..plan }
     }
 
-    /// Returns the plan that moves a tree of `source` between those of `target`.
+    /// Returns the plan that moves a tree of `source` into the run `target`.
     fn lower(source: &Run, range: &KeyRange, target: &Run, reason: Reason) -> MergePlan {
         let inputs = vec![Input { run: source.id(), range: range.clone() }];
         let place = Place::Into(target.id());
         MergePlan { inputs, mode: Mode::Move, ..MergePlan::merge([], place, reason) }
     }
 
-    /// Returns the bytes by which merges are behind: those that levels have over their limits, and
-    /// dead ones that should be gone. 0 at rest.
+    /// Returns the bytes by which merges are behind: bytes over the limits of levels, and dead
+    /// bytes that should be gone. 0 at rest.
     fn behind(&self, view: &TreeView) -> u64 {
         let levels = view.tree.levels();
         let over = levels.iter().enumerate().map(|(at, level)| {

@@ -25,14 +25,14 @@ use std::sync::Arc;
 /// piece.
 ///
 /// Source: Mao et al., section 2 ("Leveled"); LevelDB (`round_robin`), RocksDB (`min_overlap`,
-/// `oldest`), HyperLevelDB (`best_ratio`); the list of picks is that of Lim et al., FAST 2016.
+/// `oldest`), HyperLevelDB (`best_ratio`); the list of picks is from Lim et al., FAST 2016.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leveled {
     spec: Spec,
     ratio: f64,
     level0: Level0,
     pick: Pick,
-    /// Bytes of a table; `None` means those of a memtable.
+    /// Bytes of a table; `None` means the bytes of a memtable.
     table_bytes: Option<u64>,
     /// What each level may hold, level 0 first. Stored because every decision uses it.
     capacities: Capacities,
@@ -166,7 +166,7 @@ impl Leveled {
         waiting.sum()
     }
 
-    /// Returns the bytes of the level without those that a plan under way takes down.
+    /// Returns the bytes of the level without the bytes that a plan under way takes down.
     fn bytes_staying(&self, view: &TreeView, level: usize) -> u64 {
         let here = &view.tree.levels()[level];
         if view.reservations.is_empty() {

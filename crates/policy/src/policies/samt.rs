@@ -1,4 +1,4 @@
-//! SAMT: levels of slots, all of which become one slot of the next level; the last is one run.
+//! SAMT: all slots of a level become one slot of the next level together; the last is one run.
 
 use super::cola::{RATIO, last_level, read_ratio};
 use super::tiered::Tiered;

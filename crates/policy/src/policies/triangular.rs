@@ -26,8 +26,8 @@ use std::sync::Arc;
 /// meet nothing. With keys at random, this counts in binary: after `8 * 2^L` flushes, each byte was
 /// written `1 + L/2` times by merges.
 ///
-/// With `score=bytes`, tables of every level start triangles. The best moves most bytes down for
-/// those that it meets. Level 0 goes down when it has four runs or 64 MiB.
+/// With `score=bytes`, tables of every level start triangles. The best triangle moves the most
+/// bytes down per byte that it meets. Level 0 goes down when it has four runs or 64 MiB.
 ///
 /// No merge takes more than `max_bytes` or `max_files` tables, except for one table and what it
 /// overlaps. A triangle of level 0 that is larger is merged piece by piece, in key order: a limit

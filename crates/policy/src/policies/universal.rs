@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// each exceeds all newer ones of the row together by at most `size_ratio` percent; or the newest
 /// runs, if there are two more than `trigger`.
 ///
-/// Source: RocksDB; the rules are those that Lim et al., FAST 2016, simulate.
+/// Source: RocksDB, by the rules that Lim et al., FAST 2016, simulate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Universal {
     trigger: u64,

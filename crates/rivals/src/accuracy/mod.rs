@@ -1,6 +1,6 @@
 //! LevelDB and RocksDB beside the formulas of their designs.
 //!
-//! The experiment is that of Lim, Andersen, Kaminsky, "Towards accurate and fast evaluation of
+//! The experiment comes from Lim, Andersen, Kaminsky, "Towards accurate and fast evaluation of
 //! multi-stage log-structured designs", FAST 2016: all keys are loaded in order, then requested at
 //! random. Both stores have LevelDB's levels. What flushes and merges have written is what the
 //! store itself counts.

@@ -42,7 +42,7 @@ pub(super) fn get_present(part: &mut Part<'_>) -> Result<u64> {
     get_all(part, 0, true)
 }
 
-/// Gets keys that are not there, but lie among those that are.
+/// Gets keys that are not there, but lie among present keys.
 pub(super) fn get_absent(part: &mut Part<'_>) -> Result<u64> {
     get_all(part, ABSENT, false)
 }

@@ -33,7 +33,7 @@ pub(crate) enum Letter {
 }
 
 impl Letter {
-    /// All of them, in the order in which they run: those that insert come last.
+    /// All letters, in the order in which they run: letters with inserts come last.
     pub(crate) const ALL: [Letter; 6] =
         [Letter::A, Letter::B, Letter::C, Letter::F, Letter::D, Letter::E];
 

@@ -43,8 +43,8 @@ pub(crate) struct Row {
     pub(crate) disk_bytes: u64,
     /// Memory of the process at the end, mapped files included.
     pub(crate) rss_bytes: u64,
-    /// Bytes of all files over those of live keys and values, in the mean over the last quarter of
-    /// an overwrite.
+    /// Bytes of all files over the bytes of live keys and values, on average over the last quarter
+    /// of an overwrite.
     pub(crate) space_over_live: Option<f64>,
 }
 
@@ -128,7 +128,7 @@ impl Report {
         rows
     }
 
-    /// The first store's figures over those of each other one.
+    /// The first store's figures over the figures of each other one.
     fn ratios(&self) -> Vec<Ratio> {
         let mut ratios = Vec::new();
         let Some((first, rivals)) = self.stores.split_first() else { return ratios };

@@ -127,14 +127,14 @@ impl Store for LevelDb {
         let options = if sync { self.syncing } else { self.writing };
         let key_at = key.as_ptr().cast();
         let value_at = value.as_ptr().cast();
-        // SAFETY: the lengths are those of key and value.
+        // SAFETY: key and value have these lengths.
         check(|error| unsafe {
             c::leveldb_put(self.db, options, key_at, key.len(), value_at, value.len(), error);
         })
     }
 
     fn delete(&self, key: &Key) -> Result<()> {
-        // SAFETY: the length is that of the key.
+        // SAFETY: the key has this length.
         check(|error| unsafe {
             c::leveldb_delete(self.db, self.writing, key.as_ptr().cast(), key.len(), error);
         })
@@ -179,7 +179,7 @@ impl Store for LevelDb {
     }
 
     fn scan(&self, from: Option<&Key>, visit: Visit<'_>) -> Result<()> {
-        // SAFETY: the iterator is valid, the length that of the key.
+        // SAFETY: the iterator is valid, and the key has this length.
         let begin = |iterator| unsafe {
             match from {
                 Some(from) => c::leveldb_iter_seek(iterator, from.as_ptr().cast(), from.len()),

@@ -19,8 +19,8 @@ struct Lsmith {
 }
 
 impl Lsmith {
-    /// Nothing is set but the policy, where one is asked for: the defaults are on trial, and their
-    /// buffers, cache and filters are those that the other stores are given.
+    /// Nothing is set but the policy, where one is asked for: the defaults are on trial. The other
+    /// stores are given the same buffers, cache and filters.
     fn open(dir: &Path, settings: &Settings) -> Result<Lsmith> {
         let mut builder = lsmith::Store::builder(dir);
         if let Some(policy) = &settings.policy {

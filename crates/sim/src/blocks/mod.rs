@@ -4,7 +4,7 @@
 //! All entries have the same size, deletes too. Memory is one sorted buffer that takes writes while
 //! windows of it are merged away; below it every level is a run of blocks. A merge writes blocks,
 //! or keeps old ones if no other input has keys there, and the figures count blocks written. The
-//! content is keyed content with small entries, so merges are those of keyed simulations.
+//! content is keyed content with small entries, so merges agree with keyed simulations.
 
 mod entry;
 mod memory;

@@ -78,8 +78,8 @@ impl BlockSim {
         self
     }
 
-    /// Looks a key up: reads a block of each level, from the first below memory down to that of the
-    /// key.
+    /// Looks a key up: reads a block of each level, from the first below memory down to the level
+    /// with the key.
     pub fn lookup(&mut self, key: u32) {
         if !self.memory.holds(key) {
             let (tree, content) = self.drive.tree_and_content();

@@ -58,7 +58,7 @@ impl ScanMeter {
         self.live_entries = Some(entries);
     }
 
-    /// Adds a tree at rest. `live_bytes` are those of all live entries.
+    /// Adds a tree at rest. `live_bytes` counts all live entries.
     pub(super) fn rest(&mut self, tree: &Tree, live_bytes: u64) {
         self.rests += 1;
         self.runs += tree.disk_run_count() as u64;

@@ -236,7 +236,7 @@ struct Guests {
 }
 
 impl Guests {
-    /// Computes the new entries: the expected part of the entries that there are, without those
+    /// Computes the new entries: the expected part of the entries that there are, without entries
     /// that overlap nothing.
     fn count_new(&mut self) {
         let share = if self.expected > 0.0 { self.new_weight / self.expected } else { 0.0 };
@@ -256,8 +256,8 @@ impl Guests {
     }
 }
 
-/// Draws the entries of the other side that are merged with a block, of which `new` have keys that
-/// the block's side does not have.
+/// Draws the entries of the other side that are merged with a block. The keys of `new` of them are
+/// not on the block's side.
 fn draw_visit(
     block: &Block,
     prospect: Prospect,

@@ -5,7 +5,7 @@ use lsmith_workload::Rng;
 /// Counts with at least this mean are drawn from a normal distribution.
 const LARGE: f64 = 30.0;
 
-/// Draws a number of rare events, of which `mean` are expected.
+/// Draws the number of rare events, given its `mean`.
 pub(super) fn count(draws: &mut Rng, mean: f64) -> u64 {
     if mean > LARGE {
         return (mean + mean.sqrt() * normal(draws)).round().max(0.0) as u64;

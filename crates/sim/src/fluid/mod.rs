@@ -29,10 +29,10 @@
 //!   random: merges of blocks of few entries overlap up to a third fewer blocks, or a few percent
 //!   more. Whole tables and runs are not affected; policies that keep blocks cost up to an eighth
 //!   less than expected.
-//! * *Clusters*, such as those of `normal`, are resolved to the width of a part of the key space.
-//!   For windows that are picked by the overlap below them the write cost is up to a quarter off.
-//! * *Appends in many places*, such as those of `tpc`: the blocks that overlap nothing are unknown,
-//!   so policies that keep blocks are refused.
+//! * *Clusters*, as in `normal`, are resolved to the width of a part of the key space. For windows
+//!   that are picked by the overlap below them the write cost is up to a quarter off.
+//! * *Appends in many places*, as in `tpc`: the blocks that overlap nothing are unknown, so
+//!   policies that keep blocks are refused.
 
 mod append;
 mod blocks;

@@ -85,8 +85,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         self.caches.read(reader, name, bytes, adds);
     }
 
-    /// Returns the bytes that a block takes in a cache: those of a full block, and more if its only
-    /// entry is larger.
+    /// Returns the bytes that a block takes in a cache: as many as a full block, and more if its
+    /// only entry is larger.
     fn block_bytes(&self, name: BlockName) -> u64 {
         let table = self.tables.named(name.table);
         let bytes = table.map_or(0, |table| table.lone_bytes(name.block, self.layout.block_bytes));
@@ -124,7 +124,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         }
     }
 
-    /// Returns the blocks on storage that a merge read, in key order: those of its inputs that it
+    /// Returns the blocks on storage that a merge read, in key order: blocks of its inputs that it
     /// did not keep, and neighbours that it joined.
     fn blocks_read(&self, tree: &Tree, plan: &MergePlan, outcome: &Outcome) -> Vec<Touched> {
         let mut read = Vec::new();
@@ -198,8 +198,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
 }
 
 impl<E: KeyedEntry> KeyedTable<E> {
-    /// Returns the index of the block with the entry at this index; that of the last block behind
-    /// the last entry.
+    /// Returns the index of the block with the entry at this index, and of the last block for an
+    /// index behind the last entry.
     fn block_of(&self, entry: u32, block_bytes: u64) -> u32 {
         if self.by_block {
             let inner = &self.cells[..self.cells.len() - 1];

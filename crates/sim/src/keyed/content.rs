@@ -189,8 +189,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         found
     }
 
-    /// Returns the entries of an input of a plan, without those that range deletes hide together
-    /// with all of their table. Counts it as read.
+    /// Returns the entries of an input of a plan. Skips tables whose entries are all hidden by
+    /// range deletes. Counts it as read.
     pub(super) fn take_input(
         &self,
         (level, run, range): (LevelId, &Arc<Run>, &KeyRange),
@@ -203,7 +203,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             parts = parts.into_iter().flat_map(|part| part.visited(erasing)).collect();
         }
         let visited: Size = parts.iter().map(Part::size).sum();
-        // The bytes of a whole memtable count, also those that the merge passes over.
+        // The bytes of a whole memtable count, also the ones that the merge passes over.
         let is_whole = level == LevelId::Memory && run.lies_within(range);
         let bytes = if is_whole { all.bytes } else { visited.bytes };
         // Two parts may lie in one block.

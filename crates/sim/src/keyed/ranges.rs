@@ -5,14 +5,14 @@ use super::table::rank_key;
 use lsmith_tree::{Erased, KeyRange, MergePlan, Readers, RunId, SeqNo, Tree};
 use std::ops::Range;
 
-/// The range deletes in memory. Those that have left memory are in the tree.
+/// The range deletes in memory. Range deletes that have left memory are in the tree.
 #[derive(Clone, Debug)]
 pub(super) struct RangeDeletes {
     /// True if merges forget sequence numbers.
     pub(super) forgets: bool,
     /// The number of the first write to the active memtable, if there is one.
     first: SeqNo,
-    /// Those of the active memtable.
+    /// The range deletes of the active memtable.
     active: Erased,
     /// The memtables in memory.
     sealed: Vec<Sealed>,
@@ -78,8 +78,8 @@ impl RangeDeletes {
         (!erased.is_empty()).then(|| Erasing::new(erased, upto))
     }
 
-    /// Returns the range deletes that readers see, without those of the active memtable; `None` if
-    /// there are none.
+    /// Returns the range deletes that readers see, except in the active memtable; `None` if there
+    /// are none.
     pub(super) fn seen_by_readers(&self, tree: &Tree) -> Option<Erasing> {
         let erased = self.all(tree);
         (!erased.is_empty()).then(|| Erasing::new(erased, SeqNo::MAX))

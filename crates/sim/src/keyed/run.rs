@@ -109,9 +109,9 @@ impl KeyedSim {
         self
     }
 
-    /// Deletes all keys with these ranks, of which there is one at least. A tombstone of the first
-    /// key has `tombstone_bytes` (key and 8). Does nothing unless the simulation was made [with
-    /// range deletes](KeyedSim::with_range_deletes).
+    /// Deletes all keys with these ranks, at least one. A tombstone of the first key has
+    /// `tombstone_bytes` (key and 8). Does nothing unless the simulation was made [with range
+    /// deletes](KeyedSim::with_range_deletes).
     pub fn delete_range(&mut self, ranks: Range<u64>, tombstone_bytes: u32) {
         let Ok(first) = u32::try_from(ranks.start) else { return };
         if self.drive.content().ranges.is_none() || ranks.is_empty() {
@@ -176,7 +176,7 @@ impl KeyedSim {
         }
     }
 
-    /// Sets the number of live entries, of which the cost of range reads depends.
+    /// Sets the number of live entries, which the cost of range reads depends on.
     pub fn set_live_entries(&mut self, entries: u64) {
         self.counter.live_entries(entries);
     }

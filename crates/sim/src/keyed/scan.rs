@@ -1,4 +1,4 @@
-//! Range reads in a keyed simulation, which look at the same runs and blocks as those of the store.
+//! Range reads in a keyed simulation, which look at the same runs and blocks as in the store.
 
 use super::content::KeyedContent;
 use super::entry::{Entry, KeyedEntry};

@@ -55,7 +55,7 @@ pub(super) struct KeyedTable<E> {
 }
 
 impl<E: KeyedEntry> KeyedTable<E> {
-    /// Returns the ends of the data blocks, in entries. `block_bytes` is that of the layout of the
+    /// Returns the ends of the data blocks, in entries. `block_bytes` comes from the layout of the
     /// table.
     pub(super) fn block_ends(&self, block_bytes: u64) -> &[u32] {
         self.block_ends.get_or_init(|| {
@@ -333,7 +333,7 @@ pub(super) struct Layout {
 pub(super) struct Builder<E> {
     layout: Layout,
     entries: Vec<E>,
-    /// The size of the entries, without those in a block that is not closed.
+    /// The size of all entries outside of the block that is not closed.
     sum: Sum,
     /// The starts of blocks or steps, without the first.
     points: Vec<NumberPoint>,
@@ -442,7 +442,7 @@ impl<E: KeyedEntry> Builder<E> {
         self.quiet_bytes = self.mark_bytes.min(self.block_start + self.layout.block_bytes);
     }
 
-    /// Starts a block with the entry `first`. The size is that of all entries before it.
+    /// Starts a block with the entry `first`. The size counts all entries before it.
     #[inline]
     fn begin_block(&mut self, first: E) {
         self.blocks += 1;

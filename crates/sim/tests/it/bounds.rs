@@ -78,7 +78,7 @@ struct Mix {
 
 /// Records that fill blocks, and memory, to the last byte.
 const EXACT: [u32; 2] = [RECORD_BYTES; 2];
-/// Records of which as many fit into a block, but memory holds a few more than `MEMORY` blocks do.
+/// Blocks hold as many of these records, but memory holds a few more than `MEMORY` blocks do.
 const SMALLER: [u32; 2] = [RECORD_BYTES - 12; 2];
 const ANY: [u32; 2] = [20, 920];
 
@@ -196,9 +196,9 @@ fn take(map: &mut Map, range: &KeyRange) -> Map {
     taken
 }
 
-/// Carries out `plan` on maps, and checks the counters of `edit`. The entries written and reused
-/// must be those read, less those that the rules of merging drop. Reused entries must lie in tables
-/// that existed before.
+/// Carries out `plan` on maps, and checks the counters of `edit`. The entries read, less the
+/// entries that the rules of merging drop, must be the entries written and reused. Reused entries
+/// must lie in tables that existed before.
 fn conserves(
     memory: &mut Map,
     runs: &mut BTreeMap<RunId, Map>,

@@ -74,7 +74,7 @@ fn merges_read_what_they_count_and_miss_nothing_that_was_kept() {
 }
 
 /// Blocks that a merge has replaced leave the cache. So it misses nothing if there is room for all
-/// blocks of the tree and for those of the largest output.
+/// blocks of the tree and for the largest output.
 #[test]
 fn replaced_blocks_take_no_room() {
     for policy in POLICIES {
@@ -98,7 +98,7 @@ fn replaced_blocks_take_no_room() {
     }
 }
 
-/// A lookup reads one block of each level down to that of its key. Here each key is inserted once.
+/// A lookup reads one block of each level down to its key. Here each key is inserted once.
 #[test]
 fn lookups_read_a_block_of_each_level_down_to_that_of_their_key() {
     let workload = "uniform(domain=100k, keys=8k, deletes=0, weigh=records)";

@@ -41,8 +41,7 @@ fn keyed(policy: &Arc<dyn MergePolicy>, workload: &KeyedWorkload) -> Figures {
     found.expect("a policy of this project").figures
 }
 
-/// Checks that every write cost of every policy is within `tolerance` of that of the keyed
-/// simulation.
+/// Checks that every write cost of every policy is within `tolerance` of the keyed simulation.
 pub(crate) fn agree(workload_spec: &str, policies: &[&str], tolerance: f64) {
     let input = KeyedWorkload::new(workload(workload_spec));
     for spec in policies {
@@ -77,7 +76,7 @@ fn stacks_are_within_one_percent() {
     for workload in [UNIFORM, ZIPF] {
         agree(workload, &STACKS, 0.01);
     }
-    // Blocks of entries of two sizes are not quite as full as those of their mean.
+    // Blocks of entries of two sizes are not quite as full as blocks of entries of mean size.
     agree(DELETES, &STACKS, 0.015);
     // All flushes have about the same size. Which one is larger, which `exploring` looks at, is
     // chance.

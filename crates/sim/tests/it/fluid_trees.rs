@@ -28,8 +28,8 @@ struct Tolerance {
 
 const THREE_PERCENT: Tolerance = Tolerance { writes: 0.03, reads: 0.03, space: 0.03 };
 
-/// Checks that each cost of each case is within `tolerance` of that of the keyed simulation.
-/// Reports all cases that are not.
+/// Checks that each cost of each case is within `tolerance` of the keyed simulation. Reports all
+/// cases that are not.
 fn agree(cases: &[Case<'_>], tolerance: Tolerance) {
     let Tolerance { writes, reads, space } = tolerance;
     let tolerances = [writes, reads, space];

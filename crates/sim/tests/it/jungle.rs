@@ -14,7 +14,7 @@ const TABLE_BYTES: u64 = 256 << 10;
 /// What is seen of a simulation.
 struct Seen {
     figures: Figures,
-    /// The greatest total bytes of a tree over those that it would have if rewritten, at rest.
+    /// The greatest total bytes of a tree over its bytes after a rewrite, at rest.
     tree_max: f64,
     tree: Tree,
 }

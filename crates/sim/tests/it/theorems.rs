@@ -29,7 +29,7 @@ struct Done {
     starts_pass: bool,
 }
 
-/// An index of which every merge is seen.
+/// An index that sees each of its merges.
 struct Index {
     sim: BlockSim,
     sizes: BlockSizes,

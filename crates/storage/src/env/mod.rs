@@ -216,8 +216,8 @@ pub trait ReadFile: Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Gives back the descriptor of the file, of which a process may have few. Maps stay. A later
-    /// call that needs a descriptor opens the file again by its path, and fails if that does not
+    /// Closes the descriptor of the file, because a process may have few. Maps stay. A later call
+    /// that needs a descriptor opens the file again by its path, and fails if the path does not
     /// lead to the file any more.
     fn release(&self) {}
 }
@@ -257,7 +257,7 @@ pub trait LogFile: Debug + Send + Sync {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Gives back what only appends and cuts need, such as a descriptor of the file, of which a
-    /// process may have few. The caller does not append or cut any more. Syncs go on.
+    /// Frees what only appends and cuts need, such as a descriptor of the file, because a process
+    /// may have few. The caller does not append or cut any more. Syncs still work.
     fn release(&self) {}
 }

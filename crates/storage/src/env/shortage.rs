@@ -1,7 +1,7 @@
 //! What is done when too many files are open.
 //!
-//! A process may have few files open. If no more can be opened, those who keep files open for speed
-//! alone close them, in all stores of the process, and the call is tried again.
+//! A process may have few files open. If no more can be opened, all stores of the process close the
+//! files that they keep open for speed alone. Then the call is tried again.
 
 use crate::sync::unscheduled::Mutex;
 use rustix::io::Errno;
@@ -25,8 +25,8 @@ pub fn close_when_short(keeper: &Arc<impl KeepsOpen + 'static>) {
     keepers.push(Arc::downgrade(&keeper));
 }
 
-/// Calls `open`, which opens a file. If too many files are open, closes those that are kept open
-/// for speed and calls it again.
+/// Calls `open`, which opens a file. If too many files are open, closes the files that are kept
+/// open for speed and calls it again.
 pub(super) fn open_again<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     open().or_else(|error| {
         if !is_too_many_files(&error) {

@@ -372,7 +372,7 @@ fn a_map_shows_the_file_and_garbage_where_a_hole_is_punched() {
     let read = read(&env, "/a");
     assert!(read[PAGE_BYTES as usize..2 * PAGE_BYTES as usize].iter().all(|byte| *byte == 0));
     assert!(env.open(path).unwrap().map().unwrap().unwrap() == read, "a new map shows the hole");
-    // The maps of one disk do not affect those of another.
+    // The maps of one disk do not affect the maps of another.
     let map = copy.open(path).unwrap().map().unwrap().unwrap();
     env.punch(path, 0..PAGE_BYTES).unwrap();
     assert!(map.iter().all(|byte| *byte == 7));

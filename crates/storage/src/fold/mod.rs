@@ -122,10 +122,10 @@ pub struct Erasing {
 }
 
 impl Erasing {
-    /// Returns the range deletes in `erased`, of which those with numbers up to `visible` are
-    /// applied: all readers without a snapshot, now and later, see them. The number must have been
-    /// loaded before the list of live snapshots. Entries that are newer than one of the others keep
-    /// their numbers.
+    /// Returns the range deletes in `erased`. Numbers up to `visible` are applied: all readers
+    /// without a snapshot, now and later, see them. The caller must load `visible` before the list
+    /// of live snapshots. Entries that are newer than a range delete above `visible` keep their
+    /// numbers.
     pub fn new(erased: Erased, visible: SeqNo) -> Erasing {
         Erasing { walk: ErasedWalk::new(erased), visible, ..Erasing::default() }
     }
@@ -178,7 +178,8 @@ impl Erasing {
             return false;
         }
         let Some(part) = self.walk.part_of(entry.key) else { return false };
-        // The oldest of those that hide it: the fewest readers see the entry, but not this one.
+        // The oldest one that hides it: the fewest readers see the entry, but not this range
+        // delete.
         let Some(hides) = part.hiding(entry.kind, entry.seq) else { return false };
         let is_between = |snapshot: &SeqNo| entry.seq <= *snapshot && *snapshot < hides;
         hides <= self.visible && !snapshots.iter().any(is_between)
@@ -330,7 +331,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         Ok(None)
     }
 
-    /// Takes the next entry of those that wait, of which there must be one.
+    /// Takes the next waiting entry. There must be one.
     #[cold]
     #[inline(never)]
     fn next_waiting(&mut self) -> EntryRef<'_> {
@@ -414,8 +415,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         Ok(self.net_of_kinds())
     }
 
-    /// Returns the net effect of the versions with the kinds in `kinds`, and counts those that it
-    /// stands for.
+    /// Returns the net effect of the versions with the kinds in `kinds`, and counts the versions
+    /// that it replaces or cancels.
     fn net_of_kinds(&mut self) -> Option<EntryKind> {
         let mut net: Option<EntryKind> = None;
         for &newer in self.kinds.iter().rev() {

@@ -13,8 +13,8 @@ pub trait Walk {
     /// Goes to the next entry. Must be on an entry.
     fn advance(&mut self) -> Result<()>;
 
-    /// Does the same for a caller that knows the size of the entry under the walk. So a walk that
-    /// counts sizes need not look at the entry again.
+    /// Goes to the next entry, given the size of this one. So a walk that counts sizes need not
+    /// look at the entry again.
     #[inline]
     fn pass(&mut self, _: Size) -> Result<()> {
         self.advance()

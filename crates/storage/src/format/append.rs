@@ -2,7 +2,7 @@
 //! properties of a root.
 //!
 //! A node is a [data block](super::Block) without compression. The values of its entries are
-//! references, all numbers of which are varints:
+//! references, which consist of varints:
 //!
 //! ```text
 //! leaf:  key, number, kind -> offset | block bytes | start | value bytes
@@ -216,8 +216,8 @@ pub struct AppendRoot {
     /// The filter also holds the first so many bytes of each key that has so many; 0 if it holds no
     /// prefixes, or there is no filter.
     pub prefix_bytes: u16,
-    /// The number of prefixes that were added to the filter. Those that it held by chance already
-    /// are not counted.
+    /// The number of prefixes that were added to the filter. Prefixes that it held by chance
+    /// already are not counted.
     pub filter_prefixes: u64,
     /// A time at which all entries of the tree have expired, deletions aside; 0 if some stay. The
     /// tree may have had an entry with this time, or one that stays, before a batch replaced it.

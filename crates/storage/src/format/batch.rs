@@ -56,8 +56,8 @@ impl OpKind {
     }
 }
 
-/// Returns the range that a range delete with this `start` and `end` deletes. Without an end of its
-/// own it goes on to the last key.
+/// Returns the range that a range delete with this `start` and `end` deletes. Without an end the
+/// range reaches to the last key.
 pub fn deleted_range(start: &[u8], end: &[u8]) -> KeyRange {
     KeyRange {
         start: Key::copy_from_slice(start),

@@ -38,7 +38,7 @@ const SUFFIX_SHORT: usize = 16;
 /// The most restart points that are kept beside the payload.
 const RESTARTS_NEAR: usize = 4;
 
-/// The most restart points of which all are loaded ahead. A search looks at few of many.
+/// Up to this many restart points are loaded ahead. Of more, a search looks at few.
 const RESTARTS_TOUCHED_MAX: usize = 16;
 
 /// A data block whose checksum matched. A clone is cheap, because it shares the bytes.
@@ -53,7 +53,7 @@ pub struct Block {
     /// The restart points, if they are few and have small offsets. Otherwise they are only in the
     /// payload, far from the other bytes that a search reads.
     near: Option<[u16; RESTARTS_NEAR]>,
-    /// True if the bytes are those of a mapped file; see [`lent`](Block::lent).
+    /// True if the bytes lie in a mapped file; see [`lent`](Block::lent).
     is_lent: bool,
 }
 
@@ -174,8 +174,8 @@ impl Block {
     }
 
     /// Returns a block of a mapped `file` that shows only the value at `value`, and an entry with
-    /// this value. The bytes may be used as those of [`lent`](Block::lent) blocks. Returns `None`
-    /// if the file ends before, or if the value is too long for a block.
+    /// this value. The rules of [`lent`](Block::lent) apply to the bytes. Returns `None` if the
+    /// file ends before, or if the value is too long for a block.
     pub fn lent_value(
         file: &Bytes,
         value: Range<usize>,
@@ -285,8 +285,8 @@ impl Block {
         self.slot_of_kind(start, EntryKind::from_byte)
     }
 
-    /// Does the same for a walk that needs to know of the entry only where it lies: its kind is
-    /// neither read nor judged.
+    /// Decodes the place of the entry that starts at `start`, for a walk that skips it. Neither
+    /// reads nor checks its kind.
     #[inline(always)]
     fn slot_passed(&self, start: usize) -> Result<Slot, Damage> {
         self.slot_of_kind(start, |_| Some(EntryKind::Put))
@@ -534,8 +534,8 @@ impl Block {
     }
 
     /// Loads a byte of each restart point, if they are few, and returns an arbitrary combination of
-    /// them. A searched block is usually in main memory. These loads run in parallel; those of the
-    /// search would run one after the other.
+    /// them. A searched block is usually in main memory. These loads run in parallel; the loads of
+    /// the search would run one after the other.
     #[inline]
     pub fn touch_restarts(&self) -> u64 {
         let byte = |at: usize| self.payload.get(at).copied().map_or(0, u64::from);

@@ -17,7 +17,7 @@ pub(super) const TAIL_BYTES: usize = 18;
 /// Bytes of the offset of a restart point.
 pub(super) const RESTART_BYTES: usize = 4;
 
-/// The most bytes of the head of an entry: four numbers, of which one has up to ten bytes.
+/// The most bytes of the head of an entry: four numbers. One of them has up to ten bytes.
 const HEAD_BYTES_MAX: usize = 25;
 
 /// Bytes of a block behind its restart points, with the seal.
@@ -45,7 +45,7 @@ impl BlockBuilder {
     }
 
     /// Returns the most bytes of the open block with its seal, if an entry of `entry_bytes` (key
-    /// and value), of which `shared` are those of the previous key, is added behind those in `out`.
+    /// and value) is added to `out`. Its key shares `shared` bytes with the previous key.
     pub fn bytes_with(&self, out: &[u8], shared: usize, entry_bytes: usize) -> usize {
         let is_restart = self.entries.is_multiple_of(RESTART_ENTRIES);
         let more = if is_restart { entry_bytes } else { entry_bytes - shared };

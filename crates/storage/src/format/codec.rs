@@ -84,7 +84,7 @@ pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
     Some((number, bits as usize / 8))
 }
 
-/// Does the same for a varint of one or two bytes. Returns `None` for a longer one.
+/// Decodes a varint of one or two bytes at the start of `word`. Returns `None` for a longer one.
 #[inline(always)]
 pub(super) fn varint_of_two(word: u64) -> Option<(u64, usize)> {
     let more = (word >> 7) & 1;

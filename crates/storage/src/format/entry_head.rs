@@ -46,7 +46,7 @@ pub(super) struct EntryHead {
     pub(super) suffix_bytes: u64,
     /// The length of the value, shifted by [`KIND_BITS`], and the kind.
     pub(super) tagged: u64,
-    /// The zigzag-encoded difference of the sequence number to that of the block.
+    /// The zigzag-encoded difference between the sequence numbers of the entry and of the block.
     pub(super) delta: u64,
 }
 

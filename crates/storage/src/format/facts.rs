@@ -10,8 +10,8 @@
 //! ```
 //!
 //! `expires` exists in tables with [its feature](super::FEATURE_EXPIRES), the name of the operator
-//! in those with [its feature](FEATURE_OPERANDS), and the range deletes in those with
-//! [theirs](FEATURE_ERASES). Their starts and ends have their lengths in front.
+//! with [its own](FEATURE_OPERANDS), and the range deletes with [theirs](FEATURE_ERASES). Their
+//! starts and ends have their lengths in front.
 //!
 //! All numbers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points

@@ -66,9 +66,9 @@ pub struct FenceGroup(usize);
 
 /// The fences of a table in memory, searched without decoding or allocation.
 ///
-/// A search first compares numbers: for each fence the eight bytes behind those that all fences
-/// have in common. The numbers lie side by side, so that most of a search stays in few cache lines.
-/// Whole fences are compared only if their number equals that of the key.
+/// A search first compares numbers: for each fence the eight bytes behind the prefix that all
+/// fences share. The numbers lie side by side, so that most of a search stays in few cache lines.
+/// Whole fences are compared only if their number equals the number of the key.
 #[derive(Debug)]
 pub struct Fences {
     /// The common prefix of all fences but the first one, which is empty.
@@ -267,8 +267,8 @@ impl Fences {
     }
 
     /// Loads the numbers of the group and the starts of its blocks, and returns an arbitrary
-    /// combination. These loads run in parallel; those of the search and of its caller run one
-    /// after the other.
+    /// combination. These loads run in parallel; the search and its caller would load one after the
+    /// other.
     #[inline]
     pub fn touch(&self, FenceGroup(from): FenceGroup) -> u64 {
         let number = |row: &[u64], at: usize| row.get(at).copied().unwrap_or_default();

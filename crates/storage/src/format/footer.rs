@@ -34,7 +34,7 @@ pub const FEATURE_UNDATED: u32 = 2;
 /// The table was written outside of a store, so it has no number: all seals have number 0.
 pub const FEATURE_OUTSIDE: u32 = 4;
 
-/// The footer is that of one root of an append table.
+/// The footer belongs to one root of an append table.
 pub const FEATURE_APPEND: u32 = 8;
 
 /// The filter holds prefixes of keys too. The properties end with their length.

@@ -330,7 +330,7 @@ fn fuzz_properties() {
         assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");
         change(&mut payload, choices, true);
         let (read, peak) = peak_bytes(|| TableFacts::parse(&payload, &footer));
-        // Keys of points share bytes, so the bound is that of the keys of entries.
+        // Keys of points share bytes, so the bound for keys of entries holds for them.
         let most = 4096 + 200 * payload.len() + 32 * 4096;
         assert!(peak < most, "{peak} bytes for {}", payload.len());
         let Ok(mut facts) = read else { return };

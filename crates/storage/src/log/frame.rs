@@ -137,8 +137,8 @@ impl RecordHead {
         }
     }
 
-    /// Reads the head at `offset` of the file `bytes`, of which at least 8 bytes must follow.
-    /// Returns `None` if the tag is wrong.
+    /// Reads the head at `offset` of the file `bytes`. At least 8 bytes must follow. Returns `None`
+    /// if the tag is wrong.
     pub(super) fn read(number: u64, bytes: &[u8], offset: usize) -> Option<RecordHead> {
         let head = RecordHead::new(number, offset as u64, u32::from_le_bytes(word(bytes, offset)));
         (head.tag == u32::from_le_bytes(word(bytes, offset + 4))).then_some(head)

@@ -61,7 +61,7 @@ pub(super) fn words_of(bytes: usize) -> usize {
 }
 
 impl Arena {
-    /// Adds chunks until there are `words` words behind those in use. Write `seq` needs them.
+    /// Adds chunks until there is room for `words` more words. Write `seq` needs them.
     pub(super) fn grow(&mut self, free: &FreeWords, words: usize, seq: SeqNo) {
         if self.chunks.is_empty() {
             self.first = seq;
@@ -72,7 +72,7 @@ impl Arena {
         }
     }
 
-    /// Returns true if there are `words` words behind those in use.
+    /// Returns true if there is room for `words` more words.
     pub(super) fn has_room(&self, free: &FreeWords, words: usize) -> bool {
         free.end + words <= self.chunks.len() * CHUNK_WORDS
     }
@@ -241,7 +241,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Generates byte strings of which many are prefixes of others, some with zeros at the end.
+    /// Generates byte strings. Many are prefixes of others, some with zeros at the end.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         vec(prop_oneof![Just(0), Just(1), Just(255)], 0..40)
     }

@@ -179,8 +179,8 @@ impl Memtable {
         self.seq_range().is_none()
     }
 
-    /// Returns the logical bytes that a flush without snapshots writes: those of the newest version
-    /// of each key, and none for keys whose insert and remove cancel.
+    /// Returns the logical bytes that a flush without snapshots writes: it writes the newest
+    /// version of each key, and nothing for keys whose insert and remove cancel.
     pub fn live_bytes(&self) -> u64 {
         self.writer.lock().counts.live_bytes
     }
@@ -196,8 +196,8 @@ impl Memtable {
         }
     }
 
-    /// Returns the number of entries that a flush without snapshots writes: the number of keys,
-    /// without those whose insert and remove cancel.
+    /// Returns the number of entries that a flush without snapshots writes: one per key, and none
+    /// for keys whose insert and remove cancel.
     pub fn entries(&self) -> u64 {
         self.writer.lock().counts.entries
     }

@@ -4,9 +4,9 @@
 //! them. Beside it stands how much lies up to each place. The builder copies every byte once, and
 //! allocates memory a chunk at a time.
 //!
-//! When newer entries come to those in memory, the latter [stay](FoldedRest) in their chunks. A
-//! stretch of neighbours between two new entries keeps its order, and two sums say how much it
-//! holds. So its places are copied as they are. Only entries that begin a block are looked at.
+//! When newer entries are merged in, the old ones [stay](FoldedRest) in their chunks. A stretch of
+//! neighbours between two new entries keeps its order, and two sums say how much it holds. So its
+//! places are copied as they are. Only entries that begin a block are looked at.
 
 mod builder;
 
@@ -42,7 +42,7 @@ pub struct Folded {
 struct RunningSum(u64);
 
 impl RunningSum {
-    /// The bits of the tombstones; those of the bytes are above. A block holds fewer of both.
+    /// The bits of the tombstones; the bytes have the bits above. A block holds fewer of both.
     const TOMBSTONE_BITS: u32 = 24;
 
     #[inline]
@@ -207,7 +207,7 @@ impl Folded {
 #[derive(Debug, Default)]
 pub struct FoldedRest {
     folded: Arc<Folded>,
-    /// The number of entries in each chunk, without those that do not stay.
+    /// The number of entries in each chunk that stay.
     in_chunks: Vec<u32>,
     /// The next places without a gap; the next entry is the first of them.
     here: Range<usize>,

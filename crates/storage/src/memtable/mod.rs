@@ -14,10 +14,10 @@
 //! its cache misses.)
 //!
 //! Keys and values lie in an `Arena` in the order of their arrival, and stay there. A write fills
-//! the memory behind that of the previous write, no memory is reserved for future keys, a split of
-//! a leaf moves twelve bytes per key, and the end of a memtable frees some thousand chunks, not a
-//! million values. The price: a walk in key order jumps about in the arena. So it loads the cache
-//! lines of many entries ahead, in parallel.
+//! the memory behind the previous write, no memory is reserved for future keys, a split of a leaf
+//! moves twelve bytes per key, and the end of a memtable frees some thousand chunks, not a million
+//! values. The price: a walk in key order jumps about in the arena. So it loads the cache lines of
+//! many entries ahead, in parallel.
 //!
 //! Each leaf has a lock of its own, held for one search or for the copy of some keys. The index has
 //! a lock that all share, except for a split of a leaf. So readers and writers meet only at the

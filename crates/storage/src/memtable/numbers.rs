@@ -46,15 +46,15 @@ impl Numbers {
     }
 
     /// Loads one number of each cache line. A searched leaf, of many thousand, is in main memory.
-    /// These loads run in parallel; those of a search would run one after the other.
+    /// These loads run in parallel; the loads of a search would run one after the other.
     #[inline]
     pub(super) fn touch(&self) {
         let lines = self.numbers.as_chunks::<NUMBERS_PER_LINE>().0;
         std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line[0]));
     }
 
-    /// Returns the positions of the keys whose numbers equal that of `key`. Keys before them are
-    /// below `key`, keys behind them are above it.
+    /// Returns the positions of the keys whose numbers equal the number of `key`. Keys before them
+    /// are below `key`, keys behind them are above it.
     #[inline]
     pub(super) fn ties(&self, key: &[u8]) -> Range<usize> {
         let shared = self.shared();
@@ -82,7 +82,7 @@ impl Numbers {
         true
     }
 
-    /// Numbers sorted keys, of which `first` and `last` are given. `numbers(skip)` returns the
+    /// Numbers sorted keys, given the first and the last one. `numbers(skip)` returns the
     /// [numbers](key_prefix) of all keys without their first `skip` bytes.
     pub(super) fn renumber<I: Iterator<Item = u64>>(
         &mut self,

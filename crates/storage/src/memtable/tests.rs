@@ -170,7 +170,7 @@ fn many_keys_are_found_and_walked_in_order() {
         let mut model = std::collections::BTreeMap::new();
         for (index, key) in keys.iter().chain(keys.iter().step_by(3)).enumerate() {
             let mut entry = Owned::put(key, index as u64 + 1);
-            // Some values are long, and most differ in length from those that they overwrite.
+            // Some values are long, and most differ in length from the values that they overwrite.
             entry.value = Bytes::from(vec![index as u8; [0, 1, 20, 600][index % 4]]);
             memtable.insert(entry.as_ref(), KeepFrom(SeqNo(index as u64)));
             model.insert(key.clone(), entry);

@@ -51,8 +51,8 @@ pub trait Parts: Send {
     fn enter(&self, index: usize, cursor: &mut Self::Cursor);
 }
 
-/// The number of cursors that stay open. A run of which a merge has rewritten some places has
-/// slices of few tables in turns.
+/// The number of cursors that stay open. After merges have rewritten some places of a run, its
+/// slices alternate between few tables.
 const CURSORS_MAX: usize = 8;
 
 /// Walks the entries of a run. Each part shows only the entries in its own range, even if its

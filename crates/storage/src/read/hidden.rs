@@ -2,9 +2,9 @@
 
 use lsmith_tree::{Erased, ErasedWalk, KeyRange, SeqNo};
 
-/// The range deletes that hide entries from a reader, in two lists: those of the active memtable,
-/// and all older ones. To join the two costs as much as they have parts, so no range read does
-/// that.
+/// The range deletes that hide entries from a reader, in two lists: one of the active memtable, and
+/// one of everything older. Joining the two costs as much as they have parts, so no range read does
+/// it.
 #[derive(Clone, Debug, Default)]
 pub struct Hidden {
     lists: [ErasedWalk; 2],
@@ -13,7 +13,7 @@ pub struct Hidden {
 }
 
 impl Hidden {
-    /// Returns what `older` range deletes and those of the active memtable hide.
+    /// Returns what `older` range deletes and the `active` ones of the active memtable hide.
     pub fn new(older: Erased, active: Erased) -> Hidden {
         let hides = !(older.is_empty() && active.is_empty());
         Hidden { lists: [ErasedWalk::new(older), ErasedWalk::new(active)], hides }

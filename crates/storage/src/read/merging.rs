@@ -26,7 +26,7 @@ enum Direction {
 }
 
 /// Walks the entries of all its sources in the store's order. Of two entries with equal key and
-/// equal sequence number, or with a number missing, that of the newer source comes first.
+/// equal sequence number, or with a number missing, the entry of the newer source comes first.
 pub struct MergingCursor<C = Box<dyn Cursor>> {
     /// Newest first.
     sources: Vec<Source<C>>,

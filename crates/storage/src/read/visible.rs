@@ -110,7 +110,7 @@ impl LeftValue {
         }
     }
 
-    /// Does the same with the value of an entry that expires, without its time.
+    /// Keeps the value of `stored`, the bytes of an entry that expires, without its time.
     fn set_stored(&mut self, stored: &[u8], handle: impl FnOnce() -> Bytes) {
         let value = stored.get(EXPIRY_BYTES..).unwrap_or_default();
         self.set(value, || handle().slice(stored.len() - value.len()..));
@@ -397,7 +397,7 @@ impl<C: Cursor> VisibleIter<C> {
         while let Some(entry) = self.cursor.entry()
             && entry.key == self.left.0.key
         {
-            // Without numbers, those of a transaction come even before what it does not see.
+            // Without numbers, a transaction's own entries come even before unseen ones.
             let is_seen = entry.seq <= self.snapshot;
             if is_seen && stack.push(entry.seq, entry.kind, self.cursor.value()) {
                 break;

@@ -7,7 +7,7 @@
 //! write.
 //!
 //! So there is one page of memory that the system clears in a child. It holds a mark, which is
-//! never zero, and whoever remembers another mark is in another process.
+//! never zero. A value with another mark was made in another process.
 
 use super::unscheduled::AtomicU64;
 use std::sync::OnceLock;

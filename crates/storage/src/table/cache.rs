@@ -127,7 +127,7 @@ impl Cache {
     }
 }
 
-/// The part of a [`Cache`] that one store uses: data blocks in memory, preferably those that are
+/// The part of a [`Cache`] that one store uses: data blocks in memory, preferably blocks that are
 /// read often. A block that takes a large share of the capacity is not kept.
 #[derive(Debug)]
 pub struct BlockCache {
@@ -176,7 +176,7 @@ impl BlockCache {
         }
     }
 
-    /// Returns the same cache for a store of which at most `max` table files keep a descriptor.
+    /// Returns the same cache for a store that keeps descriptors of at most `max` table files.
     #[must_use]
     pub fn with_open_files(mut self, max: usize) -> BlockCache {
         self.files = OpenFiles::new(max);

@@ -1,8 +1,8 @@
-//! Which files of tables keep a descriptor, of which a process may have few.
+//! Chooses which table files keep a descriptor, because a process may have few.
 //!
-//! A table whose file is mapped needs none. What reads its file by calls opens it again. Of all
-//! files that are read by calls, those that were read last keep their descriptors. A read of a file
-//! that has one does no more than compare two numbers.
+//! A table whose file is mapped needs none. Without a map, a read opens the file again. The files
+//! that were read last by calls keep their descriptors. A read of a file that has one does no more
+//! than compare two numbers.
 
 use crate::env::{Env, KeepsOpen, ReadFile, close_when_short};
 use crate::sync::Mutex;
@@ -16,7 +16,7 @@ const GIVEN_BACK: usize = 16;
 /// Usually tables keep this part of the descriptors that the process may have.
 const USUAL_PART: u64 = 4;
 
-/// The files of tables that keep descriptors: at most `max`, and those that are just being read.
+/// The table files that keep descriptors: at most `max`, and files that are just being read.
 #[derive(Debug)]
 pub struct OpenFiles {
     max: usize,

@@ -136,13 +136,13 @@ impl OpenTable {
         }
     }
 
-    /// Does what [`find`](OpenTable::find) does once the filter does not
-    /// [exclude](OpenTable::excludes) the key. A reader of many tables makes both steps itself: in
-    /// most of them it makes only the first.
+    /// Looks in the table for `key`, once the filter does not [exclude](OpenTable::excludes) it. A
+    /// reader of many tables makes both steps of [`find`](OpenTable::find) itself: in most of them
+    /// it makes only the first.
     ///
     /// # Errors
     ///
-    /// Those of [`find`](OpenTable::find).
+    /// As [`find`](OpenTable::find).
     #[inline(always)]
     pub fn search(
         &self,

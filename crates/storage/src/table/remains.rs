@@ -48,7 +48,7 @@ pub struct Piece {
 }
 
 impl TableRemains {
-    /// Reads the file at `path`, which should be that of `table`. Its descriptor is one of `files`.
+    /// Reads the file at `path`, which should hold `table`. `files` counts its descriptor.
     ///
     /// # Errors
     /// Fails with `Io` if it cannot be read, and with `Unsupported` if its version or a feature is

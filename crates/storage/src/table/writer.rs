@@ -33,7 +33,7 @@ pub struct TableOptions {
     pub block_bytes: usize,
     /// Bits of the filter for each key; 0 for no filter.
     pub filter_bits_per_key: u8,
-    /// If set, replaces `filter_bits_per_key`, for filters whose sizes depend on those of all runs.
+    /// If set, replaces `filter_bits_per_key`, for filters whose sizes depend on all runs.
     pub filter_bits: Option<f64>,
     /// If above 0, the filter also holds the first so many bytes of each key that has so many.
     pub prefix_bytes: u16,

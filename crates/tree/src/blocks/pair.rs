@@ -3,7 +3,7 @@
 use crate::size::Size;
 use std::cmp::Ordering;
 
-/// An input of a merge that keeps blocks: entries in key order, some of which start a block.
+/// An input of a merge that keeps blocks: entries in key order, with marks where blocks start.
 ///
 /// The merge looks at a block before any of its entries is read. Where the input is at the start of
 /// a block, its next key is therefore a bound: no entry of the block has a smaller key.
@@ -28,8 +28,8 @@ pub trait BlockInput {
         self.blocks_before(other).next().is_some()
     }
 
-    /// Returns the sizes of the block that starts at the next entry and of those behind it in the
-    /// same slice, up to the first that does not end before the next key of `other`.
+    /// Returns the sizes of the blocks from the next entry on, in the same slice, up to the first
+    /// that does not end before the next key of `other`.
     fn blocks_before(&self, other: &Self) -> impl Iterator<Item = Size>;
 
     /// Moves behind the block that starts at the next entry, without reading it.

@@ -152,7 +152,7 @@ fn only_whole_trees_are_appended_to() {
     // A sorted table, and a part of a tree.
     assert_eq!(plan_error(TREES, "merge r8:b..c r7:a..g appended to r7"), refused(7));
     assert_eq!(plan_error(TREES, "merge r8:p..q r7:h..m appended to r7"), refused(7));
-    // A tree of which the plan takes only a part.
+    // The plan takes only a part of a tree.
     assert_eq!(plan_error(TREES, "merge r9 r8 over b..c appended to r8"), refused(8));
     // What is older would hide what the tree has.
     assert_eq!(plan_error(TREES, "merge r8:a..g r7:a..g appended to r8"), refused(8));

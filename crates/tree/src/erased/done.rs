@@ -36,8 +36,8 @@ impl Slice {
 }
 
 impl Tree {
-    /// Returns which range deletes are done with within `region`: in each range those with numbers
-    /// up to the one that is given. They hide nothing, or no reader can tell them from newer ones.
+    /// Returns ranges within `region` and numbers: in each range, range deletes up to the number
+    /// are done. They hide nothing, or no reader can tell them from newer ones.
     ///
     /// A part that still hides something is shortened at its ends only, so there are never more
     /// parts than before.
@@ -73,7 +73,7 @@ impl Tree {
         }
     }
 
-    /// Returns the hull of the slices within `range` of which the range delete `seq` may hide
+    /// Returns the hull of the slices within `range` in which the range delete `seq` may hide
     /// entries.
     fn hidden_hull(&self, range: &KeyRange, seq: SeqNo) -> KeyRange {
         let mut hull = KeyRange { start: Key::new(), end: Some(Key::new()) };

@@ -1,4 +1,4 @@
-//! Range deletes that come late: their numbers are older than those of others in the tree.
+//! Range deletes that come late: they have older numbers than other range deletes in the tree.
 
 use crate::edit::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
@@ -10,7 +10,7 @@ use crate::tree::Tree;
 impl TreeEdit {
     /// Adds range deletes that come from outside, with numbers of their own. No merge has applied
     /// them yet. So tables that merges have cleared up to greater numbers are cleared only up to
-    /// these: those that the edit adds, and those that it leaves in `tree`.
+    /// these, in the edit and in `tree`.
     pub fn erase_late(&mut self, tree: &Tree, late: impl IntoIterator<Item = (KeyRange, SeqNo)>) {
         let late: Vec<(KeyRange, SeqNo)> = late.into_iter().collect();
         for slice in self.add.iter_mut().flat_map(|addition| &mut addition.slices) {

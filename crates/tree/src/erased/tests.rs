@@ -120,7 +120,7 @@ proptest! {
     }
 }
 
-/// A queue, of which a longer and longer beginning is erased.
+/// A queue that is erased from its start, further and further.
 #[test]
 fn range_deletes_that_grow_leave_two_parts() {
     let mut erased = Erased::default();
@@ -279,7 +279,7 @@ fn a_drop_over_older_entries_needs_range_deletes_that_all_readers_see() {
             format!("{tree}{}", erased.replace(", ", "\nerased 50 ")).parse().unwrap();
         assert_eq!(check_plan(&partly, &plan), refused, "{erased}");
     }
-    // Without numbers it lies under every range delete, but not for those who see none.
+    // Without numbers it lies under every range delete, except for readers that see none.
     let bare: TreeView = format!("{}erased 50 b..k", tree.replace(" s30..40", "")).parse().unwrap();
     assert!(!plan.drops_too_early(&bare.tree, SeqNo(50)));
     assert!(plan.drops_too_early(&bare.tree, SeqNo(49)));

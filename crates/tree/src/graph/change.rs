@@ -125,7 +125,7 @@ impl TableGraph {
         above.remove(&(knot.height, name));
     }
 
-    /// Computes the heights of `knots` anew, and of what lies above those that change.
+    /// Computes the heights of `knots` anew, and goes on upwards wherever a height changes.
     fn raise_or_lower(&mut self, mut knots: ByHeight) {
         while let Some((_, name)) = knots.pop_first() {
             let Some(knot) = self.knots.get(&name) else { continue };
@@ -140,8 +140,8 @@ impl TableGraph {
         }
     }
 
-    /// Returns the knots that a new table, which is not in the index yet, ties into one: those on a
-    /// path from the table back to it.
+    /// Returns the knots that a new table, which is not in the index yet, ties into one: all knots
+    /// on a path from the table back to it.
     fn joined_by(&self, id: TableId) -> Vec<KnotName> {
         let table = &self.tables[&id].table;
         let mut after = BTreeSet::new();

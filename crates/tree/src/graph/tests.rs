@@ -99,7 +99,7 @@ proptest! {
     }
 }
 
-/// A cycle can close through tables of which no two that follow each other interleave both ways.
+/// A cycle can close even if no two tables that follow each other in it interleave both ways.
 #[test]
 fn a_knot_can_close_far_from_the_table_that_closes_it() {
     let tables = [

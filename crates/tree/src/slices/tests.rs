@@ -7,7 +7,7 @@ use crate::slice::{Table, TableId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Keys of which many begin with the same bytes.
+/// Keys that mostly begin with the same bytes.
 fn key(number: usize) -> Key {
     Key::from(format!("{number:010}"))
 }
@@ -57,8 +57,8 @@ fn compare(view: Slices<'_>, slices: &[Slice]) {
     assert_eq!(view.partition_point(|_| true), slices.len());
 }
 
-/// Whether borders are found among the cells of `list`, which are those of `slices`, wherever the
-/// search begins and ends.
+/// Checks that borders are found among the cells of `list`, made from `slices`, wherever the search
+/// begins and ends.
 fn compare_searches(list: &SliceList, slices: &[Slice]) {
     let starts = slices.iter().step_by(slices.len() / 40 + 1).map(|slice| slice.table().id.0);
     let mut numbers: Vec<usize> =

@@ -157,7 +157,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Consumes a key range: two keys around `..`, either of which may be missing.
+    /// Consumes a key range: two keys around `..`. Either key may be missing.
     pub(super) fn range(&mut self) -> Result<KeyRange> {
         self.skip_spaces();
         let start = self.key()?.unwrap_or_default();

@@ -204,9 +204,9 @@ fn errors_name_the_place_and_what_was_expected() {
     assert!(error.to_string().contains("expected at least 5 before this"), "{error}");
 }
 
-/// What broke: `apply` asserted in debug builds that the tree is legal afterwards, though the tree
-/// and the edit may come from a text: with a table of which no next number is left, with a profile
-/// of more bytes than its table, or with a table that two runs show.
+/// What broke: `apply` asserted in debug builds that the tree is legal afterwards. But the tree and
+/// the edit may come from a text: with the last possible table number, with a profile of more bytes
+/// than its table, or with a table that two runs show.
 #[test]
 fn edits_of_trees_that_somebody_wrote_are_applied_without_a_panic() {
     let most = u64::MAX;

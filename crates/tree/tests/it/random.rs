@@ -49,7 +49,7 @@ pub(crate) fn memtable(random: &mut Random, model: &mut Model) -> Slice {
     model.table(id, entries)
 }
 
-/// Levels of runs of slices, of which some are parts of tables whose other parts are hidden or
+/// Levels of runs of slices. Some slices are parts of tables whose other parts are hidden or
 /// visible elsewhere; some neighbouring runs are knotted.
 pub(crate) fn model(random: &mut Random) -> Model {
     let mut model = Model::default();

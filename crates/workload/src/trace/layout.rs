@@ -1,4 +1,4 @@
-//! How the lines of a trace are laid out: in our format, or in that of others.
+//! How the lines of a trace are laid out: in our format, or in another one.
 
 use std::borrow::Cow;
 

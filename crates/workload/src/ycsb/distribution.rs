@@ -106,7 +106,7 @@ impl Picker {
     }
 }
 
-/// The number of lengths whose mean stands for that of a Zipf distribution.
+/// The number of lengths whose mean stands for the mean of a Zipf distribution.
 const MEAN_DRAWS: u32 = 20_000;
 
 /// The distribution of the number of entries that a scan reads.

@@ -189,7 +189,7 @@ fn updates_meet_the_keys_they_should() {
 fn a_share_of_the_updates_deletes() {
     let plain = ops(&build("update(keys=100k, share=0.7)"));
     let deleting = ops(&build("update(keys=100k, share=0.7, deletes=0.3)"));
-    // The same keys in the same order, of which some are deleted.
+    // The same keys in the same order; some are deleted.
     assert_eq!(plain.len(), deleting.len());
     assert!(plain.iter().zip(&deleting).all(|(put, op)| put.item == op.item));
     let deletes = share(&deleting, |op| *op == Op::delete(op.item));

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-/// Returns a free port, with two free ones behind it, which no other test gets. They lie below
-/// those that the system gives to whoever asks for any.
+/// Returns a free port, with two free ones behind it, which no other test gets. They lie below the
+/// ports that the system gives to whoever asks for any.
 pub(crate) fn free_ports() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let begin = 20_000 + (std::process::id() % 1000 * 10) as u16;

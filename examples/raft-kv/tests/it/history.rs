@@ -1,7 +1,7 @@
 //! Checks that a history of reads and writes is linearizable: that there is one order of them that
 //! explains each value read, in which no operation comes before one that had ended when it began.
 //!
-//! Keys are registers, so each is checked alone. The search is that of Wing and Gong, with a memory
+//! Keys are registers, so each is checked alone. The search comes from Wing and Gong, with a memory
 //! of what it has tried: a state is how far the operations are ordered, and the value. The outcome
 //! of a write may be unknown. Such a write may take effect at any time after its beginning, or
 //! never. Values are written once, so a write whose value nobody read can be left out.
@@ -81,7 +81,7 @@ fn check_key(mut ops: Vec<&Op>) -> Result<(), String> {
     Err(format!("no order explains these, with {:?} before: {stuck:#?}", farthest.value))
 }
 
-/// Returns the operations that may be next: those that began before any other ended.
+/// Returns the operations that may be next, because they began before any other ended.
 fn candidates(ops: &[&Op], at: &Ordered) -> Vec<usize> {
     let mut first_end = u64::MAX;
     let mut found = Vec::new();

@@ -54,7 +54,7 @@ pub(super) fn open_input(file: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     }
 }
 
-/// Puts each line of `input`, which is that of `file`. Returns how many.
+/// Puts each line of `input`, the contents of `file`. Returns the number of lines.
 pub(super) fn put_lines(
     keyspace: &Keyspace,
     file: &Path,

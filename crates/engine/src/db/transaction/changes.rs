@@ -133,7 +133,7 @@ impl Changes {
 /// other entries of their keys, because this is the first source of a merge.
 pub(super) struct ChangesCursor {
     map: Arc<Map>,
-    /// That of the newest write that the transaction sees, so that no range delete hides its own.
+    /// The newest write that the transaction sees, so that no range delete hides its own writes.
     seq: SeqNo,
     at: Option<At>,
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// yields ascending keys from the front and descending keys from the back, and ends after an error.
 pub struct TransactionIter {
     entries: Iter,
-    /// Where it tells what it has read, and the number of its range there.
+    /// The transaction's read set, and this iterator's index in it.
     reads: Option<(Arc<Mutex<Reads>>, usize)>,
     keyspace: Keyspace,
 }

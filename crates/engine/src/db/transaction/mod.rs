@@ -24,9 +24,8 @@ use std::sync::Arc;
 /// What a transaction must find unchanged when it commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
-    /// The keys that it writes, and those that it has read with
-    /// [`get_for_update`](Transaction::get_for_update). Two transactions that read the same keys
-    /// and write different ones may both commit.
+    /// The keys that it writes or has read with [`get_for_update`](Transaction::get_for_update).
+    /// Two transactions that read the same keys and write different ones may both commit.
     #[default]
     Snapshot,
     /// All keys and key ranges that it has read. The transactions that commit have the same effect
@@ -206,11 +205,11 @@ impl Transaction {
         self.write(keyspace, key.as_ref(), EntryKind::Remove, Bytes::new())
     }
 
-    /// Gives `key` what the operator of `keyspace` makes of its value and `operand`. The operator
-    /// is called later, by reads and by merges, those of this transaction among them. A combine is
-    /// a write: under [`Isolation::Snapshot`] the commit fails if others have written `key`
-    /// meanwhile, also if they have only combined. Outside of transactions, combines do not
-    /// conflict: [`Keyspace::combine`].
+    /// Gives `key` what the operator of `keyspace` makes of its value and `operand`. Reads and
+    /// merges call the operator later; reads of this transaction call it too. A combine is a write:
+    /// under [`Isolation::Snapshot`] the commit fails if others have written `key` meanwhile, also
+    /// if they have only combined. Outside of transactions, combines do not conflict:
+    /// [`Keyspace::combine`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -275,9 +274,9 @@ impl Transaction {
         self.read(keyspace, key.as_ref(), false)
     }
 
-    /// Does the same as [`get`](Transaction::get). The commit then fails if others have written
-    /// `key` meanwhile, under each [`Isolation`], also if the transaction writes another key, or
-    /// none. Others need not wait.
+    /// Returns the same value as [`get`](Transaction::get). The commit then fails if others have
+    /// written `key` meanwhile, under each [`Isolation`], even if the transaction writes other keys
+    /// or none. Others need not wait.
     ///
     /// # Errors
     /// As [`get`](Transaction::get).
@@ -386,9 +385,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes all that the transaction has written, atomically, if what its [`Isolation`] says is
-    /// unchanged. Returns the sequence number of its last write when all is as durable as
-    /// `mode` says, or that of its beginning if it has written nothing. A transaction that has
+    /// Writes all changes of the transaction atomically, if what its [`Isolation`] says is
+    /// unchanged. Returns when they are as durable as `mode` says. Returns the sequence number of
+    /// the last write, or of the transaction's begin if it has no changes. A transaction that has
     /// neither written nor read for update always commits: it has read one moment.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ impl Reads {
         }
     }
 
-    /// Adds a range of which nothing was read yet. Returns its number.
+    /// Adds `range`, in which nothing was read yet. Returns its number.
     pub(super) fn begin_range(&mut self, range: KeyRange) -> usize {
         self.ranges.push(RangeRead { range, front: None, back: None, ended: false });
         self.ranges.len() - 1

@@ -32,8 +32,8 @@ pub(crate) struct WriteSpan {
     pub(crate) oldest: SeqNo,
     /// The last write.
     pub(crate) newest: SeqNo,
-    /// The log that holds the oldest write of which there is no copy elsewhere. `None` if a copy of
-    /// memory has all of them.
+    /// The log that holds the oldest write that is not copied elsewhere. `None` if a copy of memory
+    /// has all of them.
     pub(crate) log: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Replacement {
 
 impl KeyspaceState {
     /// Makes `memtable` the newest run in memory, also in the next tree. Returns the number of the
-    /// run, which differs from those in the edit that is being written to the manifest.
+    /// run. The edit that is being written to the manifest does not use this number.
     pub(crate) fn add_to_memory(&mut self, memtable: Slice) -> RunId {
         let run = self.coming.as_ref().unwrap_or(&self.view.tree).next_run();
         let edit = TreeEdit::seal(run, memtable);
@@ -262,8 +262,8 @@ impl KeyspaceState {
             || self.view.tree.memory().bytes() > memory_max
     }
 
-    /// Returns the number of runs in memory that wait to be taken by a plan. Under a policy that
-    /// counts in blocks, only those that wait to be folded.
+    /// Returns the number of runs in memory that wait for a plan. Under a policy that counts in
+    /// blocks, returns the number of runs that wait for a fold.
     pub(crate) fn waiting_memtables(&self) -> usize {
         self.waiting().count()
     }

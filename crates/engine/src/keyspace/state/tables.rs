@@ -53,9 +53,9 @@ impl KeyspaceState {
         self.reclaim_of(shown);
     }
 
-    /// Returns a plan that rewrites the slices of a table of which less than `share` is needed, and
-    /// the table. Returns `None` if the environment can punch holes, which frees space without a
-    /// rewrite.
+    /// Returns a plan that rewrites the slices of a table because less than `share` of it is
+    /// needed, and the table. Returns `None` if the environment can punch holes, which frees space
+    /// without a rewrite.
     pub(crate) fn rewrite(&self, share: f64) -> Option<(MergePlan, TableId)> {
         if !self.reclaim.is_unable() {
             return None;

@@ -18,7 +18,7 @@ pub(super) struct TreeWalk<'a, B> {
     has_entry: bool,
     /// The first key that does not belong to the part.
     end: Option<Key>,
-    /// Logical bytes at which a tree is cut, and those of the tree so far.
+    /// Logical bytes at which a tree is cut, and the bytes of the tree so far.
     cut_bytes: u64,
     bytes: u64,
     /// Keys at which trees are cut whatever their size.

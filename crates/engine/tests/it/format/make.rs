@@ -233,7 +233,7 @@ fn reused() -> Made {
 }
 
 /// After power loss: the end of the log was not synced, and only parts of it are there. The rest is
-/// a prefix of the batches, each of which notes its number.
+/// a prefix of the batches. Each batch notes its number.
 fn power_lost() -> Made {
     let mut run = Run::begin(4, |builder| builder.memtable_bytes(8000));
     let space = run.space("space", "minlatency(k=2)");

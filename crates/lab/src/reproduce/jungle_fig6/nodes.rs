@@ -20,7 +20,7 @@ pub(super) struct NodeMeter {
 
 impl NodeMeter {
     /// Counts what a merge writes. A file grows by the entries that are written and by the nodes
-    /// that these replace. As many nodes are written again, and those that the tree has more.
+    /// that these replace. As many nodes are written again, and the tree's additional nodes.
     pub(super) fn observe(&mut self, event: Event<'_>) {
         let Event::Merge { plan, edit, .. } = event else { return };
         if !plan.makes_trees() || plan.mode != Mode::Merge {

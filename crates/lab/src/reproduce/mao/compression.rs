@@ -20,7 +20,7 @@ const POLICIES: [&str; 6] = [
     "leveled(ratio=8)",
 ];
 
-/// Costs are compared for values of which this share is zeros.
+/// Costs are compared for values with this share of zeros.
 const HALF: f64 = 0.5;
 const SHARES: [f64; 4] = [0.0, 0.25, HALF, 0.75];
 const CODECS: [&str; 2] = ["lz4", "zstd"];
@@ -136,7 +136,7 @@ pub(in crate::reproduce) fn measure(
     Ok(figure)
 }
 
-/// Returns the cost of a policy with a codec, for values of which half is zeros.
+/// Returns the cost of a policy with a codec, for values that are half zeros.
 fn of<'a>(found: &'a [Cost], policy: &str, codec: &str) -> Option<&'a Cost> {
     let is_it = |setting: &Setting| {
         setting.policy == policy && setting.codec == codec && setting.share == HALF

@@ -115,7 +115,7 @@ fn kinds(scaled: impl Fn(f64) -> u64) -> anyhow::Result<Vec<Kind>> {
     specs.into_iter().map(kind).collect()
 }
 
-/// Simulates half of all pairs of policies and memtables, those whose places add up to an even
+/// Simulates half of all pairs of policies and memtables: every pair whose places add up to an even
 /// number.
 fn measure_kind(
     index: usize,
@@ -157,8 +157,8 @@ fn measure_kind(
     Ok(settings.collect())
 }
 
-/// Returns the write cost of `by_size` over that of `plain`, averaged over the second half of the
-/// flushes.
+/// Returns the write cost of `by_size` over the write cost of `plain`, averaged over the second
+/// half of the flushes.
 fn ratio_over_time(plain: &Course, by_size: &Course) -> Option<f64> {
     let [plain, by_size] = [plain.write_costs(), by_size.write_costs()];
     let half = plain.len() / 2;

@@ -19,7 +19,7 @@ const DYNAMIC: [&str; 2] = ["bigtable", "exploring"];
 const CONSTANT: &str = "constant";
 const CONSTANT_PART: u64 = 10;
 
-/// The scales of the full and the quick measurement. Flushes and values are those of the paper.
+/// The scales of the full and the quick measurement, with the paper's flushes and values.
 const SCALE: Scale = Scale { flushes: 24_000, memtable_bytes: 32 << 10, value_bytes: 1000 };
 const SCALE_QUICK: Scale = Scale { flushes: 2_000, memtable_bytes: 32 << 10, value_bytes: 1000 };
 

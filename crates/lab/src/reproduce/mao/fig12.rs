@@ -47,7 +47,7 @@ impl Setting {
         }
     }
 
-    /// Returns the ratios of leveled: that of the text, and that which gives the read cost.
+    /// Returns the ratios of leveled: the text's ratio, and the one with the text's read cost.
     fn ratios(&self) -> Vec<u64> {
         if self.k == 10 { vec![RATIO_MEANT, self.ratio] } else { vec![self.ratio] }
     }

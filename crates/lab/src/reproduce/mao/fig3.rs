@@ -8,7 +8,7 @@ use crate::reproduce::{Claim, Effort, Figure, FigureInfo, SharedProgress};
 /// The paper's bounds, with the letters of their panels: long runs and beginnings.
 const PANELS: [(u64, &str, &str); 3] = [(5, "a", "d"), (6, "b", "e"), (7, "c", "f")];
 
-/// The drawn flushes: approximately those of the paper's runs, and their beginnings.
+/// The drawn flushes: approximately as many as the paper's runs have, and their beginnings.
 const SHOWN_LONG: u64 = 24_000;
 const SHOWN_SHORT: u64 = 2_000;
 

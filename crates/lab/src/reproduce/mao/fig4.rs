@@ -5,7 +5,7 @@ use super::fit::{least, most};
 use super::panel;
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, SharedProgress};
 
-/// The approximate flushes of a run, and those in the second part of the figure.
+/// The approximate flushes of a run, and of the second part of the figure.
 const FLUSHES: u64 = 24_000;
 const BEGINNING: u64 = 2_000;
 
@@ -104,7 +104,7 @@ fn claim_ratios(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course]) {
             None => Some(course.write_cost()),
             Some(at) => course.write_costs_where(|flushes| flushes == at).first().map(|one| one.1),
         };
-        // The cost of each ratio over that of the ratio before it.
+        // The cost of each ratio over the cost of the ratio before it.
         let steps = |courses: &[&Course]| -> Option<Vec<f64>> {
             courses.windows(2).map(|pair| Some(cost(pair[1])? / cost(pair[0])?)).collect()
         };

@@ -109,8 +109,8 @@ fn by_read_cost(curve: &[(f64, f64)]) -> Curve {
     ascending(&turned)
 }
 
-/// Returns the least ratio of the write costs of `curve` to those of `other` at the same read
-/// costs. Between its points `other` is interpolated.
+/// Returns the least ratio of the write costs of `curve` and of `other` at the same read costs.
+/// Between its points `other` is interpolated.
 fn least_excess(curve: &[(f64, f64)], other: &[(f64, f64)]) -> Option<f64> {
     let other = by_read_cost(other);
     least(curve.iter().filter_map(|(write, read)| Some(write / between(&other, *read)?)))

@@ -14,8 +14,8 @@ const R_SQUARED: f64 = 0.95;
 /// The least R² of elapsed time, which has what else the machine does in it.
 const R_SQUARED_ELAPSED: f64 = 0.9;
 
-/// The scales of the full and the quick measurement. In the full one values are those of the paper,
-/// and a memtable is half of the paper's.
+/// The scales of the full and the quick measurement. The full one has the paper's values, and half
+/// of the paper's memtable.
 const SCALE: Scale = Scale { flushes: 250, memtable_bytes: 2 << 20, value_bytes: 1000 };
 const SCALE_QUICK: Scale = Scale { flushes: 500, memtable_bytes: 64 << 10, value_bytes: 100 };
 

@@ -17,7 +17,7 @@ const STATIC: [&str; 2] = ["minlatency", "binomial"];
 /// The curve of the exact optimum.
 const LEAST: &str = "least";
 
-/// The flushes for which the optimum is exact, and those of the paper's runs.
+/// The flushes for which the optimum is exact, and the flushes of the paper's runs.
 const FLUSHES: u64 = 500;
 const FLUSHES_LONG: u64 = 24_000;
 

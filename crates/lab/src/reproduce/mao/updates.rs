@@ -120,8 +120,8 @@ pub(super) fn flushes_left(effort: Effort) -> anyhow::Result<f64> {
     Ok((flushes * RECORDS_PAPER) as f64 / ops as f64)
 }
 
-/// Returns the mean ratio of the write costs of `spec` in `runs` to those in `others`, over the
-/// flushes that both have.
+/// Returns the mean ratio of the write costs of `spec` in `runs` and in `others`, over the flushes
+/// that both have.
 pub(super) fn cost_ratio(runs: &[Course], others: &[Course], spec: &str) -> Option<f64> {
     let run = course(runs, spec).write_costs();
     let other = course(others, spec).write_costs();

@@ -9,7 +9,7 @@ use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, SharedProgress, 
 
 const KEYS: u64 = 10_000_000;
 
-/// Write buffers in MB: those of the paper, from LevelDB's 4 MiB to a tenth of the keys, and some
+/// Write buffers in MB: the paper's buffers, from LevelDB's 4 MiB to a tenth of the keys, and some
 /// between.
 const BUFFERS_MB: [f64; 8] = [4.194304, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
 const SMALLEST_MB: f64 = BUFFERS_MB[0];

@@ -14,7 +14,7 @@ const KEYS: u64 = 100_000_000;
 const KEYS_SIMULATED: u64 = 1_000_000;
 const KEYS_SIMULATED_QUICK: u64 = 330_000;
 
-/// Numbers of levels without level 0, those of the paper.
+/// Numbers of levels without level 0, as in the paper.
 const LEVELS: [usize; 8] = [3, 4, 5, 6, 7, 8, 9, 10];
 /// The number of LevelDB with a hundred million keys.
 const LEVELS_USUAL: usize = 5;

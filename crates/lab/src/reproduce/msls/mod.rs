@@ -3,8 +3,8 @@
 //!
 //! Measures the paper's designs by formula, in keyed simulation and on the real store: LevelDB's
 //! and RocksDB's (the policies `leveldb` and `rocksdb`), COLA, SAMT and universal.
-//! Write costs are those of the paper: bytes written, including the log, per byte of requests, in
-//! the steady state after a load of all keys in order.
+//! Write costs are defined as in the paper: bytes written, including the log, per byte of requests,
+//! in the steady state after a load of all keys in order.
 
 mod buffer;
 mod density;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(super) struct Steady {
     /// The keys, the requests and the memtables; also the policy, if `policy` is `None`.
     pub(super) design: Design,
-    /// The spec of a policy in the place of that of the design.
+    /// The spec of a policy that replaces the policy of the design.
     pub(super) policy: Option<&'static str>,
     /// Requests per key.
     pub(super) rounds: u64,
@@ -126,8 +126,8 @@ impl Steady {
         Ok(since(sim.tree(), &before_requests, requested))
     }
 
-    /// Runs the real store. Also returns the physical bytes of tables written per byte of requests,
-    /// and those of the log.
+    /// Runs the real store. Also returns the physical bytes of tables and of the log that it wrote
+    /// per byte of requests.
     pub(super) fn run(&self, ticker: &Ticker<'_>) -> anyhow::Result<(StageCosts, f64)> {
         let item_bytes = self.item_bytes;
         let dir = Scratch::new("lsmith-reproduce-")?;

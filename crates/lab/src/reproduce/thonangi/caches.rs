@@ -9,7 +9,7 @@ use crate::reproduce::{
 };
 use lsmith_sim::BlockSim;
 
-/// The caches, in megabytes: none, the default, and that of section V-A.
+/// The caches, in megabytes: none, the default, and the cache of section V-A.
 const CACHES_MB: [u64; 3] = [0, 16, 100];
 const SIZES_MB: [u64; 2] = [200, 800];
 const KEYS: [(&str, Keys); 2] = [("uniform", Keys::Uniform), ("normal", Keys::NORMAL)];
@@ -17,8 +17,8 @@ const KEYS: [(&str, Keys); 2] = [("uniform", Keys::Uniform), ("normal", Keys::NO
 const BLOCKS_PER_MB: u64 = 250;
 /// The rate of merges in section V-A.
 const RATE: f64 = 0.05;
-/// The least entries of an internal node: those of half of 4096 bytes, with a key of 4 bytes and a
-/// place of 4 bytes.
+/// The least entries of an internal node: it fills half of 4096 bytes, with keys of 4 bytes and
+/// places of 4 bytes.
 const NODE_ENTRIES_MIN: f64 = 256.0;
 /// By how much reads may differ from writes to be roughly as many.
 const ROUGHLY: f64 = 0.1;

@@ -7,7 +7,7 @@ use lsmith_sim::BlockSim;
 
 /// Benches that differ only in the size of their data, smallest first. One simulation grows through
 /// all sizes. At each size a copy of it is brought to its steady state. Each bench alone would give
-/// the same result, because the load of a smaller workload is a prefix of that of a larger one.
+/// the same result, because the load of a smaller workload is a prefix of the load of a larger one.
 pub(super) struct Chain(Vec<Bench>);
 
 impl Chain {

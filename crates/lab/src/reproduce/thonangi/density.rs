@@ -24,7 +24,7 @@ const BESIDE: usize = BINS / 10;
 /// The keys of two levels at one moment.
 #[derive(Clone, Debug)]
 struct Found {
-    /// For each bin the records of level 1 and of level 2, over those of an even spread.
+    /// For each bin the records of level 1 and of level 2, relative to an even spread.
     densities: Vec<[f64; 2]>,
     /// The part of the key space before the next window.
     arrow: f64,

@@ -38,7 +38,7 @@ pub(in crate::reproduce) fn measure_normal(
     Ok(figure)
 }
 
-/// Measures the same under `uniform`, of which the paper says that keeping blocks gains much less.
+/// Measures the same under `uniform`, where keeping blocks gains much less, as the paper says.
 pub(in crate::reproduce) fn measure_uniform(
     info: &FigureInfo,
     effort: Effort,

@@ -25,7 +25,7 @@ pub(in crate::reproduce) fn measure_uniform(
     Ok(figure)
 }
 
-/// Measures the same under `normal`, of which the paper says that results are similar.
+/// Measures the same under `normal`, where results are similar, as the paper says.
 pub(in crate::reproduce) fn measure_normal(
     info: &FigureInfo,
     effort: Effort,

@@ -9,7 +9,7 @@ use super::sweep::{KEEPING, Spot, Sweep, most};
 use super::{cost_axis, dataset_axis, scale_note};
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 
-/// Sizes of which an index of three levels holds more than half of what it can.
+/// Sizes at which an index of three levels is more than half full.
 const SIZES_MB: [u64; 3] = [900, 1200, 1500];
 /// The factor by which memory and data are smaller than in the paper, as for its largest indexes.
 const SHRINK: u64 = 16;

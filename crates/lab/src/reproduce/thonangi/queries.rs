@@ -136,7 +136,7 @@ impl Job for Queried {
 /// The records of each level over the key space, memory first.
 struct Densities(Vec<LevelDensity>);
 
-/// The records of one level. Those of a block are taken to be spread evenly up to the next block.
+/// The records of one level, assumed to be spread evenly from each block up to the next.
 struct LevelDensity {
     /// The first key of each block, as a part of the key space.
     starts: Vec<f64>,

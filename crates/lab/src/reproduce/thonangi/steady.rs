@@ -140,7 +140,7 @@ impl Bench {
         self.records() * 4
     }
 
-    /// Returns a load to the full size, then `requests`, of which the part `deletes` are deletes.
+    /// Returns a load to the full size, then `requests`. A part `deletes` of them are deletes.
     pub(super) fn workload(&self, deletes: f64, requests: u64) -> anyhow::Result<Workload> {
         let keys = match self.keys {
             Keys::Uniform => Spec::bare("uniform"),
@@ -250,7 +250,7 @@ impl<I: Index> Settling<'_, I> {
     }
 
     /// Returns the records that have moved down into the bottom level: the inputs of merges into
-    /// it, minus those that were in it before.
+    /// it, minus the records that were in it before.
     fn moved(&self) -> u64 {
         let level = &self.tree().levels()[self.bottom()];
         let counters = level.counters();

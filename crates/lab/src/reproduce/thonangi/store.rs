@@ -132,7 +132,7 @@ impl Index for &mut StoreIndex<'_> {
 }
 
 impl StoreIndex<'_> {
-    /// Fails if merges were refused or given up: costs would be those of another policy.
+    /// Fails if merges were refused or given up: another policy would have had these costs.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let stats = self.store.stats();
         if stats.plans_refused + stats.plans_failed > 0 {

@@ -240,7 +240,7 @@ fn paper(
 }
 
 /// Returns the numbers of levels that optimal sizes may have. A lookup considers one run of each,
-/// one of the last level, and those of level 0.
+/// one of the last level, and all runs of level 0.
 fn optimal_levels(
     params: &Params<'_>,
     setting: &Setting<'_>,

@@ -106,15 +106,15 @@ fn trees(view: &TreeView) -> impl Iterator<Item = (usize, &Run, &Slice)> {
     slices.filter(|(_, _, slice)| slice.is_tree())
 }
 
-/// Returns the tree that is rewritten next so that all trees together come to have no more bytes
-/// than `space` times their live bytes.
+/// Returns the tree that is rewritten next, so that in the end all trees together have at most
+/// `space` times their live bytes.
 ///
-/// To rewrite a tree of `l` live bytes costs `l`. If the tree gets `r` dead bytes per flush and is
-/// rewritten whenever it has `x l` of them, that costs `r / x` per flush, and it holds `x l / 2` of
-/// them in the mean. For a given sum of what is held, it is cheapest if `x² l / r` is the same for
-/// all trees. As `x l / r` is the age of the file, that is the share of dead bytes times the age.
-/// The tree of which it is greatest comes first. So those that are seldom written get few dead
-/// bytes, and those that are often written many.
+/// A rewrite of a tree of `l` live bytes costs `l`. If the tree gets `r` dead bytes per flush and
+/// is rewritten at `x l` dead bytes, it costs `r / x` per flush and holds `x l / 2` dead bytes on
+/// average. For a given total of dead bytes, the cost is least if `x² l / r` is the same for all
+/// trees. As `x l / r` is the age of the file, this is the share of dead bytes times the age. The
+/// tree with the greatest value comes first. Trees that are seldom written then hold few dead
+/// bytes, and trees that are often written hold many.
 fn due_of_all(
     view: &TreeView,
     space: f64,

@@ -108,7 +108,7 @@ impl Pick {
         })
     }
 
-    /// Returns the rank of a candidate. The smallest goes first. `index` is that of its slice.
+    /// Returns the rank of a candidate. The smallest goes first. `index` is the index of its slice.
     fn rank(self, choice: &Choice<'_>, index: usize, slice: &Slice, candidate: &Candidate) -> f64 {
         let Candidate { piece, overlap_bytes } = candidate;
         match self {

@@ -29,7 +29,7 @@ static FULL: FixedRow = FixedRow {
     from_level: Take::All,
 };
 
-/// Merges the `rate * K_i` blocks that follow, in key order, those that went down last.
+/// Merges the next `rate * K_i` blocks in key order, behind the blocks that went down last.
 static ROUND_ROBIN: FixedRow = FixedRow {
     info: PolicyInfo {
         name: "rr",

@@ -144,8 +144,8 @@ impl Partial {
         })
     }
 
-    /// Returns the spec of the policy `info` with these parameters. Leaves out those that have
-    /// their defaults, except `ratio` and `rate`.
+    /// Returns the spec of the policy `info` with these parameters. Leaves out parameters with
+    /// default values, except `ratio` and `rate`.
     fn write(&self, info: &PolicyInfo) -> Spec {
         let mut spec = Spec::bare(info.name).with("ratio", self.ratio);
         if info.params.contains(&RATE) {

@@ -40,8 +40,8 @@ impl Batch {
         batch.has_more(view, &batch.from).then_some(batch)
     }
 
-    /// Returns the changes of the memo for a batch that goes on at `next`, or ends: only those that
-    /// change something.
+    /// Returns the changes of the memo for a batch that goes on at `next`, or ends. Leaves out
+    /// changes without effect.
     pub(super) fn notes(
         &self,
         view: &TreeView,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(super) struct Layer {
     /// The level.
     pub(super) level: usize,
-    /// The keys taken. They cover those of the layer above, and end at borders of tables.
+    /// The keys taken. They cover the keys of the layer above, and end at borders of tables.
     pub(super) range: KeyRange,
     /// Logical bytes of the slices in the range.
     pub(super) bytes: u64,

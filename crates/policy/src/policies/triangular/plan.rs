@@ -92,8 +92,8 @@ pub(super) fn place(view: &TreeView, level: usize) -> Option<Place> {
 }
 
 /// Returns where an output in `level` is cut, so that none of its tables lies above too much of the
-/// next level that has tables there: a triangle that starts from one table stays narrow. Those of
-/// `score=ratio` start from all of level 0, and would only get more tables.
+/// next level that has tables there: a triangle that starts from one table stays narrow. Triangles
+/// of `score=ratio` start from all of level 0, and would only get more tables.
 fn cuts(view: &TreeView, range: &KeyRange, level: usize) -> Cuts {
     let runs = view.tree.levels().iter().skip(level + 1).filter_map(|level| level.runs().last());
     let below = runs.into_iter().find(|run| !run.overlapping(range).is_empty());

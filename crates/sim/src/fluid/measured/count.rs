@@ -15,7 +15,7 @@ pub(crate) const WRITES_MAX: usize = 100_000_000;
 const CELLS_MAX: usize = 1024;
 const CELL_KEYS_MIN: usize = 64;
 
-/// The number of neighbouring keys that are as near to each other as those of a block.
+/// The number of neighbouring keys that are as near to each other as keys of one block.
 const NEAR_KEYS: usize = 32;
 
 /// The number of parts of time in which parts of the key space are compared.

@@ -1,4 +1,4 @@
-//! Counts operations, and chooses those that fail.
+//! Counts operations, and chooses which ones fail.
 
 use super::class::{Effect, Fault, Lasting, OpClass};
 use crate::sync::Mutex;

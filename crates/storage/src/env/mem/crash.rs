@@ -57,7 +57,7 @@ impl Dice {
         let within = file.written_within(part);
         let last = file.written_at(part.end);
         if self.loss == Loss::Later && last > self.moment {
-            // Writes end at ascending offsets, and each is later than those before it.
+            // Writes end at ascending offsets, each later than the writes before it.
             let earlier = within.partition_point(|written| written.at <= self.moment);
             return within[..earlier].last().map_or(part.start, |written| written.end);
         }

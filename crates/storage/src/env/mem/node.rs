@@ -47,7 +47,7 @@ impl Change {
     }
 }
 
-/// The current names in a directory, and those that survive power loss for certain.
+/// The current names in a directory, and the names that survive power loss for certain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DirNode {
     pub(super) names: BTreeMap<String, NodeId>,

@@ -1,7 +1,7 @@
 //! Directories and files that are held by descriptors, and their locks.
 //!
 //! A directory is locked twice: itself, because nobody can remove a directory that has files, and
-//! its lock file, because earlier versions lock that alone, and because it says who has the lock.
+//! its lock file, because earlier versions lock that alone, and because it names the lock's holder.
 
 use super::{holder, open};
 use crate::env::HeldDir;

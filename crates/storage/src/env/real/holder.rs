@@ -30,8 +30,8 @@ pub(super) fn note(file: &File) {
     }
 }
 
-/// Returns `error`, that of taking the lock at `path`, with the holder of the lock as its message,
-/// if that is known.
+/// Returns `error`, which says that the lock at `path` could not be taken, with the holder of the
+/// lock as its message, if that is known.
 pub(super) fn of(path: &Path, error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::WouldBlock {
         return error;

@@ -45,7 +45,7 @@ pub(super) struct RealLog {
     /// length of the map. Only the holder of `appending` changes it. A writer reads it without the
     /// lock before each append, because a lock is slow compared with a copy of some hundred bytes.
     end: AtomicU64,
-    /// The length of the file, which is that of the map until the log is cut. Only the holder of
+    /// The length of the file. The map has the same length until the log is cut. Only the holder of
     /// `appending` changes it.
     capacity: AtomicU64,
     /// The number of bytes from the start that are synced.

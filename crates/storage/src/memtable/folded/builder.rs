@@ -1,4 +1,4 @@
-//! Builds folded memory, from new entries and from those that stay.
+//! Builds folded memory, from new entries and from entries that stay.
 
 use super::{Folded, FoldedPlace, FoldedRest, RunningSum};
 use crate::cursor::EntryRef;
@@ -26,7 +26,7 @@ pub struct FoldedBuilder {
     in_chunk: u32,
     /// Whether entries stay in the chunks where they are.
     shares: bool,
-    /// The numbers of shared chunks of which no entry stays. New chunks take them.
+    /// The numbers of shared chunks in which no entry stays. New chunks take them.
     free_numbers: Vec<u32>,
     facts: FactsBuilder,
     block_bytes: u64,
@@ -39,8 +39,8 @@ pub struct FoldedBuilder {
 }
 
 impl FoldedBuilder {
-    /// Creates an empty builder. The profile will be that of table `number`, packed into data
-    /// blocks of `block_bytes`.
+    /// Creates an empty builder. The profile will describe table `number`, packed into data blocks
+    /// of `block_bytes`.
     pub fn new(number: u64, block_bytes: u64) -> FoldedBuilder {
         FoldedBuilder {
             folded: Folded::default(),
@@ -211,7 +211,7 @@ impl FoldedBuilder {
         }
     }
 
-    /// Counts the entries that stay in shared chunks. Frees those of which none has stayed.
+    /// Counts the entries that stay in shared chunks. Frees chunks in which none has stayed.
     fn count_shared(&mut self, rest: &FoldedRest) {
         let Folded { chunks, in_chunks, .. } = &mut self.folded;
         let counts = in_chunks.iter_mut().zip(chunks).zip(&rest.in_chunks);
@@ -226,7 +226,7 @@ impl FoldedBuilder {
 
     /// Returns the folded entries and their table for the tree, or `None` if there are no entries.
     /// `rest` is the one whose entries stay, if there is one, at its end. The sequence numbers of
-    /// the table are those of the added entries alone.
+    /// the table count the added entries alone.
     pub fn finish(mut self, rest: Option<&FoldedRest>) -> Option<(Folded, Table)> {
         if self.folded.places.is_empty() {
             return None;
@@ -242,15 +242,15 @@ impl FoldedBuilder {
         Some((self.folded, facts.take_tree_table()))
     }
 
-    /// Returns the number of entries that were looked at one by one: those added, and those that
-    /// stay and begin a block.
+    /// Returns the number of entries that were looked at one by one: all added entries, and kept
+    /// entries that begin a block.
     pub fn folded_entries(&self) -> u64 {
         self.folded_entries
     }
 }
 
 /// Returns the key of the last entry, or an empty key if there is none. `open` is the chunk that is
-/// under construction; its place among the others is empty.
+/// under construction; its place in the list of chunks is empty.
 fn last_key<'a>(folded: &'a Folded, open: &'a [u8]) -> &'a [u8] {
     let Some(place) = folded.places.last() else { return &[] };
     let closed = &folded.chunks[place.chunk as usize][..];

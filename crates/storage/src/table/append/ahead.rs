@@ -54,7 +54,7 @@ const WINDOWS_ANNOUNCED: u32 = 16;
 pub(super) struct Ahead {
     /// Blocks of values, if the file is not mapped.
     values: Pieces,
-    /// Leaves, if the file is not mapped, and those from before.
+    /// Leaves of this window and of the one before, if the file is not mapped.
     leaves: [Pieces; 2],
     /// Value bytes of the next window.
     window_bytes: u64,
@@ -149,8 +149,8 @@ impl Ahead {
         self.window_bytes > WINDOW_BYTES_MIN
     }
 
-    /// Announces a window of values behind those that were announced, or else from `here` on, and
-    /// the leaves of the window after that.
+    /// Announces the next window of values, or else the first one from `here` on, and the leaves of
+    /// the window after that.
     pub(super) fn announce(&mut self, table: &AppendTable, here: impl FnOnce() -> RefWalk) {
         self.announcing -= 1;
         let behind = self.walk.take().filter(|_| self.announced > 0);
@@ -178,9 +178,9 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Reads the blocks at `spans`, in place of those from before. Returns the number of bytes that
-    /// were read. What cannot be read is left out: the cursor tries again when it gets there, and
-    /// returns the error.
+    /// Reads the blocks at `spans`, which replace the blocks read before. Returns the number of
+    /// bytes that were read. What cannot be read is left out: the cursor tries again when it gets
+    /// there, and returns the error.
     fn read(&mut self, table: &AppendTable, spans: Vec<Span>) -> u64 {
         let before = self.all.drain(..).filter_map(|(_, bytes)| bytes.try_into_mut().ok());
         self.spare = before.collect();

@@ -43,9 +43,9 @@ pub struct Appended {
     /// What happened to the entries of the batch, and to the versions of their keys that the tree
     /// had.
     pub counts: FoldCounts,
-    /// Those versions.
+    /// The versions of its keys that the tree had.
     pub met: Size,
-    /// Those of them that stay where they are, for snapshots. `counts` has them as put out.
+    /// The versions that stay where they are, for snapshots. `counts` has them as put out.
     pub kept: Size,
     /// The entries that were written.
     pub written: Size,
@@ -244,7 +244,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
         Ok(())
     }
 
-    /// Adds the entries of the old leaf at `span`, if there is one, and those of the batch below
+    /// Adds the entries of the old leaf at `span`, if there is one, and the batch's entries below
     /// `end`, to the leaf that is being built.
     fn merge_leaf(&mut self, span: Option<Span>, end: Option<&[u8]>) -> Result<()> {
         let mut old = match (self.base, span) {
@@ -277,7 +277,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
         }
     }
 
-    /// Adds the next key of the batch, of which the tree has the versions `old`.
+    /// Adds the next key of the batch. `old` has its versions in the tree.
     fn merge_key(&mut self, old: Vec<OldVersion>) -> Result<()> {
         let was_there = !old.is_empty();
         self.replaced.add(self.passed);
@@ -394,8 +394,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
     }
 }
 
-/// Returns when the last entry of a tree expires to which a batch has `written` entries; 0 if some
-/// stay. Old entries count that the batch replaced: it does not look for those that are left.
+/// Returns a bound on the latest expiry in the tree after this batch, or 0 if an entry never
+/// expires. `written` counts the batch's entries. Old entries that it replaced still count.
 fn expires(before: Option<&AppendRoot>, expiring: ExpiryTally, written: Size) -> u64 {
     let all_expire = before.is_none_or(AppendRoot::expires_wholly) && expiring.is_all_of(written);
     let older = before.map_or(0, |root| root.expires);

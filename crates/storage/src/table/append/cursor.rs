@@ -67,8 +67,8 @@ struct Coming {
 impl Coming {
     /// Decodes the entry at `at` of `leaf`, which is at `offset` of the file.
     ///
-    /// Without `always` the fields go through memory, in other pieces than they are read there, and
-    /// processors wait for that.
+    /// `always`: otherwise the fields are spilled and reloaded at other widths, which defeats store
+    /// forwarding.
     #[inline(always)]
     fn decode(leaf: &Block, at: usize, offset: u64) -> std::result::Result<Coming, Damage> {
         let slot = leaf.slot(at)?;
@@ -89,7 +89,7 @@ enum Aim {
     Leaf,
     /// The restart point of the leaf from which to search is known.
     Restart(usize),
-    /// The entry is that of `leaf`. The value may have to be touched.
+    /// The entry is in `leaf`. The value may have to be touched.
     Found { value: ValueRef, must_touch: bool },
     /// The key is greater than all keys of the leaf below the path, or the tree is empty.
     Behind,

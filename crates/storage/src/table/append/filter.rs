@@ -1,11 +1,11 @@
-//! Writes the filter of a root: one filter in memory, of which batches store what is new.
+//! Writes the filter of a root: one filter in memory. Each batch stores what is new in it.
 //!
 //! The first part in the file is a filter block with room for half as many keys and prefixes again
-//! as there were when it was written. A batch adds a list of the hashes of keys that are new to the
-//! tree, and of prefixes that are new to the filter. It adds nothing for keys that it only writes
-//! anew. When the lists are many, the next batch writes all their hashes as one list. When keys and
-//! prefixes no longer fit, the next batch writes a new filter block, for which it reads all keys.
-//! So a key costs eight bytes once, and a filter now and then.
+//! as there were when it was written. A batch adds a list of hashes, for keys that are new to the
+//! tree and prefixes that are new to the filter. It adds nothing for keys that it only writes anew.
+//! When the lists are many, the next batch writes all their hashes as one list. When keys and
+//! prefixes no longer fit, the next batch reads all keys and writes a new filter block. So a key
+//! costs eight bytes once, and a filter now and then.
 
 use super::parts::{parse_hashes, read_part};
 use super::reader::AppendTable;
@@ -33,7 +33,7 @@ pub(super) struct KeyHashes {
 pub(super) struct NewKeys {
     prefix_bytes: u16,
     keys: Vec<u64>,
-    /// No hash twice in a row. Keys are added in their order, so those with one prefix follow each
+    /// No hash twice in a row. Keys are added in their order, so keys with one prefix follow each
     /// other.
     prefixes: Vec<u64>,
 }
@@ -67,8 +67,8 @@ pub(super) struct NextFilter {
     pub(super) prefixes: u64,
 }
 
-/// Appends what the filter of the next root needs besides that of `base`, the root before. `keys`
-/// is the number of keys of the next root, and `new` are those that `base` does not have.
+/// Appends what the next root's filter needs beyond the filter of `base`, the root before. `keys`
+/// is the number of keys of the next root, and `new` has the keys that `base` lacks.
 pub(super) fn write(
     file: &mut BatchFile,
     base: Option<&AppendTable>,

@@ -26,8 +26,8 @@ pub(super) fn value_bytes(reference: &[u8]) -> usize {
     ValueRef::parse(reference, u64::MAX).map_or(0, |value| value.value_bytes as usize)
 }
 
-/// Walks all versions of one key after the other: those of the batch, and those of the tree. The
-/// walk ends behind each key.
+/// Walks all versions of one key, of the batch and of the tree, in the store's order. The walk ends
+/// behind each key.
 pub(super) struct GroupWalk<'a, C> {
     pub(super) batch: C,
     /// The tree before the batch.
@@ -44,7 +44,7 @@ impl<'a, C: Walk> GroupWalk<'a, C> {
         GroupWalk { batch, base, key: Vec::new(), old: Vec::new(), passed: 0 }
     }
 
-    /// Goes on with the key under the batch, of which the tree has the versions `old`.
+    /// Starts a walk of the key under the batch. `old` has the versions of the key in the tree.
     pub(super) fn enter(&mut self, old: Vec<OldVersion>) {
         self.key.clear();
         if let Some(entry) = self.batch.here() {
@@ -68,8 +68,8 @@ impl<'a, C: Walk> GroupWalk<'a, C> {
         self.batch.here().filter(|entry| entry.key == self.key)
     }
 
-    /// Returns the next version of the tree, if it comes before that of the batch. For equal
-    /// numbers that of the batch is newer.
+    /// Returns the next version of the tree, if it comes before the next version of the batch. With
+    /// equal numbers, the version of the batch is newer.
     fn next_old(&self) -> Option<&OldVersion> {
         let old = self.old.get(self.passed)?;
         let is_first = |new: EntryRef<'_>| newest_first(new.seq, old.seq) == Ordering::Greater;

@@ -50,7 +50,7 @@ pub(super) struct LeafBuilder {
 }
 
 impl LeafBuilder {
-    /// Says that the next entries are those from `separator` on.
+    /// Sets the separator of the next leaf, unless entries already wait for it.
     pub(super) fn begin(&mut self, separator: &[u8]) {
         if self.pending.is_empty() {
             self.separator.clear();

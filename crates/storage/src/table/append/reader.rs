@@ -157,8 +157,8 @@ impl AppendTable {
     }
 
     /// Finds the newest version of `key` that is not newer than `snapshot`, tombstones included.
-    /// Does not ask the filter. Returns the entry and the block that has its value; the offsets of
-    /// the entry are those in this block.
+    /// Does not ask the filter. Returns the entry and the block that has its value; the entry's
+    /// offsets are into this block.
     ///
     /// # Errors
     ///

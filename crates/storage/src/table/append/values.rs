@@ -26,7 +26,7 @@ pub(super) struct BatchFile {
 }
 
 impl BatchFile {
-    /// Goes on with `file`, that of `table` at `path`, which has `bytes` bytes.
+    /// Continues `file` at `path`, which has `bytes` bytes and holds `table`.
     pub(super) fn new(file: Box<dyn WriteFile>, path: &Path, table: u64, bytes: u64) -> BatchFile {
         BatchFile { file, path: path.to_path_buf(), table, out: Vec::new(), written: bytes }
     }

@@ -99,7 +99,7 @@ impl VerifyWalk<'_> {
     ) -> Result<NodeSum> {
         let damaged = |what| self.table.file.damaged(Damage::whole(what), span.offset);
         let mut sum = NodeSum::default();
-        // The first key counts as that of the node itself, which may have become less since.
+        // The first range starts where the node itself starts, which may have become less since.
         let first_fits = entries.first().is_some_and(|(key, _)| key[..] >= *between.start);
         let rest = entries.iter().skip(1).map(|(key, _)| &key[..]);
         let starts = std::iter::once(between.start).chain(rest);

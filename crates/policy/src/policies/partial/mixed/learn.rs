@@ -10,11 +10,11 @@
 //!    the setting to be tried above it. A cycle lasts from one full merge of level i to the next;
 //!    its cost is the blocks written into levels 1 to i over the bytes that came from memory. Costs
 //!    are a parabola over the setting (Theorem 5), so the search can stop when they rise.
-//! 3. *Beta*: the cost of all levels over a cycle with full merges into the bottom level, then that
-//!    of the same volume with the best windows. Between the two as much goes down unmeasured, from
-//!    when the level above has filled again: such a level is equally dense everywhere, and only
-//!    where windows have gone over it does it have the sparse and dense places that a choice gains
-//!    by. Measured at once, windows look dearer than they are in the long run.
+//! 3. *Beta*: the cost of all levels over a cycle with full merges into the bottom level, then the
+//!    cost of the same volume with the best windows. Between the two as much goes down unmeasured,
+//!    from when the level above has filled again. Such a level is equally dense everywhere, and a
+//!    choice of windows gains only from sparse and dense places, which windows leave behind.
+//!    Measured at once, windows look dearer than they are in the long run.
 //! 4. *Done*. Cycles go on being measured: each ends with a full merge into the bottom level or,
 //!    where merges into it are partial, when as much as the level above it holds has come from
 //!    memory.
@@ -211,7 +211,7 @@ impl<'a> Lesson<'a> {
     }
 
     /// Returns the bottom level, the bytes that have come down into it so far, and its blocks. The
-    /// bytes that came down are those that merges read, minus those that were there before.
+    /// bytes that came down are the bytes that merges read, minus the bytes that were there before.
     fn bottom_now(&self) -> [u64; 3] {
         let level = &self.view.tree.levels()[self.bottom];
         let counters = level.counters();

@@ -20,7 +20,7 @@ const WINDOW_BYTES: u64 = 1 << 20;
 /// Bytes of the longest block that is found if only its end is known.
 const BLOCK_BYTES_MAX: u64 = 64 << 10;
 
-/// A root of which the footer is whole.
+/// A root with an intact footer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundRoot {
     /// The end of its footer, which is its name.
@@ -120,7 +120,7 @@ pub(super) fn blocks(file: &TableFile, end: u64, roots: &[FoundRoot]) -> Vec<Fou
     found
 }
 
-/// Returns true if a block of `file`, of which all footers are lost, is a node or may be one.
+/// Returns true if a block of `file`, which has lost all footers, is a node or may be one.
 pub(super) fn has_node(file: &TableFile, end: u64) -> bool {
     blocks(file, end, &[]).iter().any(|found| match found.kind {
         BlockKind::Data(_) => false,

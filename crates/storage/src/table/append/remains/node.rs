@@ -1,4 +1,4 @@
-//! Decodes nodes of which only the place is known.
+//! Decodes nodes when only their place is known.
 
 use crate::error::Result;
 use crate::format::{Block, ChildRef, Damage, KEY_BYTES_MAX, Span, Trail, ValueRef};
@@ -7,8 +7,8 @@ use crate::table::table_file::TableFile;
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, key_after};
 
-/// A node. Its references say whether it is a leaf: those of the two kinds have different numbers
-/// of varints.
+/// A node. Its references say whether it is a leaf: in leaves they have another number of varints
+/// than in inner nodes.
 #[derive(Debug)]
 pub(super) enum Node {
     /// Children with their keys.

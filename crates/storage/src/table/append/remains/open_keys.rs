@@ -1,4 +1,4 @@
-//! A set of keys of which entries are still searched.
+//! A set of keys whose entries are still searched.
 
 use lsmith_tree::KeyRange;
 

@@ -46,9 +46,9 @@ enum Top {
 }
 
 impl AppendRemains {
-    /// Reads the root with the name `root` of the file at `path`, which should be that of `table`.
-    /// Without a name, the root is the one with which the file ends. The descriptor of the file is
-    /// one of `files`.
+    /// Reads the root with the name `root` of the file at `path`, which should hold `table`.
+    /// Without a name, reads the root at the end of the file. `files` counts the descriptor of the
+    /// file.
     ///
     /// # Errors
     /// Fails with `Io` if the file cannot be opened, and with `Unsupported` if the root has another
@@ -78,8 +78,8 @@ impl AppendRemains {
         Ok(remains)
     }
 
-    /// Returns true if the file at `path`, which should be that of `table`, is an append table. If
-    /// all its footers are damaged, its nodes tell.
+    /// Returns true if the file at `path`, which should hold `table`, is an append table. If all
+    /// its footers are damaged, its nodes decide.
     ///
     /// # Errors
     /// Fails with `Io` if the file cannot be read.

@@ -1,9 +1,9 @@
-//! Collects what a file says of keys whose nodes are lost.
+//! Collects what a file still has of keys whose nodes are lost.
 //!
-//! A node shows all keys of its range as they were when its batch was written, and a data block
-//! those that its batch wrote. So the file is read from its end to its start. The first block that
-//! has a key decides. A readable leaf decides for all keys of its range, also for those that it
-//! does not have: they were deleted.
+//! A node shows all keys of its range as they were when its batch was written. A data block shows
+//! only keys that its batch wrote. So the file is read from its end to its start. The first block
+//! that has a key decides. A readable leaf decides for all keys of its range. The keys that it does
+//! not have were deleted.
 //!
 //! Data blocks have no deletions and no empty values. So if a batch deleted a key, and all leaves
 //! written since are lost, the value from before comes back.
@@ -58,7 +58,7 @@ impl Salvage {
         self.entries.entry(key).or_insert(RemainsEntry { is_older: true, ..entry });
     }
 
-    /// Adds the newest entries of the data block `found`, except those of the key `continued`.
+    /// Adds the newest entries of the data block `found`, except entries of the key `continued`.
     fn add_data(
         &mut self,
         file: &TableFile,
@@ -90,7 +90,7 @@ impl Salvage {
     /// Adds the entries below the node `found`. Returns the keys of `open` for which no leaf
     /// decides.
     fn add_below(&mut self, file: &TableFile, found: &FoundBlock, open: OpenKeys) -> OpenKeys {
-        // The last key below an inner node is that of its last leaf.
+        // The last key below an inner node is the last key of its last leaf.
         let keys = match Node::read(file, found.span) {
             Ok(node) => node.keys(),
             Err(_) => return open,

@@ -44,7 +44,7 @@ pub struct RemainsLoss {
 pub struct AppendPart {
     /// The place of the node in the file.
     pub place: Range<u64>,
-    /// The keys of which the node decides.
+    /// The key range that the node decides.
     pub keys: KeyRange,
     /// The entries of a leaf in their order.
     pub entries: Vec<RemainsEntry>,
@@ -104,7 +104,7 @@ impl AppendWalk {
     /// Goes on with the children of a node with keys within `keys`.
     fn enter(&mut self, children: &[(Vec<u8>, crate::format::ChildRef)], keys: &KeyRange) {
         for (index, (separator, child)) in children.iter().enumerate().rev() {
-            // The first key counts as that of the node itself.
+            // The first range starts where the node itself starts.
             let start = if index == 0 { keys.start.clone() } else { separator[..].into() };
             let end = children.get(index + 1).map(|(next, _)| next[..].into());
             let range = KeyRange { start, end }.intersection(keys);

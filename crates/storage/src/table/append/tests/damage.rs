@@ -78,7 +78,7 @@ fn flipped_byte_is_reported_or_does_not_matter() {
             harmless += u64::from(check_reads(&bench, bench.root, &bench.model));
             bench.disk.flip(path(), at, mask).unwrap();
         }
-        // Old nodes, old roots, and blocks of which no value is left.
+        // Old nodes, old roots, and blocks whose values were all replaced.
         assert!(harmless > bench.root / 10 && harmless < bench.root * 6 / 10, "{harmless}");
     }
 }

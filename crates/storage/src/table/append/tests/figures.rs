@@ -50,7 +50,7 @@ fn reads_cost_the_same_however_many_batches_there_were() {
     assert_eq!(blocks_per_read(&table, keys, false), table.root.levels as f64 + 1.0);
     assert_eq!(table.root.levels, levels);
     assert!(blocks_per_read(&table, keys, true) < 0.1);
-    // Updates add no keys, so the filter is that of the first batch.
+    // Updates add no keys, so the filter still comes from the first batch.
     assert_eq!(table.root.filter.len(), 1);
     assert_eq!(table.keys(), keys);
 }

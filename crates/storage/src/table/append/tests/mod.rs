@@ -193,7 +193,7 @@ fn check_table(table: &Arc<AppendTable>, model: &[Owned]) {
     check_seeks(table, model);
 }
 
-/// Compares seeks and steps with those of a sorted list.
+/// Compares seeks and steps with a sorted list.
 fn check_seeks(table: &Arc<AppendTable>, model: &[Owned]) {
     let mut cursor = table.cursor(CacheFill::Yes);
     let mut expected = VecCursor::new(model.to_vec());
