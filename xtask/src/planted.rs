@@ -146,7 +146,7 @@ impl Bug {
 }
 
 impl Place {
-    /// Returns `text`, that of the file, with the bug.
+    /// Returns `text`, the content of the file, with the bug.
     fn plant(&self, text: &str) -> Result<String> {
         let count = text.matches(&self.old).count();
         ensure!(

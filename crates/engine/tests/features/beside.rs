@@ -18,7 +18,7 @@ pub(crate) struct Beside {
 struct Meanwhile {
     /// The oracle before all that.
     before: Oracle,
-    /// The keyspace that is made, and its place among all.
+    /// The name of the new keyspace.
     new: Option<String>,
     changes: Vec<Fed>,
 }
@@ -40,7 +40,7 @@ impl Run {
         self.check_store(&store, u64::MAX);
         let seq = store.snapshot().seq().0;
         // The number of an ingest or a clearing is not in the log, and a reader learns it from the
-        // keyspace alone, as long as that is there.
+        // keyspace alone.
         if !self.has(crate::Feature::Arrivals) && !self.has(crate::Feature::Names) {
             assert_eq!(seq, self.oracle.last, "a reader shows all that was acknowledged");
         }
@@ -83,8 +83,8 @@ impl Run {
         assert_eq!(found, names, "the keyspaces of a reader");
     }
 
-    /// The writer writes a batch to all keyspaces, one of which may be new, while the reader opens
-    /// or refreshes. The reader shows all of the batch or nothing.
+    /// While the reader opens or refreshes, the writer may make a keyspace, and it writes one batch
+    /// to all keyspaces. The reader shows the whole batch or nothing.
     fn write_while_it_looks(&mut self) {
         let open = self.beside.store.take();
         let disk =

@@ -14,8 +14,8 @@
 )]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
-#[path = "../it/disk_env.rs"]
 #[macro_use]
+#[path = "../it/disk_env.rs"]
 mod disk_env;
 
 mod arrivals;
