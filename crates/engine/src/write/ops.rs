@@ -16,6 +16,12 @@ pub(crate) const EMPTY_KEY: &str = "expected a key of at least 1 byte, found an 
 /// The greatest number of bytes of an operation in the log, without its key and its value.
 const OP_OVERHEAD_BYTES: usize = 24;
 
+/// The bytes that a record takes at first. The allocator keeps pieces of this size at hand.
+const RECORD_BYTES_MIN: usize = 1000;
+
+/// The operations that a batch has room for at first.
+const OPS_MIN: usize = 16;
+
 /// The operations of a batch.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpBuffer {
@@ -47,6 +53,16 @@ struct BufferedOp {
 }
 
 impl OpBuffer {
+    /// Makes room for an operation of `room` bytes in the record. Small batches take no second
+    /// step, which would copy them.
+    #[cold]
+    fn grow(&mut self, room: usize) {
+        self.record.reserve(room.max(RECORD_BYTES_MIN));
+        if self.ops.capacity() == 0 {
+            self.ops.reserve(OPS_MIN);
+        }
+    }
+
     /// Adds an operation. If it breaks a rule, the batch drops all operations and refuses to be
     /// written.
     #[inline(always)]
@@ -61,7 +77,10 @@ impl OpBuffer {
             return self.refuse(op, &message);
         }
         self.bytes = bytes;
-        self.record.reserve(OP_OVERHEAD_BYTES + key.len() + value.len());
+        let room = OP_OVERHEAD_BYTES + key.len() + value.len();
+        if self.record.capacity() - self.record.len() < room {
+            self.grow(room);
+        }
         op.put_head(&mut self.record);
         let key_start = self.record.len() as u32;
         self.record.extend_from_slice(key);

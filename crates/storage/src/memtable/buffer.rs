@@ -17,6 +17,8 @@ pub struct Memtable {
     index: RwLock<Index>,
     /// A thread that takes both locks takes this one before the index.
     writer: Mutex<Writer>,
+    /// True once a write has begun.
+    has_begun: AtomicBool,
     /// True once a range was deleted.
     has_erased: AtomicBool,
     /// The range deletes. Their numbers are also in a tombstone of the first key of each range.
@@ -91,6 +93,8 @@ impl Memtable {
             if !index.arena.has_room(free, words) {
                 drop(index);
                 self.index.write().arena.grow(free, words, entry.seq);
+                // Here, because the first write finds no room, and few others do.
+                self.has_begun.store(true, Ordering::Release);
                 continue;
             }
             let mut memory = Memory { arena: &index.arena, free };
@@ -104,6 +108,7 @@ impl Memtable {
                 None => self.index.write().split(entry.key),
             }
         }
+        debug_assert!(self.has_begun.load(Ordering::Relaxed), "an empty arena has no room");
         if self.has_erased() {
             self.note_write(entry.key, entry.seq);
         }
@@ -160,6 +165,10 @@ impl Memtable {
     /// Calls `snapshot` once the leaf of `key` is locked.
     #[inline]
     fn get_from(&self, key: &[u8], snapshot: impl FnOnce() -> SeqNo) -> Option<FoundVersion> {
+        // A store that is only read has an empty memtable in front of all.
+        if !self.has_begun.load(Ordering::Acquire) {
+            return None;
+        }
         let index = self.index.read();
         let leaf = index.leaf(key).read();
         leaf.get(key, snapshot(), &index.arena)
