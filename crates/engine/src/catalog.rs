@@ -9,7 +9,7 @@ use crate::keyspaces::{ByName, Keyspaces, Named, find};
 use crate::manifest::{KeyspaceRecord, Manifest, Record};
 use crate::options::{KeyspaceOptions, bad_policy, check_memtable, check_name};
 use crate::wal::Wal;
-use lsmith_policy::{MergePolicy, check_group_policy};
+use lsmith_policy::{MergePolicy, PolicyChoice, check_group_policy};
 use lsmith_storage::combine::Combine;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -45,11 +45,8 @@ impl Catalog {
     /// # Errors
     /// Fails as [`Store::keyspace_with`](crate::Store::keyspace_with) does.
     pub(crate) fn keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Named> {
-        let asked = options.policy.as_deref().map(|spec| self.policy(spec)).transpose()?;
-        let options = KeyspaceOptions {
-            policy: asked.map(|built| built.spec().to_string()),
-            ..options.clone()
-        };
+        let asked = options.policy.as_ref().map(|asked| self.policy(asked)).transpose()?;
+        let options = KeyspaceOptions { policy: asked.map(PolicyChoice::Value), ..options.clone() };
         options.memtable_bytes.map_or(Ok(()), check_memtable)?;
         options.filters().check()?;
         if let (Some(group), Some(true)) = (&options.group, options.keep_numbers) {
@@ -195,9 +192,9 @@ impl Catalog {
         })
     }
 
-    /// Builds the policy `spec`.
-    fn policy(&self, spec: &str) -> Result<Arc<dyn MergePolicy>> {
-        self.context.options.registry.build(spec).map_err(bad_policy)
+    /// Returns the policy that a caller asks for.
+    fn policy(&self, asked: &PolicyChoice) -> Result<Arc<dyn MergePolicy>> {
+        asked.build(&self.context.options.registry).map_err(bad_policy)
     }
 
     /// Compresses the tables that are written to `keyspace` from now on with `codecs`.
@@ -214,10 +211,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Gives `keyspace` the policy `spec` from now on.
-    pub(crate) fn set_policy(&self, keyspace: &KeyspaceShared, spec: &str) -> Result<()> {
+    /// Gives `keyspace` the policy `asked` from now on.
+    pub(crate) fn set_policy(&self, keyspace: &KeyspaceShared, asked: &PolicyChoice) -> Result<()> {
         self.context.check_writable()?;
-        let built = self.policy(spec)?;
+        let built = self.policy(asked)?;
         if keyspace.members.is_some() {
             check_group_policy(&*built).map_err(bad_policy)?;
         }

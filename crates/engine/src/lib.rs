@@ -213,3 +213,19 @@ pub use rules::{CombineOperators, Counter, Expiry, MergeFilter};
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
 pub use threads::Threads;
 pub use write::BATCH_BYTES_MAX;
+
+/// Merge policies: the trait [`MergePolicy`](policy::MergePolicy), the policies of this crate, the
+/// registry that builds them from specs, and the laws that every policy keeps.
+pub mod policy {
+    #[doc(inline)]
+    pub use lsmith_policy::*;
+    #[doc(inline)]
+    pub use lsmith_spec::{Params, Spec, SpecError};
+}
+
+/// The tree as policies, observers and [`Keyspace::tree`] show it: levels, sorted runs, tables, key
+/// ranges and merge plans.
+pub mod tree {
+    #[doc(inline)]
+    pub use lsmith_tree::*;
+}

@@ -5,7 +5,8 @@ use crate::compression::Compression;
 use crate::event::Observer;
 use crate::rules::{CombineOperators, Expiry, Filters};
 use crate::threads::{Threads, check_threads};
-use lsmith_policy::Registry;
+use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
+use lsmith_spec::SpecError;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::VALUE_BYTES_MAX;
@@ -53,9 +54,9 @@ pub enum PersistMode {
 /// [`Store::keyspace_with`](crate::Store::keyspace_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceOptions {
-    /// The merge policy, for example `tiered(ratio=4)`. `None` means the store's default for a new
+    /// The merge policy, for example `tiered(ratio=4)`, as text or as a value. `None` means the store's default for a new
     /// keyspace, and any policy for one that exists.
-    pub policy: Option<String>,
+    pub policy: Option<PolicyChoice>,
     /// Logical bytes at which a memtable is sealed, 1 to 2^40. `None` means the store's default for
     /// a new keyspace, and any size for one that exists.
     pub memtable_bytes: Option<u64>,
@@ -189,7 +190,7 @@ pub(crate) struct Options {
     pub(crate) names_clock: bool,
     pub(crate) filters: Filters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) policy: String,
+    pub(crate) policy: PolicyChoice,
     pub(crate) memtable_bytes: u64,
     pub(crate) compression: String,
     pub(crate) cache_bytes: u64,
@@ -220,13 +221,27 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Returns the policy of a keyspace that has `spec` in the manifest: the value that the builder
+    /// was given, if that is its spec, or else what the registry builds.
+    pub(crate) fn stored_policy(
+        &self,
+        spec: &str,
+    ) -> std::result::Result<Arc<dyn MergePolicy>, SpecError> {
+        match &self.policy {
+            PolicyChoice::Value(policy) if policy.spec().to_string() == spec => {
+                Ok(Arc::clone(policy))
+            }
+            _ => self.registry.build(spec),
+        }
+    }
+
     /// Fails with `InvalidArgument` if an option breaks a rule.
     pub(crate) fn check(&self) -> Result<()> {
         check_memtable(self.memtable_bytes)?;
         check_block(self.table.block_bytes)?;
         check_threads(self.threads)?;
         check_share(self.rewrite_below)?;
-        self.registry.build(&self.policy).map_err(bad_policy)?;
+        self.policy.build(&self.registry).map_err(bad_policy)?;
         Compression::parse(&self.compression)?;
         self.operators.names().try_for_each(check_operator_name)?;
         self.clock.name().map_or(Ok(()), check_clock_name)?;

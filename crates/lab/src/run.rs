@@ -10,13 +10,13 @@ use crate::report::{
     StoreBytes, Versions,
 };
 use crate::scans::Scans;
-use crate::sealing::sealing_registry;
+use crate::sealing::sealing;
 use anyhow::{Context, bail};
 use lsmith::env::{Env, RealEnv};
 use lsmith::{
     DEFAULT_KEYSPACE, Histograms, Keyspace, KeyspaceOptions, Observer, PersistMode, Store,
 };
-use lsmith_policy::{MergePolicy, Registry};
+use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
 use lsmith_sim::SCAN_ITEMS;
 use lsmith_workload::{FlushSizes, Ops, Workload};
 use std::collections::BTreeMap;
@@ -109,12 +109,11 @@ struct Bench {
 impl Bench {
     fn open(
         dir: &Path,
-        policy: &dyn MergePolicy,
+        policy: &Arc<dyn MergePolicy>,
         workload: &Workload,
         options: &Options,
     ) -> lsmith::Result<Bench> {
         let by_block = policy.needs().blocks;
-        let policy = &*policy.spec().to_string();
         let scan_items = workload.scan_items().unwrap_or(SCAN_ITEMS);
         let meter = Arc::new(Meter::new(options.mode, scan_items, by_block));
         let observer: Arc<dyn Observer> = Arc::<Meter>::clone(&meter);
@@ -122,8 +121,8 @@ impl Bench {
         let clock = Arc::clone(&writes);
         let store = Store::builder(dir)
             .env(Arc::clone(&options.env))
-            .registry(sealing_registry(&options.registry, &options.flush_sizes))
-            .policy(policy)
+            .registry(options.registry.clone())
+            .policy(Arc::clone(policy))
             .memtable_bytes(options.memtable_bytes)
             .cache_bytes(options.cache_bytes)
             .persist(PersistMode::Buffer)
@@ -143,8 +142,8 @@ impl Bench {
             stats.entries == 0 && stats.memory_bytes == 0
         });
         let keyspace = &keyspaces[0];
-        if keyspace.merge_policy() != policy {
-            keyspace.set_merge_policy(policy)?;
+        if keyspace.merge_policy() != policy.spec().to_string() {
+            keyspace.set_merge_policy(Arc::clone(policy))?;
         }
         if let Some(codecs) = &options.compression {
             keyspace.set_compression(codecs)?;
@@ -195,14 +194,14 @@ fn keyspaces(store: &Store, workload: &Workload) -> lsmith::Result<Vec<Keyspace>
 /// Fails if the policy cannot be built or does not fit a group, the store fails, or a line of a
 /// trace is damaged. The store keeps the operations before the error.
 pub fn run(
-    policy: &str,
+    policy: impl Into<PolicyChoice>,
     workload: &Workload,
     dir: &Path,
     options: &Options,
     progress: &dyn Progress,
 ) -> anyhow::Result<EngineReport> {
-    let policy = options.registry.build(policy)?;
-    let bench = Bench::open(dir, &*policy, workload, options)?;
+    let policy = sealing(policy.into().build(&options.registry)?, &options.flush_sizes);
+    let bench = Bench::open(dir, &policy, workload, options)?;
     let spec = policy.spec().to_string();
     let steps = format!("{spec}: {}", workload.spec());
     progress.begin(&steps, workload.ops_max());

@@ -1,6 +1,6 @@
 //! Seals memtables at given sizes.
 
-use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Registry, Shape};
+use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use lsmith_workload::FlushSizes;
@@ -24,16 +24,6 @@ pub fn sealing(policy: Arc<dyn MergePolicy>, sizes: &Arc<FlushSizes>) -> Arc<dyn
         return policy;
     }
     Arc::new(Sealing { policy, sizes: Arc::clone(sizes) })
-}
-
-/// Returns `registry`, whose policies have memtables that are sealed at `sizes`.
-pub(crate) fn sealing_registry(registry: &Registry, sizes: &Arc<FlushSizes>) -> Registry {
-    let registry = registry.clone();
-    if sizes.is_constant() {
-        return registry;
-    }
-    let sizes = Arc::clone(sizes);
-    registry.wrapping(move |policy| sealing(policy, &sizes))
 }
 
 impl MergePolicy for Sealing {

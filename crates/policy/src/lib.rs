@@ -31,6 +31,7 @@
 struct Readme;
 
 pub mod back_pressure;
+mod choice;
 mod group;
 mod knots;
 pub mod laws;
@@ -41,6 +42,7 @@ mod stack;
 mod tables;
 
 pub use back_pressure::BackPressure;
+pub use choice::PolicyChoice;
 pub use group::check_group_policy;
 pub use knots::untie;
 pub use policies::*;

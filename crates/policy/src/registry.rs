@@ -2,7 +2,6 @@
 
 use crate::{MergePolicy, policies};
 use lsmith_spec::{Params, Spec, SpecError};
-use std::fmt;
 use std::sync::Arc;
 
 /// A parameter of a policy, described for people.
@@ -36,19 +35,6 @@ pub struct PolicyInfo {
 #[derive(Clone, Debug)]
 pub struct Registry {
     infos: Vec<PolicyInfo>,
-    wrapper: Option<Wrapper>,
-}
-
-/// Makes another policy of each policy that a registry builds.
-#[derive(Clone)]
-struct Wrapper(Arc<Wrap>);
-
-type Wrap = dyn Fn(Arc<dyn MergePolicy>) -> Arc<dyn MergePolicy> + Send + Sync;
-
-impl fmt::Debug for Wrapper {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Wrapper")
-    }
 }
 
 impl Default for Registry {
@@ -81,18 +67,7 @@ impl Registry {
         ];
         infos.extend(policies::FixedTake::infos());
         infos.push(policies::Mixed::INFO);
-        Registry { infos, wrapper: None }
-    }
-
-    /// Returns the same registry, which passes every policy that it builds through `wrapper`: an
-    /// experiment may change when memtables are sealed, or watch what a policy is asked. The new
-    /// policy must have the same spec.
-    #[must_use]
-    pub fn wrapping(
-        self,
-        wrapper: impl Fn(Arc<dyn MergePolicy>) -> Arc<dyn MergePolicy> + Send + Sync + 'static,
-    ) -> Registry {
-        Registry { wrapper: Some(Wrapper(Arc::new(wrapper))), ..self }
+        Registry { infos }
     }
 
     /// Adds a policy, or replaces the policy of the same name.
@@ -125,10 +100,6 @@ impl Registry {
             return Err(SpecError::unknown("policy", &spec.name, &names));
         };
         let names: Vec<_> = info.params.iter().map(|param| param.name).collect();
-        let policy = (info.build)(&Params::new(spec, &names, 0)?)?;
-        Ok(match &self.wrapper {
-            Some(wrapper) => (wrapper.0)(policy),
-            None => policy,
-        })
+        (info.build)(&Params::new(spec, &names, 0)?)
     }
 }

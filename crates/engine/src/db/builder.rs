@@ -6,7 +6,7 @@ use crate::event::Observer;
 use crate::options::{DEFAULT_POLICY, MEMORY_PARTS, MEMTABLE_BYTES_MAX, Options, PersistMode};
 use crate::rules::{CombineOperators, Filters, MergeFilter};
 use crate::threads::Threads;
-use lsmith_policy::Registry;
+use lsmith_policy::{PolicyChoice, Registry};
 use lsmith_storage::combine::Combine;
 use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::Result;
@@ -44,7 +44,7 @@ impl Builder {
                 names_clock: false,
                 filters: Filters::default(),
                 observer: None,
-                policy: DEFAULT_POLICY.to_string(),
+                policy: DEFAULT_POLICY.into(),
                 memtable_bytes: 56 << 20,
                 compression: "none".to_string(),
                 cache_bytes: 64 << 20,
@@ -77,8 +77,13 @@ impl Builder {
     /// The policy trades write cost against read cost and space cost.
     /// [`Keyspace::set_merge_policy`](crate::Keyspace::set_merge_policy) changes the policy of a
     /// keyspace.
-    pub fn policy(mut self, spec: impl Into<String>) -> Builder {
-        self.options.policy = spec.into();
+    ///
+    /// A policy can also be given as a value, also one of your own. The manifest keeps its
+    /// [spec](lsmith_policy::MergePolicy::spec). At the next opening a keyspace with that spec gets
+    /// the policy that is given here then. Without one, the [registry](Builder::registry) builds
+    /// it.
+    pub fn policy(mut self, policy: impl Into<PolicyChoice>) -> Builder {
+        self.options.policy = policy.into();
         self
     }
 

@@ -12,7 +12,7 @@ use crate::snapshots::SnapshotGuard;
 use crate::version::{Moment, Value, Version, dropped};
 use crate::write::{Op, Ops};
 use bytes::Bytes;
-use lsmith_policy::Explanation;
+use lsmith_policy::{Explanation, PolicyChoice};
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{OpKind, deleted_range};
@@ -371,15 +371,16 @@ impl Keyspace {
     }
 
     /// Changes the merge policy, durably. Merges under way are finished, and the new policy
-    /// continues with the tree as it is. A group has one policy.
+    /// continues with the tree as it is. A group has one policy. The policy is text or a value, as
+    /// in [`Builder::policy`](crate::Builder::policy).
     ///
     /// # Errors
     /// `InvalidArgument` if the spec cannot be built: the message names the nearest known name.
     /// Also if the keyspace is in a group, and the policy does not merge whole runs.
     /// Otherwise as a [write](Store::write).
-    pub fn set_merge_policy(&self, spec: &str) -> Result<()> {
+    pub fn set_merge_policy(&self, policy: impl Into<PolicyChoice>) -> Result<()> {
         self.store.context().check_here()?;
-        self.store.engine().catalog.set_policy(&self.shared, spec)?;
+        self.store.engine().catalog.set_policy(&self.shared, &policy.into())?;
         self.store.work_in_lockstep();
         Ok(())
     }

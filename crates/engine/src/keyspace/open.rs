@@ -37,9 +37,12 @@ pub(crate) fn open_keyspace(
 ) -> Result<Arc<KeyspaceShared>> {
     let options = &context.options;
     let unsupported = |message| Error::new(ErrorKind::Unsupported, message).at(&options.dir);
-    let policy = options.registry.build(&known.policy).map_err(|error| {
+    let policy = options.stored_policy(&known.policy).map_err(|error| {
         let name = &known.name;
-        unsupported(format!("cannot build the policy of keyspace {name}: {error}"))
+        unsupported(format!(
+            "cannot build the policy of keyspace {name}: {error}; a policy of your own comes with \
+             `Builder::policy` or `Builder::registry`"
+        ))
     })?;
     let compression = Compression::parse(&known.compression)
         .map_err(|error| unsupported(format!("keyspace {}: {error}", known.name)))?;

@@ -174,7 +174,8 @@ impl KeyspaceShared {
         };
         if let Some(asked) = &options.policy {
             let has = self.state.lock().policy.spec().to_string();
-            if has != *asked {
+            let asked = asked.spec();
+            if has != asked {
                 return refuse(format!(
                     "the policy {has}, not {asked}: `Keyspace::set_merge_policy` changes it"
                 ));

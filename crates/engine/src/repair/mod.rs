@@ -247,7 +247,7 @@ impl DamagedStore {
                 filters,
                 ..
             } = &found.state;
-            let policy = Some(self.policy_of(&found.state));
+            let policy = Some(self.policy_of(&found.state).into());
             let memtable_bytes = Some(*memtable_bytes);
             let mut options = KeyspaceOptions {
                 policy,

@@ -66,7 +66,7 @@ fn many_keyspaces_have_few_files_open() {
     for number in 0..1200 {
         let options = KeyspaceOptions {
             group: (number % 4 == 0).then(|| format!("group{}", number / 200)),
-            policy: Some("tiered(ratio=4)".to_string()),
+            policy: Some("tiered(ratio=4)".into()),
             ..KeyspaceOptions::default()
         };
         let space = store.keyspace_with(&name(number), &options).unwrap();

@@ -19,7 +19,7 @@ fn check(policies: &[&str], workload: &str, memtable_bytes: u64) {
     for policy in policies {
         let dir = tempfile::tempdir().unwrap();
         let options = Options { memtable_bytes, ..Options::default() };
-        let store = run(policy, workload, dir.path(), &options, &NoProgress).unwrap();
+        let store = run(*policy, workload, dir.path(), &options, &NoProgress).unwrap();
         let built = Registry::builtin().build(policy).unwrap();
         let content = Content::Keyed(&keyed);
         let simulated = simulate(&built, &content, memtable_bytes, &mut |_| {}).unwrap();
