@@ -36,6 +36,7 @@ const BLOCK_BYTES_MAX: usize = VALUE_BYTES_MAX;
 const PREFIX_BYTES_MAX: u16 = 1024;
 
 /// What a write survives once its call has returned.
+#[doc(alias("wal", "sync"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PersistMode {
     /// The death of the process. The write is in the write-ahead log. After power loss the store
@@ -69,6 +70,7 @@ pub struct KeyspaceOptions {
     /// long, and each entry counts one byte more.
     ///
     /// `None` means no group for a new keyspace, and any group for one that exists.
+    #[doc(alias = "correlated merge policy")]
     pub group: Option<String>,
     /// If `true`, tables keep the sequence number of each entry, which costs 1 to 9 bytes each. So
     /// the keyspace can [ingest](crate::Store::ingest) tables with sequence numbers of their own.
@@ -81,11 +83,13 @@ pub struct KeyspaceOptions {
     /// `counter`, or one that [`Builder::operator`](crate::Builder::operator) registers.
     ///
     /// `None` means no operator for a new keyspace, and any for one that exists.
+    #[doc(alias = "merge operator")]
     pub operator: Option<String>,
     /// If given, entries of the keyspace can [expire](Expiry). A keyspace with an operator cannot
     /// have it.
     ///
     /// `None` means no expiry for a new keyspace, and any for one that exists.
+    #[doc(alias = "ttl")]
     pub expiry: Option<Expiry>,
     /// The bits of filter per key; 0 for no filter. The first keyspace of a group chooses for all.
     ///
@@ -118,6 +122,7 @@ pub struct KeyspaceOptions {
     /// ```
     ///
     /// `None` means no prefixes for a new keyspace, and any for one that exists.
+    #[doc(alias = "prefix bloom filter")]
     pub prefix_bytes: Option<u16>,
 }
 
