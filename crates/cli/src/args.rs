@@ -21,8 +21,8 @@ pub(crate) use stores::{
 
 use clap::{Parser, Subcommand};
 
-/// An LSM key-value store with a choice of merge policies, and a lab that predicts what each policy
-/// costs.
+/// An LSM key-value store with a choice of merge policies (compaction strategies), and a lab that
+/// predicts the write, read and space amplification of each policy.
 #[derive(Debug, Parser)]
 #[command(name = "lsmith", version, propagate_version = true, arg_required_else_help = false)]
 #[command(max_term_width = 80)]
@@ -37,20 +37,32 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a workload on the real store under each policy and compare it with predictions
+    ///
+    /// The columns `write`, `read` and `space` are write, read and space amplification. A policy
+    /// is a compaction strategy, and a merge is a compaction.
     Compare(CompareArgs),
     /// Say why one policy writes less than another under a workload
     Explain(ExplainArgs),
     /// Simulate a policy without a disk
+    ///
+    /// Prints the write, read and space amplification that the policy (compaction strategy)
+    /// causes, as its write, read and space cost.
     Simulate(SimulateArgs),
     /// Compute the costs of a policy by formula
     Model(ModelArgs),
     /// Find the best policy and parameters for a workload
+    ///
+    /// Looks for the policy (compaction strategy) of least write amplification, within limits on
+    /// read and space amplification, or of least weighted sum.
     Tune(TuneArgs),
     /// Run a workload on the real store under one policy and keep the store
+    ///
+    /// Prints the write, read and space amplification that the policy (compaction strategy)
+    /// causes, as its write, read and space cost.
     Run(RunArgs),
     /// Measure a figure of a paper again and check the paper's claims
     Reproduce(ReproduceArgs),
-    /// List every policy with its parameters, defaults and source
+    /// List every policy (compaction strategy) with its parameters, defaults and source
     Policies,
     /// List every workload with its parameters, units, defaults and an example, and the format of
     /// traces

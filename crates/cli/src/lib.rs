@@ -1,5 +1,8 @@
 //! The `lsmith` command: parses arguments, calls the lab or the store, prints the result.
 //!
+//! The command measures and predicts the write, read and space amplification of merge policies
+//! (compaction strategies), and works on stores.
+//!
 //! Exit codes: 0 done, 1 failed, 2 invalid arguments, 128 + N ended by signal N. A failure is one
 //! line on standard error. After a command that succeeded, warnings of the store are lines there.
 //!

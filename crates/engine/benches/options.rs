@@ -280,7 +280,7 @@ fn measure_prefixes(
     (name, prefix_bytes): (&str, Option<u16>),
     keys: u64,
 ) -> Result<String> {
-    let policy = Some("tiered(ratio=8)".to_string());
+    let policy = Some("tiered(ratio=8)".into());
     let memtable_bytes = Some(4 << 20);
     let options =
         KeyspaceOptions { policy, memtable_bytes, prefix_bytes, ..KeyspaceOptions::default() };

@@ -156,8 +156,8 @@ impl Catalog {
     ) -> Result<Arc<KeyspaceShared>> {
         let id = self.manifest.next_keyspace()?;
         let memtable_bytes = options.memtable_bytes.unwrap_or(self.context.options.memtable_bytes);
-        let policy =
-            self.policy(options.policy.as_ref().unwrap_or(&self.context.options.policy))?;
+        let asked = options.policy.as_ref().unwrap_or(&self.context.options.policy);
+        let policy = self.policy(asked)?;
         let spec = policy.spec().to_string();
         let new = KeyspaceRecord { id, name: name.into(), policy: spec, memtable_bytes };
         let compression = Compression::parse(&self.context.options.compression)?;
@@ -177,7 +177,8 @@ impl Catalog {
             None => record.ruled(options.operator.as_ref(), options.expiry.as_ref()),
         };
         let known = self.manifest.write(record, |account| account.keyspaces[&id].clone())?;
-        let keyspace = open_keyspace(&self.context, id, &known, KeyspaceBase::default())?;
+        let base = KeyspaceBase { policy: Some(policy), ..KeyspaceBase::default() };
+        let keyspace = open_keyspace(&self.context, id, &known, base)?;
         keyspaces.insert(name.to_string(), Arc::clone(&keyspace));
         Ok(keyspace)
     }

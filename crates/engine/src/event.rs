@@ -50,6 +50,7 @@ pub enum Event<'a> {
 /// A panic on a thread that merges is caught. The merge goes on, and so do later events. Callers
 /// that wait for rest get an error until [`Store::retry`](crate::Store::retry). On the thread of a
 /// caller the panic goes up to the caller, after the caller's change has taken effect.
+#[doc(alias = "event listener")]
 pub trait Observer: Debug + Send + Sync {
     /// Receives `event`, which happened in the keyspace, or the group, called `keyspace`.
     fn on_event(&self, keyspace: &str, event: &Event<'_>);

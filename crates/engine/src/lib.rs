@@ -1,9 +1,12 @@
 //! A durable embedded LSM key-value store whose merge policy is a value you choose.
 //!
+//! A merge policy is what others call a compaction strategy: it decides when which sorted runs are
+//! merged (compacted). It trades write amplification against read and space amplification.
+//!
 //! # Open, write, read
 //!
-//! A [`Store`] lives in a directory of its own. It has [`Keyspace`]s: sorted maps from keys to
-//! values, each with a tree and a merge policy of its own. Keys and values are bytes.
+//! A [`Store`] lives in a directory of its own. It has [`Keyspace`]s (column families): sorted maps
+//! from keys to values, each with a tree and a merge policy of its own. Keys and values are bytes.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -24,12 +27,14 @@
 //! ```
 //!
 //! Handles are cheap to clone and can be shared by threads. The store closes when the last handle
-//! is dropped. [`Keyspace::bulk_load`] writes sorted entries into tables at once, past the log.
+//! is dropped. [`Keyspace::bulk_load`] writes sorted entries into tables at once, past the
+//! write-ahead log.
 //!
 //! # Batches and snapshots
 //!
-//! A [`Batch`] takes effect as a whole, also across keyspaces and across a crash. A [`Snapshot`]
-//! shows what the store held at one moment, and delays nobody.
+//! A [`Batch`] (write batch) takes effect as a whole, also across keyspaces and across a crash. A
+//! [`Snapshot`] is a sequence number. It shows what the store held at one moment, and delays
+//! nobody.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -66,11 +71,12 @@
 //!
 //! # Choosing a merge policy
 //!
-//! The policy decides which runs are merged when. It trades the bytes that are written again and
-//! again against the number of runs that a read looks at, and against space. The figures are those
-//! of a simulation: 1,000 memtables of 256 KiB with updates of 400,000 keys in random order.
+//! The policy decides which runs are merged when. Write amplification is the bytes that flushes and
+//! merges write per byte flushed. Read amplification is the mean number of runs that a lookup
+//! considers. The figures are from a simulation: 1,000 memtables of 256 KiB with updates of 400,000
+//! keys in random order.
 //!
-//! | policy | bytes written per byte | runs, mean | for |
+//! | policy | write amplification | read amplification | for |
 //! |---|---|---|---|
 //! | `minlatency(k=6)`, the default | 5.0 | 5.1 | most uses: few writes, at most 6 runs |
 //! | `tiered(ratio=4)` | 4.2 | 7.4 | writes that are seldom read; runs grow with the data |
@@ -78,8 +84,8 @@
 //! | `leveled(ratio=10)` | 18.6 | 4.9 | reads, and little space whatever the updates |
 //! | `constant(k=6)` | 26.9 | 3.5 | few runs, at any cost |
 //!
-//! `choose_best` and `mixed` keep one run per level and merge it in parts: smooth merges that need
-//! little room.
+//! `tiered` is size-tiered compaction, and `leveled` is leveled compaction. `choose_best` and
+//! `mixed` keep one run per level and merge it in parts: smooth merges that need little room.
 //!
 //! The command `lsmith policies` lists all of them, `lsmith tune` finds the best for a workload.
 //! A keyspace can change its policy at any time:
@@ -114,8 +120,8 @@
 //! | [`changes_bytes`](Builder::changes_bytes) | 0 | change feeds go further back; disk space | |
 //! | [`histograms`](Builder::histograms) | off | two looks at the clock per call | |
 //!
-//! When merges fall behind, writers are slowed and then stopped, so that memory stays bounded;
-//! [`KeyspaceStats::pressure`] and [`StoreStats`] tell how much.
+//! When merges fall behind, writers are slowed and then stopped (back-pressure, a write stall), so
+//! that memory stays bounded; [`KeyspaceStats::pressure`] and [`StoreStats`] tell how much.
 //!
 //! # Where files and threads come from
 //!
@@ -123,6 +129,44 @@
 //! injects faults for tests. Merges run on [`Threads`] of the store, or on threads that several
 //! stores share. In lockstep ([`Builder::lockstep`]) there are no threads, and the same writes lead
 //! to the same plans, as in a simulation.
+//!
+//! # The field's words
+//!
+//! | in the field | here |
+//! |---|---|
+//! | compaction, manual compaction | a merge, [`Keyspace::merge`] |
+//! | compaction strategy, compaction style | a merge policy, [`Builder::policy`] |
+//! | column family | [`Keyspace`] |
+//! | write batch, iterator | [`Batch`], [`Iter`] and [`Cursor`] |
+//! | merge operator | a combine operator, [`Combine`] and [`Keyspace::combine`] |
+//! | compaction filter | a filter of merges, [`MergeFilter`] |
+//! | range tombstone | a range delete, [`Keyspace::delete_range`] |
+//! | single delete | [`Keyspace::remove_single`] |
+//! | TTL | [`Expiry`], [`Keyspace::put_with_ttl`] |
+//! | SST file writer, ingestion of external files | [`TableWriter`], [`Store::ingest`] |
+//! | secondary instance | a reader, [`Builder::read_only`] and [`Store::refresh`] |
+//! | change data capture | a change feed, [`Store::changes`] |
+//! | write stall | back-pressure, [`KeyspaceStats::pressure`] |
+//!
+//! # Examples
+//!
+//! The folder `examples` of this crate has a program for each of these jobs. A test runs all of
+//! them. `cargo run -p lsmith --example hello` runs the first.
+//!
+//! | example | job |
+//! |---|---|
+//! | `hello` | open, write, read, iterate |
+//! | `secondary_index` | an index that batches keep right |
+//! | `counters` | updates without a read, by a merge operator |
+//! | `sessions` | entries that expire (TTL) |
+//! | `queue` | tasks taken from the front by range deletes |
+//! | `time_series` | a bounded time series under `fifo` |
+//! | `backup` | backups, restore, and a checkpoint |
+//! | `readers` | a reader process beside the writer |
+//! | `change_feed` | a copy that follows a store |
+//! | `async_writer` | a store behind tokio |
+//! | `custom_policy` | a merge policy of your own |
+//! | `draw_tree` | an observer that draws the tree after each merge |
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -37,6 +37,7 @@ const BLOCK_BYTES_MAX: usize = VALUE_BYTES_MAX;
 const PREFIX_BYTES_MAX: u16 = 1024;
 
 /// What a write survives once its call has returned.
+#[doc(alias("wal", "sync"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PersistMode {
     /// The death of the process. The write is in the write-ahead log. After power loss the store
@@ -54,8 +55,8 @@ pub enum PersistMode {
 /// [`Store::keyspace_with`](crate::Store::keyspace_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceOptions {
-    /// The merge policy, for example `tiered(ratio=4)`, as text or as a value. `None` means the store's default for a new
-    /// keyspace, and any policy for one that exists.
+    /// The merge policy, for example `tiered(ratio=4)`, as text or as a value. `None` means the
+    /// store's default for a new keyspace, and any policy for one that exists.
     pub policy: Option<PolicyChoice>,
     /// Logical bytes at which a memtable is sealed, 1 to 2^40. `None` means the store's default for
     /// a new keyspace, and any size for one that exists.
@@ -70,6 +71,7 @@ pub struct KeyspaceOptions {
     /// long, and each entry counts one byte more.
     ///
     /// `None` means no group for a new keyspace, and any group for one that exists.
+    #[doc(alias = "correlated merge policy")]
     pub group: Option<String>,
     /// If `true`, tables keep the sequence number of each entry, which costs 1 to 9 bytes each. So
     /// the keyspace can [ingest](crate::Store::ingest) tables with sequence numbers of their own.
@@ -82,11 +84,13 @@ pub struct KeyspaceOptions {
     /// `counter`, or one that [`Builder::operator`](crate::Builder::operator) registers.
     ///
     /// `None` means no operator for a new keyspace, and any for one that exists.
+    #[doc(alias = "merge operator")]
     pub operator: Option<String>,
     /// If given, entries of the keyspace can [expire](Expiry). A keyspace with an operator cannot
     /// have it.
     ///
     /// `None` means no expiry for a new keyspace, and any for one that exists.
+    #[doc(alias = "ttl")]
     pub expiry: Option<Expiry>,
     /// The bits of filter per key; 0 for no filter. The first keyspace of a group chooses for all.
     ///
@@ -119,6 +123,7 @@ pub struct KeyspaceOptions {
     /// ```
     ///
     /// `None` means no prefixes for a new keyspace, and any for one that exists.
+    #[doc(alias = "prefix bloom filter")]
     pub prefix_bytes: Option<u16>,
 }
 

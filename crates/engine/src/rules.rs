@@ -139,6 +139,7 @@ impl CombineOperators {
 }
 
 /// How entries of a keyspace expire.
+#[doc(alias = "ttl")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expiry {
     /// The time that every value lives which is written without a time of its own, in the unit of
@@ -162,6 +163,7 @@ impl fmt::Display for Expiry {
 /// before. So snapshots stay as they are. Merges that keep blocks do not show it the entries of
 /// these. It is called on any thread, and for one entry as often as that is merged. It must not
 /// call the store.
+#[doc(alias = "compaction filter")]
 pub trait MergeFilter: Send + Sync {
     /// Returns what becomes of `key`, which has `value`.
     fn verdict(&self, key: &[u8], value: &[u8]) -> Verdict;

@@ -179,9 +179,8 @@ impl Comparison<'_> {
         all: Played<'_>,
         progress: &dyn Progress,
     ) -> anyhow::Result<Row> {
-        let spec = policy.spec().to_string();
         let free =
-            self.free.then(|| self.on_store(&spec, all, Mode::Free, progress)).transpose()?;
+            self.free.then(|| self.on_store(policy, all, Mode::Free, progress)).transpose()?;
         let Some(((engine, _), duration)) = free.as_ref().zip(self.options.duration) else {
             return self.row(policy, all, free, progress);
         };
@@ -195,7 +194,7 @@ impl Comparison<'_> {
     /// Runs a store as often as requested, each time in a new directory.
     fn on_store(
         &self,
-        policy: &str,
+        policy: &Arc<dyn MergePolicy>,
         played: Played<'_>,
         mode: Mode,
         progress: &dyn Progress,
@@ -204,7 +203,7 @@ impl Comparison<'_> {
         let options = Options { mode, histograms, ..self.options.clone() };
         repeated(self.runs, || {
             let dir = Scratch::new_in(self.dir, "lsmith-compare-")?;
-            run(policy, played.keyed.workload(), dir.path(), &options, progress)
+            run(Arc::clone(policy), played.keyed.workload(), dir.path(), &options, progress)
         })
     }
 
@@ -217,7 +216,7 @@ impl Comparison<'_> {
     ) -> anyhow::Result<Row> {
         let spec = policy.spec().to_string();
         let workload = played.keyed.workload();
-        let (engine, spread) = self.on_store(&spec, played, Mode::Lockstep, progress)?;
+        let (engine, spread) = self.on_store(policy, played, Mode::Lockstep, progress)?;
         let flushes = engine.costs.flushes;
         let predict = |content: &Content<'_>, mut recorder: Option<&mut Recorder>| {
             progress.begin(&format!("{spec}: {} simulation", content.name()), flushes);

@@ -1,5 +1,8 @@
 //! Experiments: runs the same workload on the real store and in simulations.
 //!
+//! Reports have the write, read and space amplification of merge policies (compaction strategies),
+//! as the figures `write_cost_...`, `read_cost_...` and `space_cost_...`.
+//!
 //! * [`run`]: plays one workload on the store under one policy and counts everything.
 //! * [`simulate`]: simulates one policy with unit, keyed or fluid content.
 //! * [`Comparison`]: does both for many policies and computes prediction errors.

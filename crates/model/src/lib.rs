@@ -1,4 +1,5 @@
-//! Formulas for the costs of merge policies, without running them.
+//! Formulas for the costs of merge policies (compaction strategies), without running them: write,
+//! read and space amplification.
 //!
 //! * [`Popularity`]: how often each key is requested, and the arithmetic of sizes that follows:
 //!   [`unique`](Popularity::unique), [`inverse`](Popularity::inverse),

@@ -1,4 +1,8 @@
-//! Merge policies: pure functions from what is known of a tree to a merge plan.
+//! Merge policies (compaction strategies): pure functions from what is known of a tree to a merge
+//! plan.
+//!
+//! A merge (compaction) joins sorted runs into one. Few merges keep write amplification low, and
+//! many keep read and space amplification low. A policy is a choice between them.
 //!
 //! A policy does no I/O, reads no clock, draws no random numbers and keeps nothing to itself: what
 //! it must remember it notes in the tree's memo. So the same policy value drives the store, the

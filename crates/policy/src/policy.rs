@@ -17,6 +17,7 @@ use std::fmt::Debug;
 /// * Reservations: a plan does not conflict with any reservation in the view.
 ///
 /// [`laws`](crate::laws) checks them.
+#[doc(alias("compaction strategy", "compaction picker"))]
 pub trait MergePolicy: Debug + Send + Sync {
     /// Returns the spec that builds this policy again.
     fn spec(&self) -> Spec;

@@ -1,5 +1,5 @@
-//! Simulations of merge policies: the same policies, plans and trees as in the store, without a
-//! disk.
+//! Simulations of merge policies (compaction strategies): the same policies, plans and trees as in
+//! the store, without a disk.
 //!
 //! [`Drive`] holds a tree, a policy and a [`Content`] in lockstep. It adds a sealed memtable to the
 //! tree. Then it asks the policy for plans until there are none; it checks, executes and applies

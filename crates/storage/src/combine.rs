@@ -52,6 +52,7 @@ pub type CombineError = Box<dyn std::error::Error + Send + Sync>;
 /// let value = Greatest.combine(b"key", Some(b"b"), &[b"a", b"c"]).unwrap();
 /// assert_eq!(value, b"c");
 /// ```
+#[doc(alias = "merge operator")]
 pub trait Combine: Send + Sync {
     /// Returns the name by which stores know the operator: 1 to 64 letters, digits, `_`, `-` or
     /// `.`. Operators that give other results need other names.

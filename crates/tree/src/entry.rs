@@ -3,6 +3,7 @@
 use std::fmt;
 
 /// A place in the order of writes: a larger number is a later write. Zero is before every write.
+#[doc(alias = "sequence number")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqNo(pub u64);
 

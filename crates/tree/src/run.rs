@@ -30,6 +30,7 @@ impl fmt::Display for KnotId {
 }
 
 /// A sorted run: disjoint slices in key order.
+#[doc(alias = "sorted run")]
 #[derive(Clone, Debug)]
 pub struct Run {
     id: RunId,

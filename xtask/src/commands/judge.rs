@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Commands of cargo that others bring along, and that make something new.
-const FOREIGN: [&str; 3] = ["bolero", "install", "new"];
+/// Commands of cargo that others bring along, or that are run in a folder of the reader's own.
+const FOREIGN: [&str; 4] = ["add", "bolero", "install", "new"];
 
 /// A workspace, as far as commands name parts of it.
 pub(super) struct Workspace {

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
         ..usual
     });
     let bars = Bars::new();
-    let report = run_in_lab(&policy.spec().to_string(), &workload, &args.dir, &options, &bars)?;
+    let report = run_in_lab(policy, &workload, &args.dir, &options, &bars)?;
     drop(bars);
     if json {
         return print_json(&report);

@@ -37,6 +37,7 @@ use std::time::Duration;
 /// assert_eq!(names.get("ada")?.as_deref(), Some(&b"7"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "write batch")]
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     ops: OpBuffer,
@@ -76,6 +77,7 @@ impl Batch {
 
     /// Adds a remove: deletes `key`, which the caller promises to be present and to have been
     /// inserted once. See [`insert_new`](Batch::insert_new).
+    #[doc(alias = "single delete")]
     pub fn remove_single(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
     }
@@ -83,6 +85,7 @@ impl Batch {
     /// Adds a combine: `key` gets what the operator of the keyspace makes of its value and
     /// `operand`. The keyspace must have an [operator](crate::KeyspaceOptions::operator) that does
     /// not [refuse](crate::Combine::check_operand) the operand.
+    #[doc(alias = "merge operator")]
     pub fn combine(
         &mut self,
         keyspace: &Keyspace,
@@ -167,6 +170,7 @@ impl Batch {
     /// Adds a range delete: deletes all keys in `range`, at the cost of one write, however many
     /// there are. Earlier writes of this batch count, later ones do not. See
     /// [`Keyspace::delete_range`].
+    #[doc(alias = "range tombstone")]
     pub fn delete_range<K: AsRef<[u8]>>(
         &mut self,
         keyspace: &Keyspace,

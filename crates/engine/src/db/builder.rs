@@ -82,6 +82,7 @@ impl Builder {
     /// [spec](lsmith_policy::MergePolicy::spec). At the next opening a keyspace with that spec gets
     /// the policy that is given here then. Without one, the [registry](Builder::registry) builds
     /// it.
+    #[doc(alias("compaction strategy", "compaction style"))]
     pub fn policy(mut self, policy: impl Into<PolicyChoice>) -> Builder {
         self.options.policy = policy.into();
         self
@@ -92,6 +93,7 @@ impl Builder {
     /// keyspaces.
     ///
     /// Default: [`Counter`](crate::Counter) only.
+    #[doc(alias = "merge operator")]
     pub fn operator(mut self, operator: impl Combine + 'static) -> Builder {
         self.options.operators.add(Arc::new(operator));
         self
@@ -108,6 +110,7 @@ impl Builder {
 
     /// The filter of merges in the keyspace called `keyspace`, if it exists or once it is made. It
     /// holds until the store is closed. Default: no filters.
+    #[doc(alias = "compaction filter")]
     pub fn merge_filter(
         mut self,
         keyspace: impl Into<String>,
@@ -130,6 +133,7 @@ impl Builder {
     /// opening the store reads back. While a full memtable is merged, writers have a reserve of
     /// 8 MiB: at least a seventh of `bytes`, and otherwise at most four times `bytes`. Writers are
     /// slowed as the reserve fills up. With the default, memtable and reserve are 64 MiB together.
+    #[doc(alias = "write buffer size")]
     pub fn memtable_bytes(mut self, bytes: u64) -> Builder {
         self.options.memtable_bytes = bytes;
         self
@@ -155,6 +159,7 @@ impl Builder {
     /// The cache holds compressed tables' blocks after decompression, and all blocks if the
     /// environment does not map files into memory. The default environment maps files: blocks that
     /// are not compressed are then left to the system's page cache.
+    #[doc(alias = "block cache")]
     pub fn cache_bytes(mut self, bytes: u64) -> Builder {
         self.options.cache_bytes = bytes;
         self
@@ -199,6 +204,7 @@ impl Builder {
     /// to 1 GiB. Default: an eighth of the largest memtable.
     ///
     /// Large files are begun less often. Small files can be removed sooner.
+    #[doc(alias = "wal")]
     pub fn log_bytes(mut self, bytes: u64) -> Builder {
         self.options.log_bytes = Some(bytes);
         self
@@ -221,6 +227,7 @@ impl Builder {
     ///
     /// The newest logs are kept, whether a feed reads them or not. They are kept while the store is
     /// closed. An opening removes what is beyond its own bound.
+    #[doc(alias = "change data capture")]
     pub fn changes_bytes(mut self, bytes: u64) -> Builder {
         self.options.changes_bytes = bytes;
         self
@@ -231,6 +238,7 @@ impl Builder {
     /// With two or more, one thread carries out only plans that take a memtable, and short ones if
     /// no memtable waits. So memtables never wait for a long merge. More threads merge faster, and
     /// take CPU and device bandwidth from reads and writes.
+    #[doc(alias = "compaction threads")]
     pub fn threads(mut self, threads: usize) -> Builder {
         self.options.threads = threads.max(1);
         self
@@ -257,6 +265,7 @@ impl Builder {
     ///
     /// A limit leaves device bandwidth to reads, and delays merges. Flushes of single memtables are
     /// not limited. The limit is lifted while writers are held back, and in lockstep.
+    #[doc(alias = "rate limiter")]
     pub fn merge_bytes_per_s(mut self, bytes: Option<u64>) -> Builder {
         self.options.merge_bytes_per_s = bytes;
         self
@@ -286,6 +295,7 @@ impl Builder {
     ///
     /// Filters take memory, and spare lookups the runs that do not hold the key. At 10 bits, about
     /// 1 % of the runs without the key are read in vain.
+    #[doc(alias = "bloom filter")]
     pub fn filter_bits(mut self, bits: u8) -> Builder {
         self.options.table.filter_bits_per_key = bits;
         self
@@ -340,6 +350,7 @@ impl Builder {
     /// this store reads. So tables are not mapped, and each block is checked whenever it is read
     /// from its file: what is gone is an error, never a wrong answer. Opening the store again shows
     /// what is there.
+    #[doc(alias = "secondary instance")]
     pub fn read_only(mut self, read_only: bool) -> Builder {
         self.options.read_only = read_only;
         self
@@ -374,6 +385,7 @@ impl Builder {
     /// The observer that is called with every change of a tree. Default: none.
     ///
     /// Calls hold locks of the store, so a slow observer slows the store.
+    #[doc(alias = "event listener")]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Builder {
         self.options.observer = Some(observer);
         self

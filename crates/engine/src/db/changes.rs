@@ -37,6 +37,7 @@ use std::time::Duration;
 /// assert!(changes.next_batch()?.is_none(), "there is no more yet");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "cdc")]
 #[derive(Debug)]
 pub struct Changes {
     store: Store,

@@ -61,6 +61,7 @@ impl Store {
     /// directory of this store; `Locked` if it is the directory of an open store; `Io` or `Full` if
     /// a file cannot be linked, copied or synced; `ReadOnly` if the store was opened for reading
     /// only; `Poisoned` if an earlier write of the log or the manifest failed.
+    #[doc(alias = "hard link")]
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<Checkpoint> {
         let context = self.context();
         context.check_writable()?;

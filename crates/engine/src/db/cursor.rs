@@ -31,6 +31,7 @@ use std::ops::Bound;
 /// assert!(cursor.prev()?.is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("iterator", "seek"))]
 pub struct Cursor {
     iter: Iter,
     /// The number in front of the keys of a group's keyspace.

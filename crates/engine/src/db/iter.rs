@@ -41,6 +41,7 @@ use std::sync::Arc;
 /// assert_eq!(bytes, 17);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias = "iterator")]
 pub struct Iter {
     entries: VisibleIter<MergingCursor<Source>>,
     /// The process that made the first step, which is timed or returns `error`.

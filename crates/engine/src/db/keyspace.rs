@@ -31,6 +31,7 @@ use std::sync::Arc;
 /// A key has 1 to [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes, one less in a group. Everything
 /// that writes refuses an empty key. Reads find none. As a bound of a range or as a prefix, the
 /// empty key lies below all keys.
+#[doc(alias("column family", "partition"))]
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     store: Store,
@@ -249,6 +250,7 @@ impl Keyspace {
     /// # Errors
     /// `InvalidArgument` if the range ends before it begins; an empty range is no error, and
     /// deletes nothing. Otherwise as [`Store::write`].
+    #[doc(alias = "range tombstone")]
     pub fn delete_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let Some((start, end)) = self.stored_range(range) else { return Ok(()) };
         let (keyspace, kind) = (&self.shared, OpKind::DeleteRange);
@@ -293,12 +295,14 @@ impl Keyspace {
 
     /// Returns an iterator over all entries as they are now, in key order. It can be read from both
     /// ends.
+    #[doc(alias = "iterator")]
     pub fn iter(&self) -> Iter {
         self.range::<&[u8]>(..)
     }
 
     /// Returns an iterator over the entries in `range` as they are now, in key order. It can be
     /// read from both ends, and is empty if the range ends before it begins.
+    #[doc(alias = "scan")]
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
         let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
         let bounds = (bound(range.start_bound()), bound(range.end_bound()));
@@ -310,6 +314,7 @@ impl Keyspace {
     ///
     /// It looks into each run, unless filters hold
     /// [prefixes](crate::KeyspaceOptions::prefix_bytes).
+    #[doc(alias = "prefix scan")]
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.iterate(prefix_bounds(prefix.as_ref()), self.snapshot_guard())
     }
@@ -378,6 +383,7 @@ impl Keyspace {
     /// `InvalidArgument` if the spec cannot be built: the message names the nearest known name.
     /// Also if the keyspace is in a group, and the policy does not merge whole runs.
     /// Otherwise as a [write](Store::write).
+    #[doc(alias = "compaction strategy")]
     pub fn set_merge_policy(&self, policy: impl Into<PolicyChoice>) -> Result<()> {
         self.store.context().check_here()?;
         self.store.engine().catalog.set_policy(&self.shared, &policy.into())?;
@@ -407,6 +413,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Store::settle`], except that what blocks other keyspaces is no error, and not waited
     /// for.
+    #[doc(alias("compaction", "compact"))]
     pub fn merge(&self) -> Result<()> {
         self.seal_and_settle(Request::Merge)
     }

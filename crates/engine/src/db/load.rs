@@ -25,6 +25,7 @@ const UNDATED: SeqNo = SeqNo(0);
 ///
 /// [`finish`](BulkLoad::finish) makes all entries visible at once. A load that is dropped before
 /// that removes its files.
+#[doc(alias = "bulk load")]
 #[derive(Debug)]
 pub struct BulkLoad {
     keyspace: Keyspace,
@@ -67,6 +68,7 @@ impl Keyspace {
     /// # Errors
     /// `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
     /// log or the manifest failed.
+    #[doc(alias = "bulk load")]
     pub fn bulk_load(&self) -> Result<BulkLoad> {
         BulkLoad::new(self)
     }

@@ -13,6 +13,7 @@ impl Keyspace {
     /// `InvalidArgument` if the keyspace is in a group, or if its policy keeps levels of append
     /// tables. The error of a merge that failed and is in the way. Otherwise as
     /// [`Store::write`](crate::Store::write).
+    #[doc(alias("compaction", "compact range"))]
     pub fn merge_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         self.store().context().check_writable()?;
         if self.member().is_some() {

@@ -29,6 +29,7 @@ impl Store {
 
 impl Snapshot {
     /// Returns the sequence number of the last write that the snapshot sees.
+    #[doc(alias = "sequence number")]
     pub fn seq(&self) -> SeqNo {
         self.guard.seq()
     }

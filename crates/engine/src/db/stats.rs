@@ -53,6 +53,7 @@ pub struct KeyspaceStats {
     /// The number of memtables flushed or merged since the keyspace was made.
     pub flushes: u64,
     /// How hard the merge policy holds writers back, from 0 (not at all) to 1 (completely).
+    #[doc(alias("write stall", "back-pressure"))]
     pub pressure: f64,
     /// The errors of failed merges that wait to be tried again, and of panics.
     pub failures: Vec<String>,

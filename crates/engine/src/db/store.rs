@@ -219,6 +219,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Builder::open`](crate::Builder::open). Readers then see what they saw before.
+    #[doc(alias = "catch up")]
     pub fn refresh(&self) -> Result<SeqNo> {
         self.context().check_here()?;
         if self.context().options.read_only {

@@ -46,6 +46,7 @@ const UNDATED: SeqNo = SeqNo(0);
 /// assert_eq!(prices.get("banana")?, None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[doc(alias("sst file writer", "sstable"))]
 #[derive(Debug)]
 pub struct TableWriter {
     /// `None` after a failed write, when the content of the file is unknown.

@@ -76,6 +76,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`put`](Keyspace::put).
+    #[doc(alias = "single delete")]
     pub fn remove_single(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write_one(EntryKind::Remove, key.as_ref(), &[])
     }
@@ -117,6 +118,7 @@ impl Keyspace {
     /// [expire](crate::KeyspaceOptions::expiry), or if the clock does not say how long a
     /// [tick](crate::Clock::with_tick) is; `Callback` if the clock panics. Otherwise as
     /// [`Store::write`](crate::Store::write).
+    #[doc(alias("ttl", "time to live"))]
     pub fn put_with_ttl(
         &self,
         key: impl AsRef<[u8]>,
@@ -153,6 +155,7 @@ impl Keyspace {
     /// [operator](crate::KeyspaceOptions::operator), or if its operator refuses the operand: see
     /// [`Combine::check_operand`](crate::Combine::check_operand). Otherwise as
     /// [`Store::write`](crate::Store::write).
+    #[doc(alias = "merge operator")]
     pub fn combine(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         let (key, operand) = (key.as_ref(), operand.as_ref());
         self.check_operand(&self.stored_key(key), operand)?;

@@ -7,6 +7,7 @@ use crate::leases::Lease;
 use crate::manifest::KeyspaceFacts;
 use crate::rules::Rules;
 use crate::version::{Reclaim, TableHandle};
+use lsmith_policy::MergePolicy;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::{Causes, SeqNo, Table, TableId, Tree, TreeView};
@@ -17,6 +18,8 @@ use std::sync::Arc;
 /// What the opening of a keyspace begins with.
 #[derive(Debug, Default)]
 pub(crate) struct KeyspaceBase {
+    /// The policy, if the caller has it. Otherwise it is built from its spec.
+    pub(crate) policy: Option<Arc<dyn MergePolicy>>,
     /// Tables that are open already.
     pub(crate) tables: FxHashMap<TableId, Arc<TableHandle>>,
     /// The lease of a reader on what it opens.
@@ -37,7 +40,8 @@ pub(crate) fn open_keyspace(
 ) -> Result<Arc<KeyspaceShared>> {
     let options = &context.options;
     let unsupported = |message| Error::new(ErrorKind::Unsupported, message).at(&options.dir);
-    let policy = options.stored_policy(&known.policy).map_err(|error| {
+    let stored = || options.stored_policy(&known.policy);
+    let policy = base.policy.clone().map_or_else(stored, Ok).map_err(|error| {
         let name = &known.name;
         unsupported(format!(
             "cannot build the policy of keyspace {name}: {error}; a policy of your own comes with \

@@ -85,7 +85,7 @@ pub(crate) fn refresh(engine: &Engine) -> Result<()> {
     let base_of = |id: u32| {
         let open = open.iter().find(|keyspace| keyspace.id == id);
         let tables = open.map(|keyspace| keyspace.state.lock().tables.clone());
-        KeyspaceBase { tables: tables.unwrap_or_default(), lease: None }
+        KeyspaceBase { tables: tables.unwrap_or_default(), ..KeyspaceBase::default() }
     };
     let (opening, new) = read(context, base_of)?;
     show(engine, &opening);

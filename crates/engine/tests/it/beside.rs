@@ -217,7 +217,7 @@ fn load_and_mark(store: &Store, acked: &AtomicU64, dice: &mut Dice) {
         acked.store(round, SeqCst);
         match dice.below(6) {
             0 => store.flush().unwrap(),
-            1 => space.set_merge_policy(dice.pick::<&str>(&POLICIES)).unwrap(),
+            1 => space.set_merge_policy(*dice.pick::<&str>(&POLICIES)).unwrap(),
             _ => {}
         }
     }

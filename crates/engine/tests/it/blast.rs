@@ -294,7 +294,7 @@ fn damaged_table_costs_writes_to_its_keyspace_alone() {
         ends(move || {
             let env = MemEnv::new();
             let store = builder(&env, lockstep).open().unwrap();
-            let policy = Some("constant(k=1)".to_string());
+            let policy = Some("constant(k=1)".into());
             let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
             let sick = store.keyspace_with("sick", &options).unwrap();
             for number in 0..20_u32 {
@@ -317,7 +317,7 @@ fn merge_without_room_costs_writes_to_its_keyspace_alone() {
         ends(move || {
             let env = MemEnv::with_capacity(8 << 20);
             let store = builder(&env, lockstep).open().unwrap();
-            let policy = Some("constant(k=1)".to_string());
+            let policy = Some("constant(k=1)".into());
             let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
             let sick = store.keyspace_with("sick", &options).unwrap();
             let mut load = sick.bulk_load().unwrap();

@@ -170,7 +170,7 @@ fn a_keyspace_that_was_dropped_takes_no_table() {
         assert_eq!(gone.iter().count(), 2);
         store.drop_keyspace("gone").unwrap();
         let again = comes_again.then(|| {
-            let policy = Some("none".to_string());
+            let policy = Some("none".into());
             let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
             store.keyspace_with("gone", &options).unwrap()
         });

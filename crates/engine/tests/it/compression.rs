@@ -209,7 +209,7 @@ fn random_batches_under_any_codec() {
                 if dice.chance(3) {
                     let space = store.keyspace("left").unwrap();
                     space.set_compression(dice.pick::<&str>(&CODECS)).unwrap();
-                    space.set_merge_policy(dice.pick::<&str>(&POLICIES)).unwrap();
+                    space.set_merge_policy(*dice.pick::<&str>(&POLICIES)).unwrap();
                 }
             }
             assert_eq!(batches.check(&store), progress.acknowledged);

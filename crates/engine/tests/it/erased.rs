@@ -276,7 +276,7 @@ fn copies_of_memory_do_not_lose_range_deletes() {
         builder.memtable_bytes(100_000).log_bytes(64 << 10).log_bytes_max(64 << 10).open().unwrap()
     };
     let store = open();
-    let policy = Some("choose_best(ratio=4, rate=0.1)".to_string());
+    let policy = Some("choose_best(ratio=4, rate=0.1)".into());
     let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
     let space = store.keyspace_with("kept", &options).unwrap();
     let other = store.keyspace("other").unwrap();

@@ -44,7 +44,7 @@ fn live(
             now_and_then(&store, dice)?;
         }
         store.flush()?;
-        store.keyspace("left")?.set_merge_policy(dice.pick::<&str>(&POLICIES))?;
+        store.keyspace("left")?.set_merge_policy(*dice.pick::<&str>(&POLICIES))?;
         store.keyspace("left")?.merge()?;
         store.persist(PersistMode::SyncAll)?;
         progress.synced = progress.acknowledged;

@@ -149,7 +149,7 @@ fn each_keyspace_has_the_runs_of_its_own_policy() {
     let open = || {
         let store = builder(&env).memtable_bytes(1 << 20).open().unwrap();
         let make = |(name, policy, _): &(&str, &str, _)| {
-            let policy = Some(policy.to_string());
+            let policy = Some((*policy).into());
             let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
             store.keyspace_with(name, &options).unwrap()
         };

@@ -95,6 +95,7 @@ mod numbered;
 mod operators;
 mod panics;
 mod places;
+mod policy_values;
 mod pool;
 mod power;
 mod prefixes;

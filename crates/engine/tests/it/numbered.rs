@@ -238,7 +238,7 @@ pub(crate) fn now_and_then(store: &Store, dice: &mut Dice) -> lsmith::Result<()>
         0 => store.flush(),
         1 => store.keyspace(SPACES[dice.below(2)])?.flush(),
         2 => store.keyspace(SPACES[dice.below(2)])?.merge(),
-        3 => store.keyspace(SPACES[dice.below(2)])?.set_merge_policy(dice.pick::<&str>(&POLICIES)),
+        3 => store.keyspace(SPACES[dice.below(2)])?.set_merge_policy(*dice.pick::<&str>(&POLICIES)),
         _ => Ok(()),
     }
 }

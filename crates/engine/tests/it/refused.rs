@@ -30,7 +30,7 @@ fn told<T>(refused: lsmith::Result<T>) -> String {
 }
 
 fn options(policy: Option<&str>, memtable_bytes: Option<u64>) -> KeyspaceOptions {
-    let policy = policy.map(str::to_string);
+    let policy = policy.map(Into::into);
     KeyspaceOptions { policy, memtable_bytes, group: None, ..KeyspaceOptions::default() }
 }
 
@@ -94,7 +94,7 @@ fn a_keyspace_has_the_options_that_are_asked_for_or_is_refused() {
         }
         let said = told(store.keyspace_with("a", &options(None, Some(6000))));
         assert!(said.contains("5000") && said.contains("6000"), "{said}");
-        assert_eq!(store.keyspace("a").unwrap().merge_policy(), made.policy.clone().unwrap());
+        assert_eq!(store.keyspace("a").unwrap().merge_policy(), made.policy.clone().unwrap().spec());
     };
     check(&store);
     for refused in [options(Some("tierd"), None), options(None, Some(0))] {

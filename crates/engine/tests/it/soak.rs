@@ -76,7 +76,7 @@ fn live(dir: &Path, dice: &mut Dice, run: &mut Run) {
         if dice.chance(2) {
             let space = store.existing_keyspace(SPACES[dice.below(3)]).unwrap();
             match dice.below(6) {
-                0 => space.set_merge_policy(dice.pick::<&str>(&POLICIES)).unwrap(),
+                0 => space.set_merge_policy(*dice.pick::<&str>(&POLICIES)).unwrap(),
                 1 => space.merge().unwrap(),
                 2 => store.flush().unwrap(),
                 3 => store.persist(PersistMode::SyncData).unwrap(),

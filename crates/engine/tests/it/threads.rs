@@ -148,7 +148,7 @@ fn writers_readers_and_merges() {
                         write(&spaces, writer, counter, mode).unwrap();
                         if dice.chance(1) {
                             let policy = dice.pick(&POLICIES);
-                            spaces[dice.below(2)].set_merge_policy(policy).unwrap();
+                            spaces[dice.below(2)].set_merge_policy(*policy).unwrap();
                         }
                         match dice.below(500) {
                             0 => spaces[0].merge().unwrap(),

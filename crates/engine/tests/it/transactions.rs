@@ -695,7 +695,7 @@ fn random_transactions_agree_with_plain_maps() {
                     0 => store.flush().unwrap(),
                     1 => space.merge().unwrap(),
                     _ if in_group => {}
-                    _ => space.set_merge_policy(dice.pick::<&str>(&POLICIES)).unwrap(),
+                    _ => space.set_merge_policy(*dice.pick::<&str>(&POLICIES)).unwrap(),
                 },
                 _ if !open.is_empty() => {
                     let at = dice.below(open.len());

@@ -94,6 +94,7 @@ struct Counter {
 
 /// A cache of table blocks for several stores: see `Builder::cache`. A clone is the same cache, and
 /// cheap. When a store closes, its blocks are removed.
+#[doc(alias = "block cache")]
 #[derive(Clone, Debug)]
 pub struct Cache {
     blocks: Option<Arc<Blocks>>,

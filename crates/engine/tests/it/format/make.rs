@@ -60,7 +60,7 @@ impl Run {
 
     fn space(&mut self, name: &str, policy: &str) -> Keyspace {
         self.maps.entry(name.to_string()).or_default();
-        let policy = Some(policy.to_string());
+        let policy = Some(policy.into());
         self.store
             .keyspace_with(
                 name,

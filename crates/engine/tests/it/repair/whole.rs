@@ -54,7 +54,7 @@ fn make(store: &Store, (name, kind, in_group): (&str, Kind, bool), dice: &mut Di
         .iter()
         .filter(|(_, _, is_grouped)| in_group && *is_grouped)
         .all(|(other, ..)| store.existing_keyspace(other).is_err());
-    let policy = is_first.then(|| (*dice.pick(policies)).to_string());
+    let policy = is_first.then(|| (*dice.pick(policies)).into());
     let options = KeyspaceOptions {
         policy,
         group: in_group.then(|| "group".to_string()),
@@ -134,7 +134,7 @@ fn step(disk: &MemEnv, store: &Store, held: &mut Vec<Snapshot>, dice: &mut Dice)
         0 => store.flush().unwrap(),
         1 => space.flush().unwrap(),
         2 => space.merge().unwrap(),
-        3 if !in_group => space.set_merge_policy(dice.pick::<&str>(&POLICIES)).unwrap(),
+        3 if !in_group => space.set_merge_policy(*dice.pick::<&str>(&POLICIES)).unwrap(),
         4 if held.len() < 3 => held.push(store.snapshot()),
         5 | 6 if !held.is_empty() => drop(held.swap_remove(dice.below(held.len()))),
         7 if dice.chance(20) => space.clear().unwrap(),

@@ -133,7 +133,7 @@ impl Steady {
         let dir = Scratch::new("lsmith-reproduce-")?;
         let store = Store::builder(dir.path())
             .env(Arc::new(Unsynced::default()))
-            .policy(self.policy()?.spec().to_string())
+            .policy(self.policy()?)
             .memtable_bytes(self.memtable_bytes())
             .lockstep(true)
             .open()?;

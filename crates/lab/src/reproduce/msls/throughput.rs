@@ -60,7 +60,7 @@ impl Job for Bound {
         let per_memtable = self.design.memtable.round() as u64;
         let store = Store::builder(dir.path())
             .env(Arc::new(Unsynced::on(&device)))
-            .policy(self.design.policy(ITEM_BYTES)?.spec().to_string())
+            .policy(self.design.policy(ITEM_BYTES)?)
             .memtable_bytes(per_memtable * u64::from(ITEM_BYTES))
             .open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;

@@ -74,7 +74,7 @@ impl<'a> StoreIndex<'a> {
         let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
         let store = Store::builder(dir.path())
             .env(Arc::new(Unsynced::default()))
-            .policy(bench.build_policy()?.spec().to_string())
+            .policy(bench.build_policy()?)
             .memtable_bytes(memory_blocks * per_block as u64 * entry_bytes)
             .block_bytes(BLOCK_BYTES as usize)
             .persist(PersistMode::Buffer)

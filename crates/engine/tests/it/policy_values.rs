@@ -1,0 +1,104 @@
+//! Policies as values.
+//!
+//! Promised: wherever a spec is accepted, a policy is, also one that no registry knows. The
+//! manifest keeps its spec. At the next opening it comes from the builder's value with that spec,
+//! or from the registry.
+
+use lsmith::env::MemEnv;
+use lsmith::policy::{MergePolicy, PolicyChoice, Shape, Spec};
+use lsmith::tree::{MergePlan, Place, Reason, TreeView};
+use lsmith::{Builder, ErrorKind, KeyspaceOptions, Store};
+use std::sync::Arc;
+
+/// Merges all runs as soon as there are two.
+#[derive(Debug)]
+struct OneRun;
+
+impl MergePolicy for OneRun {
+    fn spec(&self) -> Spec {
+        Spec::bare("one_run")
+    }
+
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let all: Vec<_> = view.tree.runs().map(|(_, run)| run).collect();
+        let is_free = all.iter().all(|run| !view.is_reserved(run.id()));
+        let plan = || {
+            let ids = all.iter().map(|run| run.id());
+            MergePlan::merge(
+                ids,
+                Place::NewRun(0),
+                Reason::new("{} runs", [all.len() as u64, 0, 0]),
+            )
+        };
+        (all.len() > 1 && is_free).then(plan)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Stack { runs_max: 1 }
+    }
+}
+
+fn builder(disk: &MemEnv) -> Builder {
+    Store::builder("/store").env(Arc::new(disk.clone())).lockstep(true)
+}
+
+fn fill(store: &Store, name: &str) {
+    let space = store.existing_keyspace(name).unwrap();
+    for round in 0..5 {
+        for number in 0..20_u32 {
+            space.put(number.to_be_bytes(), [round; 10]).unwrap();
+        }
+        store.flush().unwrap();
+    }
+}
+
+#[test]
+fn value_is_the_policy_of_new_keyspaces_and_of_those_with_its_spec() {
+    let disk = MemEnv::new();
+    let store = builder(&disk).policy(OneRun).open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    assert_eq!(space.merge_policy(), "one_run");
+    fill(&store, "a");
+    assert_eq!(space.stats().runs, 1);
+    drop((space, store));
+
+    // No registry knows it.
+    let error = builder(&disk).open().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    for words in ["keyspace a", "one_run", "`Builder::policy`"] {
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    // Another policy for new keyspaces is no help.
+    assert!(builder(&disk).policy("tiered").open().is_err());
+
+    let store = builder(&disk).policy(OneRun).open().unwrap();
+    fill(&store, "a");
+    assert_eq!(store.existing_keyspace("a").unwrap().stats().runs, 1);
+}
+
+#[test]
+fn keyspaces_take_values_beside_specs() {
+    let disk = MemEnv::new();
+    let store = builder(&disk).policy("tiered(ratio=4)").open().unwrap();
+    let with = |policy: PolicyChoice| KeyspaceOptions {
+        policy: Some(policy),
+        ..KeyspaceOptions::default()
+    };
+    let own = store.keyspace_with("own", &with(OneRun.into())).unwrap();
+    assert_eq!(own.merge_policy(), "one_run");
+    // The same again, and another.
+    store.keyspace_with("own", &with(OneRun.into())).unwrap();
+    let error = store.keyspace_with("own", &with("none".into())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+
+    let other = store.keyspace("other").unwrap();
+    fill(&store, "other");
+    assert!(other.stats().runs > 1);
+    let shared: Arc<dyn MergePolicy> = Arc::new(OneRun);
+    other.set_merge_policy(shared).unwrap();
+    store.settle().unwrap();
+    assert_eq!((other.merge_policy().as_str(), other.stats().runs), ("one_run", 1));
+    other.set_merge_policy(lsmith::policy::Registry::builtin().build("none").unwrap()).unwrap();
+    other.set_merge_policy("minlatency(k=2)".parse::<Spec>().unwrap()).unwrap();
+    assert_eq!(other.merge_policy(), "minlatency(k=2)");
+}
