@@ -281,17 +281,21 @@ pub(crate) fn pressure_of_bytes(behind: u64, allowed: u64) -> f64 {
 
 /// What is left of a writer's freedom, 1 less the pressure, with each memtable that is written
 /// before the merges of the one before it are done.
-const FREEDOM_PER_OWED_MEMTABLE: f64 = 0.1;
+const FREEDOM_PER_MEMTABLE: f64 = 0.1;
 
-/// The highest pressure of what was written since the tree was last at rest. It slows writers to a
-/// crawl, and does not stop them.
-const PRESSURE_OF_OWED_MAX: f64 = 0.999;
+/// The highest pressure of memtables by which merges are behind. It slows writers to a crawl, and
+/// does not stop them.
+const PRESSURE_OF_MEMTABLES_MAX: f64 = 0.999;
+
+/// Returns the back-pressure of merges that are behind by so many memtables.
+pub(crate) fn pressure_of_memtables(behind: f64) -> f64 {
+    (1.0 - FREEDOM_PER_MEMTABLE.powf(behind.max(0.0))).min(PRESSURE_OF_MEMTABLES_MAX)
+}
 
 /// Returns the back-pressure of waiting memtables, and of all that was written since the tree was
 /// last at rest. One waiting memtable is normal, and so are the merges of one memtable.
 pub(crate) fn pressure_of_load(view: &TreeView, load: &Load) -> f64 {
     let waiting = load.waiting_memtables.saturating_sub(1) as f64 / 3.0;
     let owed = load.owed_bytes as f64 / view.memtable_bytes.max(1) as f64 - 1.0;
-    let owed = 1.0 - FREEDOM_PER_OWED_MEMTABLE.powf(owed.max(0.0));
-    waiting.min(1.0).max(owed.min(PRESSURE_OF_OWED_MAX))
+    waiting.min(1.0).max(pressure_of_memtables(owed))
 }

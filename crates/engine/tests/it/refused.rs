@@ -94,7 +94,10 @@ fn a_keyspace_has_the_options_that_are_asked_for_or_is_refused() {
         }
         let said = told(store.keyspace_with("a", &options(None, Some(6000))));
         assert!(said.contains("5000") && said.contains("6000"), "{said}");
-        assert_eq!(store.keyspace("a").unwrap().merge_policy(), made.policy.clone().unwrap().spec());
+        assert_eq!(
+            store.keyspace("a").unwrap().merge_policy(),
+            made.policy.clone().unwrap().spec()
+        );
     };
     check(&store);
     for refused in [options(Some("tierd"), None), options(None, Some(0))] {

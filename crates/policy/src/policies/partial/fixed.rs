@@ -43,7 +43,8 @@ static ROUND_ROBIN: FixedRow = FixedRow {
 };
 
 /// Merges the `rate * K_i` neighbouring blocks that overlap the fewest blocks below. A merge writes
-/// at most `rate * (1/ratio + 1) * K_(i+1)` blocks, plus one.
+/// at most `rate * (1/ratio + 1) * K_(i+1)` blocks, plus one, unless memory is behind and more
+/// than that goes down at once.
 static CHOOSE_BEST: FixedRow = FixedRow {
     info: PolicyInfo {
         name: "choose_best",

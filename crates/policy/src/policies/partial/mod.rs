@@ -17,7 +17,8 @@ mod window;
 pub use fixed::FixedTake;
 pub use mixed::Mixed;
 
-use crate::stack::pressure_of_load;
+use crate::back_pressure::WAITING_MEMTABLES_MAX;
+use crate::stack::{pressure_of_load, pressure_of_memtables};
 use crate::{Load, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
@@ -175,10 +176,16 @@ impl Partial {
         (memory * self.ratio.powi(level as i32)).floor().max(1.0) as u64
     }
 
-    fn window_blocks(&self, view: &TreeView, level: usize) -> usize {
-        let blocks = self.rate * self.capacity_blocks(view, level) as f64;
+    /// Returns how many of the `blocks` of a level go down at once: a part of its capacity, or all
+    /// by which merges [are behind](memory_behind), if that is more. So a single merge catches up,
+    /// where each of many small ones would wait for the device. In lockstep it never is more.
+    fn window_blocks(&self, view: &TreeView, level: usize, blocks: &Blocks<'_>) -> usize {
+        let part = self.rate * self.capacity_blocks(view, level) as f64;
+        let behind = if level == 0 { memory_behind(view) } else { 0.0 };
+        let memory = view.tree.memory().bytes().max(1) as f64 / view.memtable_bytes.max(1) as f64;
+        let behind = behind / memory * blocks.len() as f64;
         // A product such as 0.07 * 100 can fall just short of a whole number.
-        ((blocks + 1e-9).floor() as usize).max(1)
+        ((part.max(behind) + 1e-9).floor() as usize).max(1)
     }
 
     /// Returns the next plan. `take` says how much of a level goes down, given the paper's number
@@ -302,7 +309,7 @@ impl Partial {
         let cursor = view.memo(&name).and_then(|text| parse_key(text).ok());
         let next = cursor.map_or(0, |key| blocks.first_from(&key));
         let from = if next < blocks.len() { next } else { 0 };
-        let window = blocks.window(from, self.window_blocks(view, overflow.level()));
+        let window = blocks.window(from, self.window_blocks(view, overflow.level(), &blocks));
         let last = window.range.end.clone().unwrap_or_default();
         let memo = (name.into(), Some(display_key(&last).to_string()));
         self.merge_window(view, overflow, &window.range, Some(memo))
@@ -311,7 +318,7 @@ impl Partial {
     fn merge_best(&self, view: &TreeView, overflow: &Overflow<'_>) -> MergePlan {
         let blocks = Blocks::of(&overflow.source, view.block_bytes);
         let target = view.tree.runs_at(LevelId::Disk(overflow.to)).first();
-        let count = self.window_blocks(view, overflow.level());
+        let count = self.window_blocks(view, overflow.level(), &blocks);
         let Window { range, .. } = blocks.least_overlap(count, target.map(|run| &**run));
         self.merge_window(view, overflow, &range, None)
     }
@@ -348,23 +355,37 @@ impl Partial {
     }
 
     /// Returns the bytes at which the active memtable is sealed: the free rest of memory, but at
-    /// least as much as one merge takes from memory.
+    /// least as much as one merge takes from memory. Behind a memtable that waits to be folded, as
+    /// it does during a merge, that is a full memtable: writers stop at a number of those that
+    /// wait, and small ones would fill up before they are slowed.
     fn seal_bytes(&self, view: &TreeView, take: Take) -> u64 {
-        let rate = if take == Take::All { 1.0 } else { self.rate };
+        let waits = view.tree.memory().runs().len() > 1;
+        let rate = if take == Take::All || waits { 1.0 } else { self.rate };
         let left = view.memtable_bytes.saturating_sub(view.tree.memory().bytes());
         left.max((rate * view.memtable_bytes as f64) as u64).max(1)
     }
 
-    /// Returns the back-pressure: how far memory exceeds one and a half times its capacity, or half
-    /// the pressure of waiting memtables, whichever is more.
+    /// Returns the back-pressure: how far merges [are behind](memory_behind), or half the pressure
+    /// of waiting memtables, whichever is more. Writers stop one memtable before memory would be
+    /// flushed.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        let memory = view.tree.memory().bytes() as f64 / view.memtable_bytes.max(1) as f64;
-        (memory - 1.5).max(pressure_of_load(view, load) * 0.5).clamp(0.0, 1.0)
+        let stop_bytes = view.memtable_bytes.saturating_mul(WAITING_MEMTABLES_MAX as u64 - 1);
+        if view.tree.memory().bytes() >= stop_bytes.max(1) {
+            return 1.0;
+        }
+        pressure_of_memtables(memory_behind(view)).max(pressure_of_load(view, load) * 0.5)
     }
 
     fn shape(&self) -> Shape {
         Shape::Leveled { ratio: self.ratio, level0_runs: 0 }
     }
+}
+
+/// Returns by how many memtables merges are behind: those that memory holds beyond one and a
+/// quarter.
+fn memory_behind(view: &TreeView) -> f64 {
+    let memory = view.tree.memory().bytes() as f64 / view.memtable_bytes.max(1) as f64;
+    (memory - 1.25).max(0.0)
 }
 
 /// Returns the bytes of a full block of entries of the mean size of the tree.
