@@ -355,9 +355,9 @@ impl Partial {
     }
 
     /// Returns the bytes at which the active memtable is sealed: the free rest of memory, but at
-    /// least as much as one merge takes from memory. Behind a memtable that waits to be folded, as
-    /// it does during a merge, that is a full memtable: writers stop at a number of those that
-    /// wait, and small ones would fill up before they are slowed.
+    /// least as much as one merge takes from memory. If a memtable waits to be folded, as during a
+    /// merge, a full memtable: writers stop at a number of waiting memtables, and small ones would
+    /// fill up before writers are slowed.
     fn seal_bytes(&self, view: &TreeView, take: Take) -> u64 {
         let waits = view.tree.memory().runs().len() > 1;
         let rate = if take == Take::All || waits { 1.0 } else { self.rate };
@@ -381,8 +381,7 @@ impl Partial {
     }
 }
 
-/// Returns by how many memtables merges are behind: those that memory holds beyond one and a
-/// quarter.
+/// Returns by how many memtables merges are behind: what memory holds beyond one and a quarter.
 fn memory_behind(view: &TreeView) -> f64 {
     let memory = view.tree.memory().bytes() as f64 / view.memtable_bytes.max(1) as f64;
     (memory - 1.25).max(0.0)
