@@ -53,8 +53,13 @@ impl Run {
             }
             0 | 1 => {
                 let value = self.value();
-                transaction.put(&space, &key, &value).unwrap();
-                used.changes.push(Fed::Key(id, key.clone(), What::Put(value, None)));
+                let time = self.now() + 1 + self.dice.below(60) as u64;
+                let time = (self.has(Expiry) && self.dice.chance(50)).then_some(time);
+                match time {
+                    Some(time) => transaction.put_until(&space, &key, &value, time).unwrap(),
+                    None => transaction.put(&space, &key, &value).unwrap(),
+                }
+                used.changes.push(Fed::Key(id, key.clone(), What::Put(value, time)));
                 used.written.push((id, key));
             }
             2 => {
@@ -135,7 +140,7 @@ impl Run {
         }
         let expires = self.has(Expiry).then(|| self.put_time()).flatten();
         for fed in &mut written {
-            if let Fed::Key(_, _, What::Put(_, time)) = fed {
+            if let Fed::Key(_, _, What::Put(_, time @ None)) = fed {
                 *time = expires;
             }
         }

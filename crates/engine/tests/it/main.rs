@@ -119,6 +119,7 @@ mod strangers;
 mod stuck_logs;
 mod threads;
 mod transaction_ends;
+mod transaction_expiry;
 mod transaction_inserts;
 mod transaction_operands;
 mod transactions;

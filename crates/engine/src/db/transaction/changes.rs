@@ -4,6 +4,7 @@ use bytes::Bytes;
 use lsmith_storage::combine::Combiner;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
+use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
 use lsmith_tree::{EntryKind, Key, SeqNo};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -40,7 +41,7 @@ impl Own {
     /// [`needs_older`](Own::needs_older).
     ///
     /// # Errors
-    /// As [`Combiner::combine`].
+    /// As [`Combiner::combine`] and [`Combiner::now`].
     pub(super) fn value(
         &self,
         key: &[u8],
@@ -48,6 +49,10 @@ impl Own {
         combiner: &dyn Combiner,
     ) -> Result<Option<Bytes>> {
         let value = match &self.base {
+            Some((EntryKind::Expiring, stored)) => {
+                let is_over = has_expired(EntryKind::Expiring, stored, combiner.now()?);
+                (!is_over).then(|| stored.slice(EXPIRY_BYTES..))
+            }
             Some((kind, value)) => kind.is_value().then(|| value.clone()),
             None => older,
         };

@@ -20,6 +20,7 @@ use reads::Reads;
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a transaction must find unchanged when it commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,6 +146,44 @@ impl Transaction {
     ) -> Result<()> {
         let value = Bytes::copy_from_slice(value.as_ref());
         self.write(keyspace, key.as_ref(), EntryKind::Put, value)
+    }
+
+    /// Sets the value of `key` in `keyspace` until `time`, as
+    /// [`Keyspace::put_until`](crate::Keyspace::put_until) does. From then on the key is absent for
+    /// everyone, also for this transaction.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if entries of the keyspace cannot
+    /// [expire](crate::KeyspaceOptions::expiry), or if `time` is no time of the
+    /// [clock](crate::Builder::clock). Otherwise as [`put`](Transaction::put).
+    pub fn put_until(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: u64,
+    ) -> Result<()> {
+        let stored = keyspace.value_until(time, value.as_ref())?;
+        self.write(keyspace, key.as_ref(), EntryKind::Expiring, Bytes::from(stored))
+    }
+
+    /// Sets the value of `key` in `keyspace` for the time `ttl`, as
+    /// [`Keyspace::put_with_ttl`](crate::Keyspace::put_with_ttl) does. The time counts from this
+    /// call, not from the commit.
+    ///
+    /// # Errors
+    /// As [`put_until`](Transaction::put_until). `InvalidArgument` if the clock does not say how
+    /// long a [tick](crate::Clock::with_tick) is; `Callback` if the clock panics.
+    #[doc(alias("ttl", "time to live"))]
+    pub fn put_with_ttl(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        let stored = keyspace.value_with_ttl(ttl, value.as_ref())?;
+        self.write(keyspace, key.as_ref(), EntryKind::Expiring, Bytes::from(stored))
     }
 
     /// Deletes `key` in `keyspace`, whether it is present or not.
@@ -274,6 +313,27 @@ impl Transaction {
         self.read(keyspace, key.as_ref(), false)
     }
 
+    /// Returns true if `key` has a value in `keyspace` for this transaction. The key counts as
+    /// read.
+    ///
+    /// # Errors
+    /// As [`get`](Transaction::get).
+    pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(keyspace, key)?.is_some())
+    }
+
+    /// Returns the values that `keys` have in `keyspace` for this transaction, in their order.
+    ///
+    /// # Errors
+    /// As [`get`](Transaction::get).
+    pub fn multi_get<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<Vec<Option<Bytes>>> {
+        keys.into_iter().map(|key| self.get(keyspace, key)).collect()
+    }
+
     /// Returns the same value as [`get`](Transaction::get). The commit then fails if others have
     /// written `key` meanwhile, under each [`Isolation`], even if the transaction writes other keys
     /// or none. Others need not wait.
@@ -327,6 +387,14 @@ impl Transaction {
     ) -> Result<TransactionIter> {
         let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
         self.iterate(keyspace, (bound(range.start_bound()), bound(range.end_bound())))
+    }
+
+    /// Returns an iterator over all entries of `keyspace`, as [`range`](Transaction::range) does.
+    ///
+    /// # Errors
+    /// As [`range`](Transaction::range).
+    pub fn iter(&mut self, keyspace: &Keyspace) -> Result<TransactionIter> {
+        self.iterate(keyspace, (Bound::Unbounded, Bound::Unbounded))
     }
 
     /// Returns an iterator over the entries of `keyspace` whose keys begin with `prefix`, as
