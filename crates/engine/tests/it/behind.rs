@@ -1,18 +1,20 @@
 //! Merges that are slower than writers.
 //!
 //! Promised: writers are held back in time, so that the runs that a lookup must consider stay near
-//! the bound of the policy, under every policy that merges.
+//! the bound of the policy, under every policy that merges. Tables that are ingested meanwhile
+//! change nothing in that.
 
 use crate::watchdog::ends;
-use lsmith::Store;
 use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
+use lsmith::{IngestOptions, Keyspace, Store, TableWriter, TableWriterOptions};
 use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
-use lsmith_spec::Spec;
+use lsmith_spec::{Spec, SpecError};
 use lsmith_tree::{MergePlan, TreeView};
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 use std::time::Duration;
 
@@ -110,17 +112,46 @@ impl Env for SlowEnv {
     }
 }
 
-/// Levels without back-pressure.
+/// A policy without back-pressure, or whose back-pressure leaves out the debt.
 #[derive(Debug)]
-struct Careless(Arc<dyn MergePolicy>);
+struct Careless {
+    policy: Arc<dyn MergePolicy>,
+    pressure: fn(&dyn MergePolicy, &TreeView, &Load) -> f64,
+}
 
 const CARELESS: PolicyInfo = PolicyInfo {
     name: "careless",
     source: "this test",
     summary: "leveled, without back-pressure",
     params: &[],
-    build: |_| Ok(Arc::new(Careless(Registry::builtin().build("leveled").unwrap()))),
+    build: |_| Careless::build("leveled", |_, _, _| 0.0),
 };
+
+const FORGETFUL: PolicyInfo = PolicyInfo {
+    name: "forgetful",
+    source: "this test",
+    summary: "triangular, with a back-pressure that ignores the debt",
+    params: &[],
+    build: |_| {
+        Careless::build(DEBTOR, |policy, view, load| {
+            policy.pressure(view, &Load { owed_bytes: 0, ..*load })
+        })
+    },
+};
+
+/// A policy whose runs are many times its own bound unless writers wait for what they owe: nothing
+/// else in its pressure speaks of runs that one large merge is to take.
+const DEBTOR: &str = "triangular(score=bytes)";
+
+impl Careless {
+    fn build(
+        policy: &str,
+        pressure: fn(&dyn MergePolicy, &TreeView, &Load) -> f64,
+    ) -> Result<Arc<dyn MergePolicy>, SpecError> {
+        let policy = Registry::builtin().build(policy).expect("a built-in policy");
+        Ok(Arc::new(Careless { policy, pressure }))
+    }
+}
 
 impl MergePolicy for Careless {
     fn spec(&self) -> Spec {
@@ -128,42 +159,104 @@ impl MergePolicy for Careless {
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        self.0.choose_merge(view)
+        self.policy.choose_merge(view)
     }
 
-    fn pressure(&self, _: &TreeView, _: &Load) -> f64 {
-        0.0
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        (self.pressure)(&*self.policy, view, load)
     }
 
     fn shape(&self) -> Shape {
-        self.0.shape()
+        self.policy.shape()
     }
 }
 
-/// Returns the most runs on storage while a user writes as fast as the store lets them.
-fn runs_max(policy: &str, lockstep: bool) -> u64 {
-    let mut registry = Registry::builtin();
-    registry.register(CARELESS);
-    let env = SlowEnv { disk: MemEnv::new(), pace: Arc::default() };
-    let builder = Store::builder("/store").env(Arc::new(env.clone()));
-    let builder =
-        builder.registry(registry).policy(policy).memtable_bytes(MEMTABLE_BYTES).lockstep(lockstep);
-    if lockstep {
+/// A user who writes as fast as the store lets them.
+#[derive(Clone, Copy, Debug)]
+struct Job<'a> {
+    policy: &'a str,
+    lockstep: bool,
+    /// Each key is written [`WRITES`] times over this.
+    keys: u64,
+    /// Another thread ingests a table of a memtable's bytes for so many memtables of the user. 0
+    /// for none.
+    memtables_per_table: u64,
+}
+
+/// What storage held, looked at after each write.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    runs_max: u64,
+    /// In memtables.
+    bytes_max: f64,
+}
+
+impl Job<'_> {
+    fn run(self) -> Held {
+        let mut registry = Registry::builtin();
+        registry.register(CARELESS);
+        registry.register(FORGETFUL);
+        let env = SlowEnv { disk: MemEnv::new(), pace: Arc::default() };
+        let builder = Store::builder("/store").env(Arc::new(env.clone())).registry(registry);
+        let builder = builder.policy(self.policy).memtable_bytes(MEMTABLE_BYTES);
+        let store = builder.lockstep(self.lockstep).open().unwrap();
+        if self.lockstep {
+            env.pace.wrote(1 << 40);
+        }
+        let space = store.keyspace("default").unwrap();
+        let held = thread::scope(|threads| {
+            // The channel closes when the user is done.
+            let (orders, ordered) = mpsc::sync_channel(0);
+            threads.spawn(|| ordered.into_iter().for_each(|number| ingest(&env, &space, number)));
+            self.write(&env, &space, &orders)
+        });
         env.pace.wrote(1 << 40);
+        store.settle().unwrap();
+        held
     }
-    let store = builder.open().unwrap();
-    let space = store.keyspace("default").unwrap();
-    let mut most = 0;
-    for write in 0..WRITES {
-        // Every key once, in an order that is not theirs.
-        let key = (write * 7919 % 10_007).to_be_bytes();
-        space.put(key, vec![write as u8; VALUE_BYTES as usize]).unwrap();
-        env.pace.wrote(VALUE_BYTES);
-        most = most.max(space.tree().disk_run_count() as u64);
+
+    fn write(self, env: &SlowEnv, space: &Keyspace, orders: &SyncSender<u64>) -> Held {
+        let table_writes = self.memtables_per_table * MEMTABLE_BYTES / VALUE_BYTES;
+        let mut held = Held::default();
+        for write in 0..WRITES {
+            // Every key in turn, in an order that is not theirs.
+            space.put(key(write % self.keys), vec![write as u8; VALUE_BYTES as usize]).unwrap();
+            env.pace.wrote(VALUE_BYTES);
+            if table_writes > 0 && write % table_writes == table_writes - 1 {
+                orders.send(write % self.keys).unwrap();
+            }
+            let tree = space.tree();
+            let (runs, bytes) = (tree.disk_run_count() as u64, tree.disk_bytes());
+            let bytes = bytes as f64 / MEMTABLE_BYTES as f64;
+            held.runs_max = held.runs_max.max(runs);
+            held.bytes_max = held.bytes_max.max(bytes);
+        }
+        held
     }
-    env.pace.wrote(1 << 40);
-    store.settle().unwrap();
-    most
+}
+
+fn key(number: u64) -> [u8; 8] {
+    (number * 7919 % 10_007).to_be_bytes()
+}
+
+/// Ingests a table of the keys from `number` on, of a memtable's bytes.
+fn ingest(env: &SlowEnv, space: &Keyspace, number: u64) {
+    let options =
+        TableWriterOptions { env: Arc::new(env.disk.clone()), ..TableWriterOptions::default() };
+    let mut keys: Vec<_> = (number..number + MEMTABLE_BYTES / VALUE_BYTES).map(key).collect();
+    keys.sort_unstable();
+    let mut writer = TableWriter::create_with("/table", &options).unwrap();
+    for key in keys {
+        writer.put(key, vec![7; VALUE_BYTES as usize]).unwrap();
+    }
+    writer.finish().unwrap();
+    space.store().ingest(space, &["/table"], &IngestOptions::default()).unwrap();
+    env.disk.remove_file(Path::new("/table")).unwrap();
+}
+
+/// Returns the most runs on storage while a user writes each key once.
+fn runs_max(policy: &str, lockstep: bool) -> u64 {
+    Job { policy, lockstep, keys: WRITES, memtables_per_table: 0 }.run().runs_max
 }
 
 /// Asserts that runs stay near the bound of the policy that is called `name`.
@@ -202,5 +295,38 @@ fn without_pressure_runs_pile_up() {
         let careless = runs_max("careless", false);
         let leveled = runs_max("leveled", true);
         assert!(careless > 4 * leveled, "{careless} runs, in lockstep {leveled}");
+    });
+}
+
+/// Overwrites each of so many keys about six times.
+const FEW_KEYS: u64 = 320;
+
+/// The debt, which is what was written since the tree was last at rest, bounds what no other
+/// pressure of a policy speaks of. Tables that are ingested make no difference.
+#[test]
+fn writers_wait_for_the_debt_they_have_made() {
+    ends(|| {
+        for memtables_per_table in [0, 3] {
+            let held =
+                |policy| Job { policy, lockstep: false, keys: FEW_KEYS, memtables_per_table }.run();
+            let [debtor, forgetful] = [DEBTOR, "forgetful"].map(held);
+            assert!(2 * debtor.runs_max < forgetful.runs_max, "{debtor:?}, {forgetful:?}");
+        }
+    });
+}
+
+/// When writers stop, four memtables may wait in memory yet.
+#[test]
+fn triangles_keep_their_bounds_while_tables_are_ingested() {
+    ends(|| {
+        let held = |lockstep| {
+            let policy = "triangular";
+            Job { policy, lockstep, keys: FEW_KEYS, memtables_per_table: 3 }.run()
+        };
+        let [lockstep, free] = [true, false].map(held);
+        let runs = 2 * lockstep.runs_max + 9;
+        let bytes = 2.0 * lockstep.bytes_max + 4.0;
+        assert!(free.runs_max <= runs, "{free:?}, in lockstep {lockstep:?}");
+        assert!(free.bytes_max <= bytes, "{free:?}, in lockstep {lockstep:?}");
     });
 }
