@@ -2,8 +2,8 @@
 //!
 //! A policy is a pure function from what is known of a tree to a merge plan. It does no I/O and
 //! keeps no state. The store checks every plan, and no policy decides which entries a merge drops.
-//! So a wrong policy costs bytes and never an answer. `laws::check` runs the suite that every
-//! policy must pass.
+//! So a wrong policy costs bytes and never an answer, unless it says that it drops data.
+//! `laws::check` runs the suite that every policy must pass.
 //!
 //! The same code runs in simulations: see `docs/policies.md`, and the example `own_policy` of
 //! `lsmith-policy`.

@@ -10,8 +10,8 @@
 //!
 //! A policy decides only *what is merged when*. Whether that is safe is judged by
 //! [`check_plan`](lsmith_tree::check_plan), and what may be dropped is derived from tree and
-//! snapshots: a wrong policy costs bytes, never an answer. The price is that a plan must name
-//! every run it takes, in order of age.
+//! snapshots: a wrong policy costs bytes, never an answer. Only a policy that says so may drop
+//! data, as `fifo` does. The price is that a plan must name every run it takes, in order of age.
 //!
 //! ```
 //! use lsmith_policy::Registry;
