@@ -8,7 +8,7 @@ use crate::watchdog::ends;
 use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
 use lsmith::{IngestOptions, Keyspace, Store, TableWriter, TableWriterOptions};
 use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
-use lsmith_spec::{Spec, SpecError};
+use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use parking_lot::{Condvar, Mutex};
 use std::io;
@@ -112,46 +112,17 @@ impl Env for SlowEnv {
     }
 }
 
-/// A policy without back-pressure, or whose back-pressure leaves out the debt.
+/// Levels without back-pressure.
 #[derive(Debug)]
-struct Careless {
-    policy: Arc<dyn MergePolicy>,
-    pressure: fn(&dyn MergePolicy, &TreeView, &Load) -> f64,
-}
+struct Careless(Arc<dyn MergePolicy>);
 
 const CARELESS: PolicyInfo = PolicyInfo {
     name: "careless",
     source: "this test",
     summary: "leveled, without back-pressure",
     params: &[],
-    build: |_| Careless::build("leveled", |_, _, _| 0.0),
+    build: |_| Ok(Arc::new(Careless(Registry::builtin().build("leveled").unwrap()))),
 };
-
-const FORGETFUL: PolicyInfo = PolicyInfo {
-    name: "forgetful",
-    source: "this test",
-    summary: "triangular, with a back-pressure that ignores the debt",
-    params: &[],
-    build: |_| {
-        Careless::build(DEBTOR, |policy, view, load| {
-            policy.pressure(view, &Load { owed_bytes: 0, ..*load })
-        })
-    },
-};
-
-/// A policy whose runs are many times its own bound unless writers wait for what they owe: nothing
-/// else in its pressure speaks of runs that one large merge is to take.
-const DEBTOR: &str = "triangular(score=bytes)";
-
-impl Careless {
-    fn build(
-        policy: &str,
-        pressure: fn(&dyn MergePolicy, &TreeView, &Load) -> f64,
-    ) -> Result<Arc<dyn MergePolicy>, SpecError> {
-        let policy = Registry::builtin().build(policy).expect("a built-in policy");
-        Ok(Arc::new(Careless { policy, pressure }))
-    }
-}
 
 impl MergePolicy for Careless {
     fn spec(&self) -> Spec {
@@ -159,15 +130,15 @@ impl MergePolicy for Careless {
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        self.policy.choose_merge(view)
+        self.0.choose_merge(view)
     }
 
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        (self.pressure)(&*self.policy, view, load)
+    fn pressure(&self, _: &TreeView, _: &Load) -> f64 {
+        0.0
     }
 
     fn shape(&self) -> Shape {
-        self.policy.shape()
+        self.0.shape()
     }
 }
 
@@ -195,7 +166,6 @@ impl Job<'_> {
     fn run(self) -> Held {
         let mut registry = Registry::builtin();
         registry.register(CARELESS);
-        registry.register(FORGETFUL);
         let env = SlowEnv { disk: MemEnv::new(), pace: Arc::default() };
         let builder = Store::builder("/store").env(Arc::new(env.clone())).registry(registry);
         let builder = builder.policy(self.policy).memtable_bytes(MEMTABLE_BYTES);
@@ -300,20 +270,6 @@ fn without_pressure_runs_pile_up() {
 
 /// Overwrites each of so many keys about six times.
 const FEW_KEYS: u64 = 320;
-
-/// The debt, which is what was written since the tree was last at rest, bounds what no other
-/// pressure of a policy speaks of. Tables that are ingested make no difference.
-#[test]
-fn writers_wait_for_the_debt_they_have_made() {
-    ends(|| {
-        for memtables_per_table in [0, 3] {
-            let held =
-                |policy| Job { policy, lockstep: false, keys: FEW_KEYS, memtables_per_table }.run();
-            let [debtor, forgetful] = [DEBTOR, "forgetful"].map(held);
-            assert!(2 * debtor.runs_max < forgetful.runs_max, "{debtor:?}, {forgetful:?}");
-        }
-    });
-}
 
 /// When writers stop, four memtables may wait in memory yet.
 #[test]

@@ -93,6 +93,7 @@ mod mutated;
 mod mutated_sizes;
 mod numbered;
 mod operators;
+mod owed;
 mod panics;
 mod places;
 mod policy_values;
