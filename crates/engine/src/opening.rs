@@ -1,12 +1,18 @@
 //! Opens a store: turns its files into the parts of an open store.
 //!
-//! 1. `CURRENT` names the manifest. The manifest names keyspaces, trees and tables.
-//! 2. Copies of memory that the manifest names are read back into memtables. Then the write-ahead
-//!    logs are read in their order ([`replay`]). Writes that are in tables or in a copy are
-//!    skipped; the others go back into memtables.
-//! 3. Unless the store is opened for reading only, logs that are still needed are rewritten, parts
-//!    that were left out are set aside, a new manifest and a new log are begun ([`begin`]), and
-//!    files that nothing names are removed.
+//! Recovery, from start to end ([`open`]):
+//!
+//! 1. The lock of the directory is taken (`take_lock`).
+//! 2. `CURRENT` names the manifest, which names keyspaces, trees and tables (`manifest::read`).
+//!    The keyspaces are opened with empty memtables (`Opening::new`).
+//! 3. Copies of memory that the manifest names are read back into memtables
+//!    (`Opening::read_spills`).
+//! 4. The write-ahead logs are read in their order (`Opening::replay`). Writes that are in tables
+//!    or in a copy are skipped; the others go back into memtables. Missing writes are damage if
+//!    anything proves that they were synced, and the effect of power loss otherwise.
+//! 5. Unless the store is opened for reading only, logs that are still needed are rewritten, parts
+//!    that were left out are set aside, a new manifest and a new log are begun, and files that
+//!    nothing names are removed (`Opening::begin_writing`).
 //!
 //! A store that is opened for reading only may have a writer meanwhile ([`beside`]).
 

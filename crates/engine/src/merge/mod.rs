@@ -1,11 +1,31 @@
-//! Merging: carries out plans. A [`Fold`](lsmith_storage::fold::Fold) says which entries are
-//! written.
+//! Merging (compaction): carries out plans. One merge, from start to end:
 //!
-//! A plan without [`Reuse`](lsmith_tree::Reuse) writes all its entries anew. If it is large, it is
-//! split into parts (`split`), which commit one by one if possible (`by_part`). A plan with `Reuse`
-//! keeps blocks where no other input has keys, and joins small ones (`preserve`). The driver in
-//! [`lsmith_tree::blocks`] decides at every block of the two inputs (`side`, `part`). A plan whose
-//! output are append tables writes them tree by tree (`trees`).
+//! 1. A merging thread asks the policy for a plan, checks it against the rules of the tree, and
+//!    reserves its inputs, so that no other plan takes them (`Scheduler::next_merge`).
+//! 2. The log is synced first if the plan takes a memtable while older writes are in the log alone,
+//!    of this keyspace or of another one. Otherwise power loss could leave later writes without
+//!    earlier ones (`Scheduler::needs_synced_logs`).
+//! 3. The inputs are read from one version of the tree, in key order, newest entry first
+//!    ([`InputCursor`]). A move or a drop reads nothing (`relabel`, `dropped`).
+//! 4. A [`Fold`](lsmith_storage::fold::Fold) says which entries are written. It drops what no
+//!    snapshot sees, what range tombstones hide, and what has expired. A tombstone goes once
+//!    nothing older may lie below the output ([`erasing`] says what is applied).
+//! 5. The output is cut into tables at the size that the plan names ([`Output::put`]). Each table
+//!    is synced when it is complete.
+//! 6. The change of the tree goes to the manifest, and then the new version is shown
+//!    (`Committer::commit`). Memtables that were sealed meanwhile stay above the output.
+//! 7. Readers may still hold the old version. The last one to let it go removes the input files
+//!    (`Version::drop`).
+//!
+//! After an error no file of the output stays ([`Output::remove`]). The plan is tried again once
+//! the cause is gone (`Scheduler::give_up`).
+//!
+//! Step 5 has four forms. A plan without [`Reuse`](lsmith_tree::Reuse) writes all its entries anew
+//! (`rewrite` if one table is only rewritten). If it is large, it is split into parts (`split`),
+//! which commit one by one if possible (`by_part`). A plan with `Reuse` keeps blocks where no other
+//! input has keys, and joins small ones (`preserve`). The driver in [`lsmith_tree::blocks`] decides
+//! at every block of the two inputs (`side`, `part`). A plan whose output are append tables writes
+//! them tree by tree (`trees`).
 
 mod by_part;
 mod filters;

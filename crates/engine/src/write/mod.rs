@@ -1,12 +1,15 @@
 //! The path of a write: the log, the memtables, visibility.
 //!
+//! One write, from start to end (`WritePath::write_if`):
+//!
 //! 1. The writer is delayed while merges are behind ([`back_pressure`]).
-//! 2. Under the writer's lock, the batch is appended to the log as one record. From here on it
-//!    survives the death of the process.
-//! 3. Its entries go into the active memtables of their keyspaces. Then all become visible at once.
+//! 2. Under the writer's lock, the batch is appended to the write-ahead log as one record
+//!    (`WritePath::append`). From here on it survives the death of the process.
+//! 3. Its entries go into the active memtables of their keyspaces (`insert`). Then all become
+//!    visible at once.
 //! 4. A full memtable is sealed, at once or by the next thread that finds the state of its keyspace
-//!    unlocked. A batch never straddles two memtables of a keyspace.
-//! 5. Outside the lock, the log is synced if the caller asked for it.
+//!    unlocked (`Scheduler::seal_full`). A batch never straddles two memtables of a keyspace.
+//! 5. Outside the lock, the log is synced if the caller asked for it (`Wal::sync_for`).
 
 mod arrival;
 mod back_pressure;
