@@ -94,8 +94,9 @@ pub struct KeyspaceOptions {
     pub expiry: Option<Expiry>,
     /// The bits of filter per key; 0 for no filter. The first keyspace of a group chooses for all.
     ///
-    /// `None` means [`Builder::filter_bits`](crate::Builder::filter_bits) for a new keyspace,
-    /// whenever a table is written, and any for one that exists.
+    /// `None` for a new keyspace means that each table gets what
+    /// [`Builder::filter_bits`](crate::Builder::filter_bits) is when the table is written. `None`
+    /// for a keyspace that exists accepts whatever it has.
     pub filter_bits: Option<u8>,
     /// The length of a prefix in bytes, 1 to 1024. Filters then also hold the prefix of each key
     /// that is as long. The first keyspace of a group chooses for all. A prefix takes as many bits

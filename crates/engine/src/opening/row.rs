@@ -39,7 +39,7 @@ pub(super) struct LogRowFiles {
 pub(super) enum LogBeginning {
     /// A start record that can be read, or the equivalent of a log of an earlier version.
     Start(LogStart),
-    /// Something else, as power loss can leave it.
+    /// No readable start record: power loss can leave such a log.
     Torn,
     /// Nothing: the file was never used, or its process died while it wrote the start record.
     Unused,

@@ -205,7 +205,7 @@ impl Phase {
         }
     }
 
-    /// Whether the phase begins with an empty store and nothing else is done to it after.
+    /// Returns true if the phase begins with an empty store, and no other phase uses the store.
     fn alone(&self) -> bool {
         matches!(self.work, Work::FillSequential | Work::FillBatch | Work::Sync)
     }
@@ -220,7 +220,7 @@ impl Phase {
         }
     }
 
-    /// Whether the phase begins with an empty store.
+    /// Returns true if the phase begins with an empty store.
     pub(crate) fn fills(&self) -> bool {
         self.alone() || self.work == Work::FillRandom
     }

@@ -3,8 +3,8 @@
 use lsmith_tree::{Erased, ErasedWalk, KeyRange, SeqNo};
 
 /// The range deletes that hide entries from a reader, in two lists: one of the active memtable, and
-/// one of everything older. Joining the two costs as much as they have parts, so no range read does
-/// it.
+/// one of everything older. No range read joins the two lists: that would cost as much as they are
+/// long.
 #[derive(Clone, Debug, Default)]
 pub struct Hidden {
     lists: [ErasedWalk; 2],

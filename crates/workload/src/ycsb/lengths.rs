@@ -8,7 +8,7 @@ use crate::inputs::{Inputs, failed, read_all};
 use crate::workload::{KEYS_MAX, VALUE_BYTES_MAX};
 use crate::{Rng, WorkloadError};
 
-/// Most fields of a record whose lengths are drawn one by one.
+/// The greatest number of fields per record for which the length of each field is drawn alone.
 const DRAWN_FIELDS_MAX: u64 = 10_000;
 
 /// The lengths of records.
