@@ -9,7 +9,7 @@ use crate::keyspaces::{ByName, Keyspaces, Named, find};
 use crate::manifest::{KeyspaceRecord, Manifest, Record};
 use crate::options::{KeyspaceOptions, bad_policy, check_memtable, check_name};
 use crate::wal::Wal;
-use lsmith_policy::{MergePolicy, PolicyChoice, check_group_policy};
+use lsmith_policy::{PolicyChoice, check_group_policy};
 use lsmith_storage::combine::Combine;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
@@ -45,7 +45,11 @@ impl Catalog {
     /// # Errors
     /// Fails as [`Store::keyspace_with`](crate::Store::keyspace_with) does.
     pub(crate) fn keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Named> {
-        let asked = options.policy.as_ref().map(|asked| self.policy(asked)).transpose()?;
+        let asked = options
+            .policy
+            .as_ref()
+            .map(|asked| self.context.options.build_policy(asked))
+            .transpose()?;
         let options = KeyspaceOptions { policy: asked.map(PolicyChoice::Value), ..options.clone() };
         options.memtable_bytes.map_or(Ok(()), check_memtable)?;
         options.filters().check()?;
@@ -157,7 +161,7 @@ impl Catalog {
         let id = self.manifest.next_keyspace()?;
         let memtable_bytes = options.memtable_bytes.unwrap_or(self.context.options.memtable_bytes);
         let asked = options.policy.as_ref().unwrap_or(&self.context.options.policy);
-        let policy = self.policy(asked)?;
+        let policy = self.context.options.build_policy(asked)?;
         let spec = policy.spec().to_string();
         let new = KeyspaceRecord { id, name: name.into(), policy: spec, memtable_bytes };
         let compression = Compression::parse(&self.context.options.compression)?;
@@ -193,11 +197,6 @@ impl Catalog {
         })
     }
 
-    /// Returns the policy that a caller asks for.
-    fn policy(&self, asked: &PolicyChoice) -> Result<Arc<dyn MergePolicy>> {
-        asked.build(&self.context.options.registry).map_err(bad_policy)
-    }
-
     /// Compresses the tables that are written to `keyspace` from now on with `codecs`.
     pub(crate) fn set_compression(&self, keyspace: &KeyspaceShared, codecs: &str) -> Result<()> {
         self.context.check_writable()?;
@@ -215,7 +214,7 @@ impl Catalog {
     /// Gives `keyspace` the policy `asked` from now on.
     pub(crate) fn set_policy(&self, keyspace: &KeyspaceShared, asked: &PolicyChoice) -> Result<()> {
         self.context.check_writable()?;
-        let built = self.policy(asked)?;
+        let built = self.context.options.build_policy(asked)?;
         if keyspace.members.is_some() {
             check_group_policy(&*built).map_err(bad_policy)?;
         }

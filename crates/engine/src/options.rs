@@ -6,7 +6,7 @@ use crate::event::Observer;
 use crate::rules::{CombineOperators, Expiry, Filters};
 use crate::threads::{Threads, check_threads};
 use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
-use lsmith_spec::SpecError;
+use lsmith_spec::{Spec, SpecError};
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::VALUE_BYTES_MAX;
@@ -227,6 +227,21 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Returns the policy that a caller asks for.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it cannot be built, or if its spec cannot be read back: the manifest
+    /// would be damaged by it.
+    pub(crate) fn build_policy(&self, asked: &PolicyChoice) -> Result<Arc<dyn MergePolicy>> {
+        let policy = asked.build(&self.registry).map_err(bad_policy)?;
+        let text = policy.spec().to_string();
+        if text.parse::<Spec>().is_ok_and(|read| read.to_string() == text) {
+            return Ok(policy);
+        }
+        let text = text.escape_debug();
+        Err(bad_policy(format!("expected a policy whose spec can be read back, found `{text}`")))
+    }
+
     /// Returns the policy of a keyspace that has `spec` in the manifest: the value that the builder
     /// was given, if that is its spec, or else what the registry builds.
     pub(crate) fn stored_policy(
@@ -247,7 +262,7 @@ impl Options {
         check_block(self.table.block_bytes)?;
         check_threads(self.threads)?;
         check_share(self.rewrite_below)?;
-        self.policy.build(&self.registry).map_err(bad_policy)?;
+        self.build_policy(&self.policy)?;
         Compression::parse(&self.compression)?;
         self.operators.names().try_for_each(check_operator_name)?;
         self.clock.name().map_or(Ok(()), check_clock_name)?;

@@ -14,6 +14,24 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct OneRun;
 
+/// A policy whose spec has this name.
+#[derive(Debug)]
+struct Named(&'static str);
+
+impl MergePolicy for Named {
+    fn spec(&self) -> Spec {
+        Spec::bare(self.0)
+    }
+
+    fn choose_merge(&self, _: &TreeView) -> Option<MergePlan> {
+        None
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Unmerged
+    }
+}
+
 impl MergePolicy for OneRun {
     fn spec(&self) -> Spec {
         Spec::bare("one_run")
@@ -101,4 +119,23 @@ fn keyspaces_take_values_beside_specs() {
     other.set_merge_policy(lsmith::policy::Registry::builtin().build("none").unwrap()).unwrap();
     other.set_merge_policy("minlatency(k=2)".parse::<Spec>().unwrap()).unwrap();
     assert_eq!(other.merge_policy(), "minlatency(k=2)");
+}
+
+/// The manifest holds the text. One that it cannot hold would make the whole store unreadable.
+#[test]
+fn policy_whose_spec_cannot_be_read_back_is_refused() {
+    let disk = MemEnv::new();
+    let store = builder(&disk).open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    for name in ["", "two\nlines", "a(b", "a policy", "none\npolicy 0 none"] {
+        let error = space.set_merge_policy(Named(name)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name:?}");
+        let policy = Some(Named(name).into());
+        let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
+        assert!(store.keyspace_with("b", &options).is_err(), "{name:?}");
+        assert!(builder(&MemEnv::new()).policy(Named(name)).open().is_err(), "{name:?}");
+    }
+    assert_eq!(store.keyspaces(), ["a"]);
+    drop((space, store));
+    builder(&disk).open().unwrap();
 }
