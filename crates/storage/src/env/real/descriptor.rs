@@ -44,7 +44,8 @@ impl Descriptor {
             return call(file);
         }
         drop(held);
-        let file = self.reopened()?;
+        let file = Arc::new(Some(self.open_again()?));
+        self.file.store(Arc::clone(&file));
         file.as_ref().as_ref().map_or(Err(io::ErrorKind::NotFound.into()), call)
     }
 
@@ -53,15 +54,13 @@ impl Descriptor {
         self.file.load_full()
     }
 
-    /// Opens the file again.
+    /// Opens the file again, for the caller alone.
     #[cold]
-    pub(super) fn reopened(&self) -> io::Result<Arc<Option<File>>> {
+    pub(super) fn open_again(&self) -> io::Result<File> {
         let file = open::open(&mut self.options.clone(), &self.path)?;
         if id(&file)? != self.id {
             return Err(io::Error::other("another file has taken the name of the open one"));
         }
-        let file = Arc::new(Some(file));
-        self.file.store(Arc::clone(&file));
         Ok(file)
     }
 

@@ -112,9 +112,10 @@ impl RealLog {
         }
         // A new descriptor does not learn of failures from before. The map does.
         self.sync_data()?;
-        match self.file.reopened().as_deref() {
-            Ok(Some(file)) => file.sync_all(),
-            _ => {
+        // Closed at once: a store may sync many full logs, and other threads may hold them longer.
+        match self.file.open_again() {
+            Ok(file) => file.sync_all(),
+            Err(_) => {
                 rustix::fs::sync();
                 Ok(())
             }
@@ -237,6 +238,22 @@ impl LogFile for RealLog {
 mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
+
+    /// What broke: a sync of all opened the file of each full log again, and kept it open for as
+    /// long as a flush held the log.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_sync_of_all_keeps_no_released_file_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(&path).unwrap();
+        let log = RealLog::new(file, &path, 4096).unwrap();
+        log.append(b"before a release").unwrap();
+        log.release();
+        log.sync(SyncReach::All).unwrap();
+        assert!(log.file.now().is_none());
+    }
 
     /// What broke: no store could be made on ramfs, FUSE and older NFS.
     #[test]
