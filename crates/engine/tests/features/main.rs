@@ -15,7 +15,7 @@
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 #[macro_use]
-#[path = "../it/disk_env.rs"]
+#[path = "../it/frame/disk_env.rs"]
 mod disk_env;
 
 mod arrivals;

@@ -2,7 +2,7 @@
 
 use super::{Map, change, files, maps, paths, repaired, spaces};
 use crate::dice::{Dice, with_seeds};
-use crate::format::copies;
+use crate::opening::formats::copies;
 use lsmith::env::RealEnv;
 use lsmith::inspect::{FileType, LogFile};
 use lsmith::{FindingKind, KeyspaceOptions, RepairReport, Store};

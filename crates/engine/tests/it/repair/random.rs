@@ -2,7 +2,7 @@
 
 use super::{check_rest, maps_of};
 use crate::dice::{Dice, with_seeds};
-use crate::numbered::{Batches, Progress, any_mode, now_and_then, restless};
+use crate::frame::batches::{Batches, Progress, any_mode, now_and_then, restless};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{RepairOptions, RepairReport, Store, repair};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use super::maps_of;
 use crate::dice::{Dice, with_seeds};
-use crate::numbered::{GROUP_POLICIES, POLICIES, any_mode, restless};
+use crate::frame::batches::{GROUP_POLICIES, POLICIES, any_mode, restless};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Batch, Expiry, IngestOptions, Keyspace, KeyspaceOptions, RepairOptions, SeqNo, Snapshot, Store,

@@ -1,0 +1,4 @@
+//! Combine operators.
+
+mod calls;
+mod writes;

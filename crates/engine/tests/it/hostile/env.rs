@@ -1,0 +1,352 @@
+//! An environment that panics, as an environment of a user may.
+//!
+//! Promised: a panic on a merging thread fails a plan as an error does, whichever thread of a merge
+//! panics: no thread waits for ever, and the plan leaves nothing behind. A panic in the middle of a
+//! write of log or manifest poisons the store. Everything acknowledged is there when the store is
+//! opened again.
+
+use crate::dice::Dice;
+use crate::frame::watchdog::ends;
+use lsmith::env::{Env, HeldDir, LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
+use lsmith::{Builder, DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Store};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+const DIR: &str = "/store";
+
+/// The operations that can panic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Create,
+    Write,
+    Sync,
+    Open,
+    Read,
+    CreateLog,
+    Append,
+    LogSync,
+    Remove,
+    SyncDir,
+}
+
+const OPS: [Op; 10] = [
+    Op::Create,
+    Op::Write,
+    Op::Sync,
+    Op::Open,
+    Op::Read,
+    Op::CreateLog,
+    Op::Append,
+    Op::LogSync,
+    Op::Remove,
+    Op::SyncDir,
+];
+
+/// Panics in one operation of some kind, on a merging thread or on any other.
+#[derive(Debug)]
+struct Fuse {
+    op: Op,
+    merging: bool,
+    /// The number of operations until the panic; less than 0 after it, when none panics.
+    left: AtomicI64,
+}
+
+/// With a fuse of this length, no operation panics.
+const LONG: i64 = i64::MAX;
+
+impl Fuse {
+    fn new(op: Op, merging: bool) -> Arc<Fuse> {
+        Arc::new(Fuse { op, merging, left: AtomicI64::new(LONG) })
+    }
+
+    fn pass(&self, op: Op) {
+        let name = thread::current().name().unwrap_or_default().to_string();
+        if op == self.op && name.starts_with("lsmith-merge") == self.merging {
+            let left = self.left.fetch_sub(1, SeqCst);
+            assert!(left != 0, "{op:?} is hostile");
+        }
+    }
+
+    fn is_burnt(&self) -> bool {
+        self.left.load(SeqCst) < 0
+    }
+}
+
+#[derive(Clone, Debug)]
+struct PanicEnv {
+    disk: MemEnv,
+    fuse: Arc<Fuse>,
+}
+
+#[derive(Debug)]
+struct PanicFile<F> {
+    file: F,
+    fuse: Arc<Fuse>,
+}
+
+impl LogFile for PanicFile<Box<dyn LogFile>> {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        self.fuse.pass(Op::Append);
+        self.file.append(bytes)
+    }
+
+    fn sync(&self, reach: SyncReach) -> io::Result<()> {
+        self.fuse.pass(Op::LogSync);
+        self.file.sync(reach)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.file.bytes()
+    }
+
+    fn capacity(&self) -> u64 {
+        self.file.capacity()
+    }
+}
+
+impl WriteFile for PanicFile<Box<dyn WriteFile>> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.fuse.pass(Op::Write);
+        self.file.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.fuse.pass(Op::Sync);
+        self.file.sync()
+    }
+}
+
+impl ReadFile for PanicFile<Arc<dyn ReadFile>> {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.fuse.pass(Op::Read);
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        self.file.bytes()
+    }
+}
+
+impl Env for PanicEnv {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.disk.file_bytes(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.fuse.pass(Op::Remove);
+        self.disk.remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.fuse.pass(Op::SyncDir);
+        self.disk.sync_dir(dir)
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_file(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.fuse.pass(Op::Create);
+        let file = self.disk.create(path)?;
+        Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
+    }
+
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        self.fuse.pass(Op::Create);
+        let file = self.disk.append(path, at)?;
+        Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.fuse.pass(Op::Open);
+        let file = self.disk.open(path)?;
+        Ok(Arc::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
+    }
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        self.fuse.pass(Op::CreateLog);
+        let file = self.disk.create_log(path, capacity)?;
+        Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        self.disk.lock(dir)
+    }
+
+    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
+        self.disk.hold(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(dir)
+    }
+
+    fn now(&self) -> Duration {
+        self.disk.now()
+    }
+}
+
+fn builder(env: Arc<dyn Env>) -> Builder {
+    let builder = Store::builder(DIR).env(env).policy("tiered(ratio=2)").log_bytes(1 << 20);
+    builder.memtable_bytes(20_000).block_bytes(500).cache_bytes(0)
+}
+
+fn default_keyspace(store: &Store) -> Keyspace {
+    store.keyspace(DEFAULT_KEYSPACE).unwrap()
+}
+
+fn tables(disk: &MemEnv) -> Vec<String> {
+    let names = disk.list(Path::new(DIR)).unwrap();
+    names.into_iter().filter(|name| name.ends_with(".table")).collect()
+}
+
+/// The entries that the store acknowledged. A reopened store must have each.
+fn write(keyspace: &Keyspace, acknowledged: &mut Vec<u64>, count: u64) {
+    let first = acknowledged.last().map_or(0, |last| last + 1);
+    for number in first..first + count {
+        let put = || keyspace.put(number.to_be_bytes(), [1; 500]);
+        if let Ok(Ok(())) = catch_unwind(AssertUnwindSafe(put)) {
+            acknowledged.push(number);
+        }
+    }
+}
+
+fn check(disk: MemEnv, acknowledged: &[u64]) {
+    let store = builder(Arc::new(disk)).open().unwrap();
+    let keyspace = default_keyspace(&store);
+    for number in acknowledged {
+        assert!(keyspace.contains(number.to_be_bytes()).unwrap(), "{number} is lost");
+    }
+    assert_eq!(store.verify().unwrap().len(), 0);
+    store.flush().unwrap();
+}
+
+/// The operation and the moment of the panic, and the kind of store.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    op: Op,
+    merging: bool,
+    left: i64,
+    split: bool,
+    lockstep: bool,
+}
+
+/// Writes while one operation panics. Returns true if it did.
+fn panic_once(case: Case) -> bool {
+    let Case { op, merging, left, split, lockstep } = case;
+    let disk = MemEnv::new();
+    let fuse = Fuse::new(op, merging);
+    let env = Arc::new(PanicEnv { disk: disk.clone(), fuse: Arc::clone(&fuse) });
+    let builder = builder(env).threads(3).split_bytes(if split { 10_000 } else { 1 << 30 });
+    let store = builder.lockstep(lockstep).open().unwrap();
+    let keyspace = default_keyspace(&store);
+    let mut acknowledged = Vec::new();
+    fuse.left.store(left, SeqCst);
+    write(&keyspace, &mut acknowledged, 600);
+    // None of these may wait for ever; whether they tell of it depends on what it was.
+    let _ = catch_unwind(AssertUnwindSafe(|| store.flush()));
+    let _ = catch_unwind(AssertUnwindSafe(|| store.persist(PersistMode::SyncAll)));
+    store.retry();
+    write(&keyspace, &mut acknowledged, 100);
+    let flushed = catch_unwind(AssertUnwindSafe(|| store.flush()));
+    match flushed.expect("only one operation panics") {
+        // What could not be removed stays until the store is opened again.
+        Ok(()) if op == Op::Remove => {}
+        Ok(()) => {
+            assert_eq!(tables(&disk).len(), keyspace.stats().tables as usize, "{case:?}");
+        }
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}, {case:?}"),
+    }
+    let crashed = disk.process_crash_clone();
+    drop((keyspace, store));
+    check(crashed, &acknowledged);
+    check(disk, &acknowledged);
+    fuse.is_burnt()
+}
+
+#[test]
+fn panics_of_the_environment_on_merging_threads_keep_nobody_waiting() {
+    for op in OPS {
+        ends(move || {
+            let mut panics = 0;
+            for left in 0..12 {
+                let case = Case { op, merging: true, left, split: left % 2 == 1, lockstep: false };
+                panics += u32::from(panic_once(case));
+            }
+            assert!(panics > 0 || op == Op::CreateLog, "{op:?} on a merging thread");
+        });
+    }
+}
+
+#[test]
+fn panics_of_the_environment_on_other_threads_keep_nobody_waiting() {
+    for op in OPS {
+        ends(move || {
+            for left in [0, 1, 2, 3, 5, 20, 300] {
+                for lockstep in [false, true] {
+                    panic_once(Case { op, merging: false, left, split: false, lockstep });
+                }
+            }
+        });
+    }
+}
+
+/// Makes four runs that overlap.
+fn four_runs(keyspace: &Keyspace) {
+    let mut dice = Dice::new(7);
+    for _ in 0..4 {
+        for _ in 0..1000 {
+            keyspace.put((dice.below(2000) as u64).to_be_bytes(), dice.bytes(100)).unwrap();
+        }
+        keyspace.flush().unwrap();
+    }
+}
+
+/// Whichever thread panics, the merge fails, the threads that help do not wait, and nothing is left
+/// behind.
+#[test]
+fn panic_in_a_part_of_a_merge_fails_the_merge() {
+    for left in 0..6 {
+        ends(move || {
+            let disk = MemEnv::new();
+            let fuse = Fuse::new(Op::Create, true);
+            let env = Arc::new(PanicEnv { disk: disk.clone(), fuse: Arc::clone(&fuse) });
+            let builder = builder(env).policy("none").memtable_bytes(1 << 20).threads(3);
+            let store = builder.split_bytes(30_000).open().unwrap();
+            let keyspace = default_keyspace(&store);
+            four_runs(&keyspace);
+            let before: Vec<_> = keyspace.iter().map(Result::unwrap).collect();
+            assert_eq!((keyspace.tree().disk_run_count(), tables(&disk).len()), (4, 4));
+            fuse.left.store(left, SeqCst);
+            let error = keyspace.merge().unwrap_err();
+            assert!(error.to_string().contains("Create is hostile"), "{error}");
+            assert_eq!(store.settle().unwrap_err().to_string(), error.to_string());
+            // Parts below may have been committed.
+            assert_eq!(tables(&disk).len(), keyspace.stats().tables as usize);
+            assert!(keyspace.iter().map(Result::unwrap).eq(before.iter().cloned()));
+            store.retry();
+            keyspace.merge().unwrap();
+            assert_eq!(keyspace.tree().disk_run_count(), 1);
+            assert_eq!(tables(&disk).len(), keyspace.stats().tables as usize);
+            assert!(keyspace.iter().map(Result::unwrap).eq(before));
+        });
+    }
+}

@@ -1,0 +1,6 @@
+//! Keyspaces: made, changed, dropped, grouped.
+
+mod changes;
+mod groups;
+mod many;
+mod stops;

@@ -1,0 +1,8 @@
+//! Write-ahead logs, and the feed that reads them.
+
+mod damage;
+mod feed;
+mod feed_damage;
+mod files;
+mod row;
+mod stuck;

@@ -1,0 +1,5 @@
+//! The memory that stores hold.
+
+mod budget;
+mod merges;
+mod sealing;

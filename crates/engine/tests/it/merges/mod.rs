@@ -1,0 +1,9 @@
+//! Merges: when, on which threads, and how they hold writers back.
+
+mod back_pressure;
+mod commit;
+mod debt;
+mod holes;
+mod parts;
+mod side_by_side;
+mod threads;

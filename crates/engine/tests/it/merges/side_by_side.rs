@@ -1,0 +1,126 @@
+//! Merges side by side.
+//!
+//! Promised: triangles of level 0 that share no keys are merged at the same time, by as many
+//! threads as there are.
+
+use crate::frame::watchdog::ends;
+use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
+use lsmith::{Keyspace, Store};
+use parking_lot::{Condvar, Mutex};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+const MEMTABLE_BYTES: u64 = 64 << 10;
+
+/// How long a merge waits for others to begin. A slow machine only makes the test fail.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A disk in memory on which each merge waits, before it creates its first table, until as many
+/// others are about to.
+#[derive(Clone, Debug)]
+struct MeetingEnv {
+    disk: MemEnv,
+    meeting: Arc<Meeting>,
+}
+
+#[derive(Debug, Default)]
+struct Meeting {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Merges that a merge waits for, itself included. 0 if none waits.
+    expected: usize,
+    present: usize,
+    /// The most merges that were about to create a table at the same time.
+    most: usize,
+}
+
+impl Meeting {
+    fn meet(&self) {
+        let is_merge =
+            thread::current().name().is_some_and(|name| name.starts_with("lsmith-merge"));
+        let mut state = self.state.lock();
+        if !is_merge || state.expected == 0 {
+            return;
+        }
+        state.present += 1;
+        state.most = state.most.max(state.present);
+        self.changed.notify_all();
+        let alone = |state: &mut State| state.most < state.expected;
+        self.changed.wait_while_for(&mut state, alone, PATIENCE);
+        state.present -= 1;
+    }
+}
+
+impl Env for MeetingEnv {
+    left_to_the_disk!();
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        self.disk.create_log(path, capacity)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.meeting.meet();
+        self.disk.create(path)
+    }
+
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        self.disk.append(path, at)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.disk.open(path)
+    }
+
+    fn now(&self) -> Duration {
+        self.disk.now()
+    }
+}
+
+/// Loads two runs for each of four key ranges: eight runs of level 0, in four groups.
+fn load_groups(space: &Keyspace) {
+    for group in ["a", "b", "c", "d", "a", "b", "c", "d"] {
+        let mut load = space.bulk_load().unwrap();
+        for number in 0..40 {
+            load.put(format!("{group}{number:02}"), [b'v'; 1000]).unwrap();
+        }
+        load.finish().unwrap();
+    }
+}
+
+/// Returns the most triangles that `threads` threads merged at the same time.
+fn most_side_by_side(threads: usize) -> usize {
+    let env = MeetingEnv { disk: MemEnv::new(), meeting: Arc::default() };
+    let builder = Store::builder("/store").env(Arc::new(env.clone())).threads(threads);
+    let policy = "triangular(score=ratio)";
+    let store = builder.memtable_bytes(MEMTABLE_BYTES).policy(policy).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    // The first triangle makes the run that takes in all others.
+    load_groups(&space);
+    store.settle().unwrap();
+    env.meeting.state.lock().expected = threads;
+    load_groups(&space);
+    store.settle().unwrap();
+    assert_eq!(store.verify().unwrap().len(), 0);
+    let state = env.meeting.state.lock();
+    state.most
+}
+
+#[test]
+fn triangles_that_share_no_keys_are_merged_at_the_same_time() {
+    ends(|| {
+        for threads in [1, 2, 4] {
+            assert_eq!(most_side_by_side(threads), threads);
+        }
+    });
+}

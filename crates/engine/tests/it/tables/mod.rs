@@ -1,0 +1,6 @@
+//! Tables: compressed, mapped, dropped.
+
+mod cold_pages;
+mod compression;
+mod dropped;
+mod mapped;

@@ -1,0 +1,723 @@
+//! Transactions.
+//!
+//! Promised: a transaction reads one moment and its own writes. It commits as a whole or not at
+//! all. It commits only if nobody has written meanwhile what it read for update, and what it
+//! writes; if it is serializable, what it read, and not what it only writes. That holds whatever
+//! was flushed and merged meanwhile.
+
+use crate::dice::{Dice, with_seeds};
+use crate::frame::batches::{GROUP_POLICIES, POLICIES, restless};
+use crate::frame::operators::Append;
+use lsmith::env::{Fault, FaultEnv, Lasting, MemEnv, OpClass};
+use lsmith::{
+    Batch, Builder, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store,
+    Transaction,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const DIR: &str = "/store";
+
+pub(crate) fn builder(env: &MemEnv) -> Builder {
+    let builder = Store::builder(DIR).env(Arc::new(env.clone())).policy("minlatency(k=2)");
+    builder.memtable_bytes(4000).block_bytes(200).log_bytes(64 << 10).lockstep(true)
+}
+
+fn made() -> (Store, Keyspace) {
+    let store = builder(&MemEnv::new()).open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    (store, space)
+}
+
+pub(crate) fn get(space: &Keyspace, key: &str) -> Option<String> {
+    space.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+pub(crate) type Pairs = Vec<(String, String)>;
+
+pub(crate) fn pairs(
+    entries: impl Iterator<Item = lsmith::Result<(bytes::Bytes, bytes::Bytes)>>,
+) -> Pairs {
+    let text = |bytes: bytes::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    entries.map(|entry| entry.map(|(key, value)| (text(key), text(value))).unwrap()).collect()
+}
+
+pub(crate) fn conflicts(result: lsmith::Result<lsmith::SeqNo>, key: &str) {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    let named = format!("key `{key}` of keyspace `a`");
+    assert!(error.to_string().contains(&named), "{error}");
+}
+
+#[test]
+fn own_writes_are_read_and_nobody_else_sees_them() {
+    let (store, space) = made();
+    for key in ["a", "c", "e", "g"] {
+        space.put(key, "old").unwrap();
+    }
+    let mut one = store.transaction(Isolation::Snapshot);
+    one.put(&space, "b", "new").unwrap();
+    one.put(&space, "c", "new").unwrap();
+    one.delete(&space, "e").unwrap();
+    one.delete(&space, "nothing").unwrap();
+    space.put("d", "unseen").unwrap();
+    assert_eq!(one.get(&space, "c").unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(one.get(&space, "e").unwrap(), None);
+    assert_eq!(one.get(&space, "d").unwrap(), None);
+    let seen = [("a", "old"), ("b", "new"), ("c", "new"), ("g", "old")];
+    let seen = seen.map(|(key, value)| (key.to_string(), value.to_string()));
+    assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap()), seen);
+    assert_eq!(pairs(one.range(&space, "b"..="c").unwrap()), seen[1..3]);
+    assert_eq!(pairs(one.prefix(&space, "c").unwrap()), seen[2..3]);
+    let mut backwards = pairs(one.range::<&str>(&space, ..).unwrap().rev());
+    backwards.reverse();
+    assert_eq!(backwards, seen);
+    // From both ends until they meet.
+    let mut both = one.range::<&str>(&space, ..).unwrap();
+    one.put(&space, "f", "later").unwrap();
+    let ends: Vec<_> = [both.next(), both.next_back(), both.next(), both.next_back(), both.next()]
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(pairs(ends.into_iter()).len(), 4);
+    assert_eq!(get(&space, "b"), None);
+    assert_eq!((one.len(), one.is_empty()), (5, false));
+    let before = store.snapshot();
+    let seq = one.commit(PersistMode::SyncData).unwrap();
+    assert_eq!(seq, store.snapshot().seq());
+    assert_eq!(get(&space, "b").as_deref(), Some("new"));
+    assert_eq!(get(&space, "e"), None);
+    assert_eq!(get(&space, "d").as_deref(), Some("unseen"));
+    assert_eq!(before.get(&space, "b").unwrap(), None);
+    let mut dropped = store.transaction(Isolation::Serializable);
+    dropped.put(&space, "b", "never").unwrap();
+    dropped.rollback();
+    assert_eq!(get(&space, "b").as_deref(), Some("new"));
+}
+
+/// Serializable transactions must have read what they write.
+#[test]
+fn the_first_that_commits_wins() {
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        let (store, space) = made();
+        space.put("key", "0").unwrap();
+        let mut transactions: Vec<Transaction> =
+            (0..3).map(|_| store.transaction(isolation)).collect();
+        for (number, transaction) in transactions.iter_mut().enumerate() {
+            if isolation == Isolation::Serializable {
+                assert!(transaction.get(&space, "key").unwrap().is_some());
+            }
+            transaction.put(&space, "key", number.to_string()).unwrap();
+            transaction.put(&space, format!("own{number}"), "x").unwrap();
+        }
+        let [one, two, three] = <[Transaction; 3]>::try_from(transactions).unwrap();
+        two.commit(PersistMode::Buffer).unwrap();
+        conflicts(one.commit(PersistMode::Buffer), "key");
+        // Wherever the newer write is now.
+        store.flush().unwrap();
+        space.merge().unwrap();
+        conflicts(three.commit(PersistMode::Buffer), "key");
+        assert_eq!(get(&space, "key").as_deref(), Some("1"));
+        assert_eq!(get(&space, "own0"), None, "nothing of it is written");
+    }
+}
+
+/// Their commits give their order: neither read what the other wrote.
+#[test]
+fn blind_writers_both_commit_if_they_are_serializable() {
+    for flush in [false, true] {
+        let (store, space) = made();
+        let [mut one, mut two] = [(); 2].map(|()| store.transaction(Isolation::Serializable));
+        one.put(&space, "key", "1").unwrap();
+        two.put(&space, "key", "2").unwrap();
+        two.delete(&space, "other").unwrap();
+        // What a transaction has written itself is no read.
+        assert_eq!(two.get(&space, "key").unwrap().as_deref(), Some(&b"2"[..]));
+        space.put("other", "0").unwrap();
+        let first = one.commit(PersistMode::Buffer).unwrap();
+        if flush {
+            store.flush().unwrap();
+        }
+        assert!(two.commit(PersistMode::Buffer).unwrap() > first);
+        assert_eq!(pairs(space.iter()), [("key".to_string(), "2".to_string())]);
+        // Under the other isolation the update of the first would be lost.
+        let [mut one, mut two] = [(); 2].map(|()| store.transaction(Isolation::Snapshot));
+        one.put(&space, "key", "3").unwrap();
+        two.put(&space, "key", "4").unwrap();
+        one.commit(PersistMode::Buffer).unwrap();
+        conflicts(two.commit(PersistMode::Buffer), "key");
+    }
+}
+
+/// As in RocksDB, a commit without writes fails too. What broke: it looked at nothing.
+#[test]
+fn a_key_read_for_update_is_looked_at_without_any_write() {
+    for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+        for flush in [false, true] {
+            let (store, space) = made();
+            space.put("key", "0").unwrap();
+            let begin = |lock: bool| {
+                let mut one = store.transaction(isolation);
+                let read = if lock { Transaction::get_for_update } else { Transaction::get };
+                assert!(read(&mut one, &space, "key").unwrap().is_some());
+                assert!(read(&mut one, &space, "absent").unwrap().is_none());
+                one
+            };
+            let (locked, unlocked) = (begin(true), begin(false));
+            let began = locked.seq();
+            space.put("another", "1").unwrap();
+            assert_eq!(locked.commit(PersistMode::SyncData).unwrap(), began);
+            let locked = [begin(true), begin(true)];
+            space.put("absent", "1").unwrap();
+            if flush {
+                store.flush().unwrap();
+            }
+            for mut one in locked {
+                one.set_savepoint();
+                one.put(&space, "taken back", "1").unwrap();
+                one.rollback_to_savepoint().unwrap();
+                assert!(one.is_empty());
+                conflicts(one.commit(PersistMode::Buffer), "absent");
+            }
+            unlocked.commit(PersistMode::Buffer).unwrap();
+            store.drop_keyspace("a").unwrap();
+            let mut gone = store.transaction(isolation);
+            let refused = gone.get_for_update(&space, "key").unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::NotFound);
+            let refused = gone.commit(PersistMode::Buffer).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::NotFound);
+        }
+    }
+}
+
+type ReadSomething = fn(&mut Transaction, &Keyspace);
+
+#[test]
+fn what_was_read_counts_as_the_isolation_says() {
+    let commit = |isolation, read: ReadSomething, flush: bool| {
+        let (store, space) = made();
+        for key in ["b", "d", "f"] {
+            space.put(key, "0").unwrap();
+        }
+        let mut transaction = store.transaction(isolation);
+        read(&mut transaction, &space);
+        transaction.put(&space, "other", "1").unwrap();
+        space.put("d", "1").unwrap();
+        space.delete("f").unwrap();
+        if flush {
+            store.flush().unwrap();
+        }
+        transaction.commit(PersistMode::Buffer)
+    };
+    let reads: [(ReadSomething, Option<&str>); 8] = [
+        (|one, space| drop(one.get(space, "b").unwrap()), None),
+        (|one, space| drop(one.get(space, "d").unwrap()), Some("d")),
+        (|one, space| drop(one.get(space, "f").unwrap()), Some("f")),
+        (|one, space| one.range(space, "a".."d").unwrap().for_each(drop), None),
+        (|one, space| one.range(space, "c".."d\0").unwrap().for_each(drop), Some("d")),
+        // Only what an iterator has returned counts, and what lies before it.
+        (|one, space| drop(one.range::<&str>(space, ..).unwrap().next()), None),
+        (|one, space| drop(one.range(space, "e"..="f").unwrap().next_back()), Some("f")),
+        (|one, space| one.range(space, "g"..).unwrap().for_each(drop), None),
+    ];
+    for flush in [false, true] {
+        for (number, (read, conflict)) in reads.into_iter().enumerate() {
+            commit(Isolation::Snapshot, read, flush).unwrap();
+            match (commit(Isolation::Serializable, read, flush), conflict) {
+                (Ok(_), None) => {}
+                (Ok(_), Some(key)) => panic!("read {number}: expected a conflict about {key}"),
+                (failed, Some(key)) => conflicts(failed, key),
+                (Err(error), None) => panic!("read {number}: {error}"),
+            }
+        }
+        for isolation in [Isolation::Snapshot, Isolation::Serializable] {
+            let read = |one: &mut Transaction, space: &Keyspace| {
+                assert!(one.get_for_update(space, "d").unwrap().is_some());
+            };
+            conflicts(commit(isolation, read, flush), "d");
+        }
+    }
+}
+
+/// A range that was empty is not when the transaction commits.
+#[test]
+fn phantoms_conflict() {
+    let (store, space) = made();
+    let mut transaction = store.transaction(Isolation::Serializable);
+    assert_eq!(transaction.prefix(&space, "seat/").unwrap().count(), 0);
+    transaction.put(&space, "booked", "1").unwrap();
+    space.put("seat/7", "taken").unwrap();
+    conflicts(transaction.commit(PersistMode::Buffer), "seat/7");
+}
+
+/// Two that read both keys and write one each: neither order gives what both have read.
+#[test]
+fn write_skew_is_for_serializable_transactions_to_refuse() {
+    let both = |isolation| {
+        let (store, space) = made();
+        space.put("ada", "on call").unwrap();
+        space.put("bob", "on call").unwrap();
+        let leave = |name: &str| {
+            let mut transaction = store.transaction(isolation);
+            let on_call = transaction.range::<&str>(&space, ..).unwrap().count();
+            assert_eq!(on_call, 2);
+            transaction.delete(&space, name).unwrap();
+            transaction
+        };
+        let (ada, bob) = (leave("ada"), leave("bob"));
+        ada.commit(PersistMode::Buffer).unwrap();
+        bob.commit(PersistMode::Buffer).map_err(|error| error.kind())
+    };
+    assert!(both(Isolation::Snapshot).is_ok());
+    assert_eq!(both(Isolation::Serializable), Err(ErrorKind::Conflict));
+}
+
+#[test]
+fn savepoints_nest() {
+    let (store, space) = made();
+    space.put("a", "0").unwrap();
+    let mut one = store.transaction(Isolation::Snapshot);
+    let told = one.rollback_to_savepoint().unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::InvalidArgument);
+    one.put(&space, "a", "1").unwrap();
+    one.set_savepoint();
+    one.put(&space, "a", "2").unwrap();
+    one.put(&space, "b", "2").unwrap();
+    one.set_savepoint();
+    one.delete(&space, "a").unwrap();
+    one.put(&space, "b", "3").unwrap();
+    one.put(&space, "b", "4").unwrap();
+    let entries = |one: &mut Transaction| {
+        let pairs = pairs(one.range::<&str>(&space, ..).unwrap());
+        pairs.iter().map(|(key, value)| format!("{key}{value}")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(entries(&mut one), "b4");
+    one.rollback_to_savepoint().unwrap();
+    assert_eq!(entries(&mut one), "a2 b2");
+    one.set_savepoint();
+    one.put(&space, "c", "5").unwrap();
+    one.release_savepoint().unwrap();
+    assert_eq!(entries(&mut one), "a2 b2 c5");
+    one.rollback_to_savepoint().unwrap();
+    assert_eq!(entries(&mut one), "a1", "what a released savepoint kept goes with an older one");
+    one.release_savepoint().unwrap_err();
+    one.commit(PersistMode::Buffer).unwrap();
+    assert_eq!(get(&space, "a").as_deref(), Some("1"));
+    assert_eq!(get(&space, "b"), None);
+}
+
+#[test]
+fn what_breaks_a_rule_is_told_at_once() {
+    let (store, space) = made();
+    let (_other_store, other) = made();
+    let mut one = store.transaction(Isolation::Serializable);
+    let told = |error: lsmith::Error| assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    told(one.put(&space, "", "x").unwrap_err());
+    told(one.put(&space, vec![1; lsmith::KEY_BYTES_MAX + 1], "x").unwrap_err());
+    told(one.put(&other, "key", "x").unwrap_err());
+    told(one.get(&other, "key").unwrap_err());
+    told(one.range::<&str>(&other, ..).unwrap_err());
+    assert!(one.is_empty());
+    assert_eq!(one.commit(PersistMode::SyncAll).unwrap(), store.snapshot().seq());
+}
+
+/// Bulk loads and tables with numbers of their own change keys too.
+#[test]
+fn loads_conflict() {
+    let (store, space) = made();
+    space.put("d", "0").unwrap();
+    let mut one = store.transaction(Isolation::Snapshot);
+    one.put(&space, "b", "1").unwrap();
+    let mut two = store.transaction(Isolation::Serializable);
+    assert_eq!(two.prefix(&space, "c").unwrap().count(), 0);
+    two.put(&space, "z", "1").unwrap();
+    let mut three = store.transaction(Isolation::Serializable);
+    assert_eq!(three.prefix(&space, "d").unwrap().count(), 1);
+    three.put(&space, "y", "1").unwrap();
+    let mut load = space.bulk_load().unwrap();
+    load.put("b", "loaded").unwrap();
+    load.put("c", "loaded").unwrap();
+    load.finish().unwrap();
+    conflicts(one.commit(PersistMode::Buffer), "b");
+    conflicts(two.commit(PersistMode::Buffer), "c");
+    three.commit(PersistMode::Buffer).unwrap();
+}
+
+#[test]
+fn keyspaces_of_a_group_are_told_apart() {
+    let store = builder(&MemEnv::new()).open().unwrap();
+    let options = KeyspaceOptions { group: Some("g".into()), ..KeyspaceOptions::default() };
+    let [a, b] = ["a", "b"].map(|name| store.keyspace_with(name, &options).unwrap());
+    let begin = || {
+        let mut one = store.transaction(Isolation::Serializable);
+        assert_eq!(one.range::<&str>(&a, ..).unwrap().count(), 0);
+        one.put(&a, "mine", "1").unwrap();
+        one
+    };
+    let one = begin();
+    b.put("other", "2").unwrap();
+    let mut two = begin();
+    one.commit(PersistMode::Buffer).unwrap();
+    assert_eq!(two.get(&b, "other").unwrap().as_deref(), Some(&b"2"[..]));
+    conflicts(two.commit(PersistMode::Buffer), "mine");
+    assert_eq!(pairs(a.iter()), [("mine".to_string(), "1".to_string())]);
+}
+
+#[test]
+fn a_commit_that_fails_writes_nothing() {
+    let disk = MemEnv::new();
+    let env = FaultEnv::over(disk.clone());
+    let store = builder(&disk).env(Arc::new(env.clone())).open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    space.put("before", "0").unwrap();
+    let mut one = store.transaction(Isolation::Serializable);
+    one.put(&space, "a", "1").unwrap();
+    one.put(&space, "b", "1").unwrap();
+    let kind = std::io::ErrorKind::Other;
+    env.set(Fault { class: Some(OpClass::Append), after: 0, lasting: Lasting::Once, kind });
+    assert_eq!(one.commit(PersistMode::Buffer).unwrap_err().kind(), ErrorKind::Io);
+    let mut two = store.transaction(Isolation::Snapshot);
+    two.put(&space, "c", "1").unwrap();
+    assert_eq!(two.commit(PersistMode::Buffer).unwrap_err().kind(), ErrorKind::Poisoned);
+    drop((store, space));
+    let store = builder(&disk).open().unwrap();
+    let space = store.existing_keyspace("a").unwrap();
+    assert_eq!(space.iter().count(), 1);
+    let mut three = store.transaction(Isolation::Serializable);
+    assert!(three.get(&space, "a").unwrap().is_none());
+    three.put(&space, "a", "3").unwrap();
+    three.commit(PersistMode::SyncData).unwrap();
+    let lost = disk.crash_clone(7, 0.0);
+    drop((store, space));
+    for disk in [disk, lost] {
+        let store = builder(&disk).read_only(true).open().unwrap();
+        let space = store.existing_keyspace("a").unwrap();
+        assert_eq!(space.get("a").unwrap().as_deref(), Some(&b"3"[..]));
+        let mut reads = store.transaction(Isolation::Serializable);
+        assert!(reads.get(&space, "a").unwrap().is_some());
+        reads.put(&space, "a", "4").unwrap();
+        assert_eq!(reads.commit(PersistMode::Buffer).unwrap_err().kind(), ErrorKind::ReadOnly);
+    }
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What a transaction of the test has written.
+#[derive(Clone, Default)]
+struct Own {
+    written: Map,
+    deleted: Vec<Vec<u8>>,
+    /// Keys whose value does not depend on what lies beneath.
+    whole: BTreeSet<Vec<u8>>,
+    /// Keys that it has inserted, and not deleted since. A remove of one leaves nothing.
+    inserted: BTreeSet<Vec<u8>>,
+}
+
+/// What the values of inserted keys begin with, in front of operands. Other values do not.
+const INSERTED: u8 = b'i';
+
+/// Returns a value that begins with `first`.
+fn value(first: u8, dice: &mut Dice) -> Vec<u8> {
+    let length = dice.below(30);
+    [vec![first], dice.bytes(length)].concat()
+}
+
+/// A transaction of the test: what it sees, and what a plain map says about its commit.
+struct Modelled {
+    transaction: Transaction,
+    isolation: Isolation,
+    /// What it must see.
+    map: Map,
+    own: Own,
+    /// What it saw and had written at each savepoint.
+    savepoints: Vec<(Map, Own)>,
+    /// The keys that others have written since it began, and whether they have changed for sure.
+    keys: Vec<(Vec<u8>, bool)>,
+    read: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The keys that were promised to be absent or present.
+    promised: BTreeSet<Vec<u8>>,
+}
+
+impl Modelled {
+    /// Returns true if a write to `key` by another is in its way.
+    fn minds(&self, key: &Vec<u8>) -> bool {
+        let is_written = self.own.written.contains_key(key) || self.own.deleted.contains(key);
+        let is_read = self.read.iter().any(|(start, end)| start <= key && key < end);
+        let is_promised = self.promised.contains(key);
+        match self.isolation {
+            Isolation::Snapshot => is_written || is_promised,
+            Isolation::Serializable => is_read || is_promised,
+        }
+    }
+
+    /// Commits, and checks whether it may. Returns the keys that it has written to `map`, or `None`
+    /// if it was refused.
+    fn commit(self, map: &mut Map) -> Option<Vec<Vec<u8>>> {
+        let writes = !self.own.written.is_empty() || !self.own.deleted.is_empty();
+        let looks = writes || !self.promised.is_empty();
+        let in_the_way = self.keys.iter().filter(|(key, _)| looks && self.minds(key));
+        let minds: Vec<bool> = in_the_way.map(|(_, is_sure)| *is_sure).collect();
+        match self.transaction.commit(PersistMode::Buffer) {
+            Ok(_) => {
+                assert!(!minds.contains(&true), "a conflict was overlooked");
+                let keys = self.own.written.keys().chain(&self.own.deleted).cloned().collect();
+                self.own.deleted.iter().for_each(|key| drop(map.remove(key)));
+                map.extend(self.own.written);
+                Some(keys)
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+                assert!(!minds.is_empty(), "{error}");
+                None
+            }
+        }
+    }
+
+    fn begin(store: &Store, map: &Map, dice: &mut Dice) -> Modelled {
+        let isolation = *dice.pick(&[Isolation::Snapshot, Isolation::Serializable]);
+        Modelled {
+            transaction: store.transaction(isolation),
+            isolation,
+            map: map.clone(),
+            own: Own::default(),
+            savepoints: Vec::new(),
+            keys: Vec::new(),
+            read: Vec::new(),
+            promised: BTreeSet::new(),
+        }
+    }
+
+    /// Inserts `key` if it is absent, and removes it if it was inserted.
+    fn insert_or_remove(&mut self, space: &Keyspace, key: Vec<u8>, dice: &mut Dice) {
+        let Some(old) = self.map.get(&key) else {
+            let value = value(INSERTED, dice);
+            self.transaction.insert_new(space, &key, &value).unwrap();
+            if !self.own.deleted.contains(&key) {
+                self.own.inserted.insert(key.clone());
+            }
+            self.own.whole.insert(key.clone());
+            self.promised.insert(key.clone());
+            return self.set(key, value);
+        };
+        if old[0] != INSERTED {
+            return;
+        }
+        self.transaction.remove_single(space, &key).unwrap();
+        self.map.remove(&key);
+        self.own.written.remove(&key);
+        self.promised.insert(key.clone());
+        if self.own.inserted.remove(&key) {
+            self.own.whole.remove(&key);
+        } else {
+            self.own.whole.insert(key.clone());
+            self.own.deleted.push(key);
+        }
+    }
+
+    /// Notes that `key` has `value` now.
+    fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
+        self.map.insert(key.clone(), value.clone());
+        self.own.deleted.retain(|other| *other != key);
+        self.own.written.insert(key, value);
+    }
+
+    fn step_savepoint(&mut self, dice: &mut Dice) {
+        match dice.below(3) {
+            0 => {
+                self.transaction.set_savepoint();
+                self.savepoints.push((self.map.clone(), self.own.clone()));
+            }
+            1 => match self.savepoints.pop() {
+                Some((map, own)) => {
+                    self.transaction.rollback_to_savepoint().unwrap();
+                    (self.map, self.own) = (map, own);
+                }
+                None => drop(self.transaction.rollback_to_savepoint().unwrap_err()),
+            },
+            _ => {
+                let released = self.transaction.release_savepoint();
+                assert_eq!(released.is_ok(), self.savepoints.pop().is_some());
+            }
+        }
+    }
+
+    /// Reads `key`.
+    fn look(&mut self, space: &Keyspace, key: &[u8]) {
+        let found = self.transaction.get(space, key).unwrap();
+        assert_eq!(found.as_deref(), self.map.get(key).map(|value| &value[..]));
+        if !self.own.whole.contains(key) {
+            self.read.push((key.to_vec(), [key, &[0]].concat()));
+        }
+    }
+
+    fn step(&mut self, space: &Keyspace, dice: &mut Dice) {
+        let key = format!("{:02}", dice.below(30)).into_bytes();
+        match dice.below(10) {
+            0 => {
+                let value = value(b'p', dice);
+                self.transaction.put(space, &key, &value).unwrap();
+                self.own.whole.insert(key.clone());
+                self.set(key, value);
+            }
+            1 => {
+                self.transaction.delete(space, &key).unwrap();
+                self.map.remove(&key);
+                self.own.written.remove(&key);
+                self.own.inserted.remove(&key);
+                self.own.whole.insert(key.clone());
+                self.own.deleted.push(key);
+            }
+            8 | 9 => self.insert_or_remove(space, key, dice),
+            2 | 3 if space.operator().is_some() => {
+                let operand = value(b'+', dice);
+                if self.isolation == Isolation::Serializable {
+                    // What it has not read it need not find, so the map would not tell the result.
+                    self.look(space, &key);
+                }
+                self.transaction.combine(space, &key, &operand).unwrap();
+                let value = [self.map.get(&key).cloned().unwrap_or_default(), operand].concat();
+                self.set(key, value);
+            }
+            4 => {
+                self.look(space, &key);
+            }
+            5 => self.step_savepoint(dice),
+            _ => {
+                let end = format!("{:02}", dice.below(31)).into_bytes();
+                let mut entries = self.transaction.range(space, &key[..]..&end[..]).unwrap();
+                let mut expected: Vec<_> =
+                    self.map.range(key.clone()..end.clone().max(key.clone())).collect();
+                let is_back = dice.chance(50);
+                if is_back {
+                    expected.reverse();
+                }
+                let steps = dice.below(8);
+                let mut last = None;
+                let mut ended = false;
+                for at in 0..steps {
+                    let found = if is_back { entries.next_back() } else { entries.next() };
+                    let found = found.map(|entry| entry.unwrap());
+                    let pair = found.map(|(key, value)| (key.to_vec(), value.to_vec()));
+                    let wanted =
+                        expected.get(at).map(|(key, value)| ((*key).clone(), (*value).clone()));
+                    assert_eq!(pair, wanted);
+                    match pair {
+                        Some((key, _)) => last = Some(key),
+                        None => ended = true,
+                    }
+                }
+                match (ended, last, is_back) {
+                    (true, ..) => self.read.push((key, end)),
+                    (false, Some(last), false) => self.read.push((key, [&last[..], &[0]].concat())),
+                    (false, Some(last), true) => self.read.push((last, end)),
+                    (false, None, _) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Adds a random write to `batch`. Returns the keys that it writes, and whether they change for
+/// sure.
+fn write(
+    batch: &mut Batch,
+    space: &Keyspace,
+    map: &mut Map,
+    dice: &mut Dice,
+) -> Vec<(Vec<u8>, bool)> {
+    let key = |number: usize| format!("{number:02}").into_bytes();
+    let number = dice.below(30);
+    let one = vec![(key(number), true)];
+    match dice.below(8) {
+        0 | 1 if space.operator().is_some() => {
+            let operand = value(b'+', dice);
+            batch.combine(space, key(number), &operand);
+            map.entry(key(number)).or_default().extend(operand);
+            one
+        }
+        2 => {
+            let numbers = number..number + 1 + dice.below(3);
+            batch.delete_range(space, key(numbers.start)..key(numbers.end));
+            let delete = |number| (key(number), map.remove(&key(number)).is_some());
+            numbers.map(delete).collect()
+        }
+        _ => {
+            let value = value(b'p', dice);
+            batch.put(space, key(number), &value);
+            map.insert(key(number), value);
+            one
+        }
+    }
+}
+
+/// Random transactions beside batches, flushes and merges, against plain maps: each sees what it
+/// must, and commits if and only if nobody was in its way.
+#[test]
+fn random_transactions_agree_with_plain_maps() {
+    with_seeds(60, |seed| {
+        let mut dice = Dice::new(seed);
+        let env = MemEnv::new();
+        let in_group = dice.chance(20);
+        let mut builder = restless(Store::builder(DIR).env(Arc::new(env.clone())), &mut dice);
+        if in_group {
+            builder = builder.policy(*dice.pick(&GROUP_POLICIES));
+        }
+        let store = builder.operator(Append).open().unwrap();
+        let group = in_group.then(|| "both".to_string());
+        let operator = dice.chance(60).then(|| "append".to_string());
+        let options = KeyspaceOptions { group, operator, ..KeyspaceOptions::default() };
+        let space = store.keyspace_with("a", &options).unwrap();
+        let mut map = Map::new();
+        let mut open: Vec<Modelled> = Vec::new();
+        let (mut committed, mut refused) = (0, 0);
+        for _ in 0..400 {
+            let mut written: Vec<(Vec<u8>, bool)> = Vec::new();
+            match dice.below(10) {
+                0 if open.len() < 6 => open.push(Modelled::begin(&store, &map, &mut dice)),
+                1 if !open.is_empty() => {
+                    let one = open.swap_remove(dice.below(open.len()));
+                    match one.commit(&mut map) {
+                        Some(keys) => {
+                            written.extend(keys.into_iter().map(|key| (key, true)));
+                            committed += 1;
+                        }
+                        None => refused += 1,
+                    }
+                }
+                2 => {
+                    let mut batch = Batch::new();
+                    for _ in 0..1 + dice.below(3) {
+                        written.append(&mut write(&mut batch, &space, &mut map, &mut dice));
+                    }
+                    store.write(batch, PersistMode::Buffer).unwrap();
+                }
+                3 if dice.chance(30) => match dice.below(3) {
+                    0 => store.flush().unwrap(),
+                    1 => space.merge().unwrap(),
+                    _ if in_group => {}
+                    _ => space.set_merge_policy(*dice.pick::<&str>(&POLICIES)).unwrap(),
+                },
+                _ if !open.is_empty() => {
+                    let at = dice.below(open.len());
+                    open[at].step(&space, &mut dice);
+                }
+                _ => {}
+            }
+            for one in &mut open {
+                one.keys.extend(written.iter().cloned());
+            }
+        }
+        let left: Map = space
+            .iter()
+            .map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap())
+            .collect();
+        assert!(left == map);
+        space.merge().unwrap();
+        drop((open, store, space));
+        let store = Store::builder(DIR).env(Arc::new(env.clone())).operator(Append).open().unwrap();
+        let space = store.existing_keyspace("a").unwrap();
+        let pairs = space.iter().map(Result::unwrap);
+        assert!(map == pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect());
+        assert!(committed > 2 && refused > 0, "{committed} committed, {refused} refused");
+    });
+}

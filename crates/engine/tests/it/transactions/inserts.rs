@@ -1,0 +1,154 @@
+//! Transactions that insert and remove: what their callers promise, and what merges make of it.
+
+use crate::transactions::commits::{builder, conflicts, get, pairs};
+use lsmith::env::MemEnv;
+use lsmith::{ErrorKind, Isolation, Keyspace, PersistMode, Store, Transaction};
+
+const BOTH: [Isolation; 2] = [Isolation::Snapshot, Isolation::Serializable];
+
+fn made(env: &MemEnv) -> (Store, Keyspace) {
+    let store = builder(env).policy("none").open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    (store, space)
+}
+
+/// Commits what `change` does, and makes a run of it.
+fn run_of(store: &Store, change: impl FnOnce(&mut Transaction) -> lsmith::Result<()>) {
+    let mut one = store.transaction(Isolation::Snapshot);
+    change(&mut one).unwrap();
+    one.commit(PersistMode::SyncData).unwrap();
+    store.flush().unwrap();
+}
+
+fn entries(space: &Keyspace) -> u64 {
+    space.tree().disk_runs().map(|run| run.size().entries).sum()
+}
+
+#[test]
+fn an_insert_and_its_remove_leave_nothing() {
+    let env = MemEnv::new();
+    let (store, space) = made(&env);
+    run_of(&store, |one| one.put(&space, "z", "9"));
+    run_of(&store, |one| one.insert_new(&space, "a", "1"));
+    assert_eq!(get(&space, "a").as_deref(), Some("1"));
+    run_of(&store, |one| one.remove_single(&space, "a"));
+    assert_eq!((get(&space, "a"), entries(&space)), (None, 3));
+    space.merge().unwrap();
+    assert_eq!(entries(&space), 1);
+    // Within one transaction nothing is written at all.
+    let before = store.next_seq();
+    let mut one = store.transaction(Isolation::Snapshot);
+    one.insert_new(&space, "b", "1").unwrap();
+    one.put(&space, "b", "2").unwrap();
+    assert_eq!(one.get(&space, "b").unwrap().as_deref(), Some(&b"2"[..]));
+    one.remove_single(&space, "b").unwrap();
+    assert_eq!((one.get(&space, "b").unwrap(), one.len()), (None, 0));
+    assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap()).len(), 1);
+    one.commit(PersistMode::Buffer).unwrap();
+    assert_eq!(store.next_seq(), before);
+    drop((store, space));
+    for env in [&env, &env.crash_clone(1, 0.0)] {
+        let (_store, space) = made(env);
+        assert_eq!(pairs(space.iter()), [("z".to_string(), "9".to_string())]);
+    }
+}
+
+/// The transaction keeps the last write of each key only. If that were an insert, its remove would
+/// cancel it, and what the delete had hidden would return.
+#[test]
+fn what_a_delete_hid_stays_hidden_below_an_insert() {
+    type Hide = fn(&mut Transaction, &Keyspace) -> lsmith::Result<()>;
+    let hides: [Hide; 2] =
+        [|one, space| one.delete(space, "k"), |one, space| one.remove_single(space, "k")];
+    for hide in hides {
+        for (is_flushed, is_merged) in [(false, false), (true, false), (true, true)] {
+            let env = MemEnv::new();
+            let (store, space) = made(&env);
+            run_of(&store, |one| one.insert_new(&space, "k", "old"));
+            let mut one = store.transaction(Isolation::Snapshot);
+            hide(&mut one, &space).unwrap();
+            one.insert_new(&space, "k", "new").unwrap();
+            one.commit(PersistMode::SyncData).unwrap();
+            if is_flushed {
+                store.flush().unwrap();
+            }
+            assert_eq!(get(&space, "k").as_deref(), Some("new"));
+            if is_merged {
+                space.merge().unwrap();
+            }
+            run_of(&store, |one| one.remove_single(&space, "k"));
+            assert_eq!(get(&space, "k"), None);
+            drop((store, space));
+            let (_store, space) = made(&env);
+            assert_eq!(get(&space, "k"), None);
+            space.merge().unwrap();
+            assert_eq!((get(&space, "k"), entries(&space)), (None, 0));
+        }
+    }
+}
+
+/// What was promised when the transaction began must hold when it commits, also if it has taken the
+/// write back.
+#[test]
+fn promises_conflict_with_writes_of_others() {
+    for isolation in BOTH {
+        let env = MemEnv::new();
+        let (store, space) = made(&env);
+        let [mut one, mut two] = [(); 2].map(|()| store.transaction(isolation));
+        one.insert_new(&space, "a", "1").unwrap();
+        two.insert_new(&space, "a", "2").unwrap();
+        one.commit(PersistMode::Buffer).unwrap();
+        conflicts(two.commit(PersistMode::Buffer), "a");
+        let [mut one, mut two] = [(); 2].map(|()| store.transaction(isolation));
+        one.remove_single(&space, "a").unwrap();
+        two.remove_single(&space, "a").unwrap();
+        two.put(&space, "other", "2").unwrap();
+        one.commit(PersistMode::Buffer).unwrap();
+        conflicts(two.commit(PersistMode::Buffer), "a");
+        let mut three = store.transaction(isolation);
+        three.insert_new(&space, "a", "3").unwrap();
+        three.remove_single(&space, "a").unwrap();
+        three.put(&space, "other", "3").unwrap();
+        space.put("a", "4").unwrap();
+        conflicts(three.commit(PersistMode::Buffer), "a");
+        assert_eq!(get(&space, "other"), None);
+    }
+}
+
+#[test]
+fn savepoints_take_inserts_and_removes_back() {
+    let env = MemEnv::new();
+    let (store, space) = made(&env);
+    run_of(&store, |one| one.insert_new(&space, "old", "1"));
+    let mut one = store.transaction(Isolation::Snapshot);
+    one.insert_new(&space, "new", "2").unwrap();
+    one.set_savepoint();
+    one.remove_single(&space, "new").unwrap();
+    one.remove_single(&space, "old").unwrap();
+    one.insert_new(&space, "third", "3").unwrap();
+    let seen = |one: &mut Transaction| {
+        let pairs = pairs(one.range::<&str>(&space, ..).unwrap());
+        pairs.into_iter().map(|(key, _)| key).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(seen(&mut one), "third");
+    one.rollback_to_savepoint().unwrap();
+    assert_eq!(seen(&mut one), "new old");
+    one.commit(PersistMode::Buffer).unwrap();
+    run_of(&store, |one| one.remove_single(&space, "new"));
+    run_of(&store, |one| one.remove_single(&space, "old"));
+    space.merge().unwrap();
+    assert_eq!(entries(&space), 0);
+}
+
+#[test]
+fn keys_that_break_a_rule_are_refused_at_once() {
+    let env = MemEnv::new();
+    let (store, space) = made(&env);
+    let mut one = store.transaction(Isolation::Snapshot);
+    let long = vec![b'k'; lsmith::KEY_BYTES_MAX + 1];
+    let told = [one.insert_new(&space, &long, ""), one.remove_single(&space, &long)];
+    for error in told.map(Result::unwrap_err) {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+    assert!(one.is_empty());
+}

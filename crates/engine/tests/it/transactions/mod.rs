@@ -1,0 +1,7 @@
+//! Transactions.
+
+mod commits;
+mod ends;
+mod expiry;
+mod inserts;
+mod operands;
