@@ -10,7 +10,6 @@
 //! * [`model`]: computes the costs of a policy by formula.
 //! * [`with_sizes`]: computes the level sizes of a policy that asks for optimal ones.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
-//! * [`reproduce`]: measures figures of papers again.
 //! * [`page`]: shows results as one HTML file. [`plot`]: draws charts as SVG.
 //! * [`FileInputs`]: reads the files that workloads name.
 //! * [`remove_scratch`]: removes what running experiments have made, when a signal ends them.
@@ -59,7 +58,6 @@ pub mod plot;
 mod profile;
 mod progress;
 mod report;
-pub mod reproduce;
 mod run;
 mod scans;
 mod schedule;
@@ -70,12 +68,14 @@ mod sizes;
 mod spread;
 pub mod tune;
 
+pub use clock::{Clock, thread_cpu_seconds};
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
 pub use debt::Debt;
 pub use fits::{fluid_fits, keyed_fits, unit_fits};
 pub use free::FreeRun;
 pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
+pub use jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
 pub use meter::Mode;
 pub use model::{
     FormulaInfo, KeyCount, KeyCounts, MergedKeys, ModelSettings, ModelStage, Modelled, PointRead,
@@ -89,7 +89,7 @@ pub use report::{
 };
 pub use run::{Options, run};
 pub use scans::{ScanCosts, Scans};
-pub use scratch::remove_scratch;
+pub use scratch::{Scratch, remove_scratch};
 pub use sealing::sealing;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
 pub use sizes::{asks_for_sizes, with_sizes};

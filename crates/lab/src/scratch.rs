@@ -20,14 +20,14 @@ fn all() -> MutexGuard<'static, Scratches> {
 
 /// A new, empty directory. It is removed when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Scratch(Option<TempDir>);
+pub struct Scratch(Option<TempDir>);
 
 impl Scratch {
     /// Makes a directory in `parent`. Its name starts with `prefix`.
     ///
     /// # Errors
     /// Fails if the directory cannot be made, and after [`remove_scratch`].
-    pub(crate) fn new_in(parent: &Path, prefix: &str) -> anyhow::Result<Scratch> {
+    pub fn new_in(parent: &Path, prefix: &str) -> anyhow::Result<Scratch> {
         let mut all = all();
         if all.ended {
             bail!("the experiment was ended");
@@ -43,12 +43,12 @@ impl Scratch {
     ///
     /// # Errors
     /// Fails as [`new_in`](Scratch::new_in) does.
-    pub(crate) fn new(prefix: &str) -> anyhow::Result<Scratch> {
+    pub fn new(prefix: &str) -> anyhow::Result<Scratch> {
         Scratch::new_in(&std::env::temp_dir(), prefix)
     }
 
     /// Returns the directory.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.0.as_ref().expect("it is taken on drop only").path()
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The workspace packages that each package may use outside its tests. Every package may use
 /// `lsmith-spec`.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &[]),
     ("lsmith-policy", &["lsmith-tree"]),
@@ -20,6 +20,18 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("lsmith", &["lsmith-storage", "lsmith-tree", "lsmith-policy"]),
     ("lsmith-lab", &BELOW_LAB),
     (
+        "lsmith-papers",
+        &[
+            "lsmith-tree",
+            "lsmith-policy",
+            "lsmith-workload",
+            "lsmith-model",
+            "lsmith-sim",
+            "lsmith",
+            "lsmith-lab",
+        ],
+    ),
+    (
         "lsmith-cli",
         &[
             "lsmith-tree",
@@ -29,6 +41,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
             "lsmith-sim",
             "lsmith",
             "lsmith-lab",
+            "lsmith-papers",
         ],
     ),
     // Only tests use it, so no package lists it.

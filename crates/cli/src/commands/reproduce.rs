@@ -5,9 +5,7 @@ use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{print, print_json, wrapped};
 use crate::table::{prose, prose_width, table};
-use lsmith_lab::reproduce::{
-    Claim, Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named,
-};
+use lsmith_papers::{Claim, Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named};
 use serde_json::{Value, json};
 
 pub(crate) fn reproduce(args: &ReproduceArgs, json: bool) -> anyhow::Result<()> {

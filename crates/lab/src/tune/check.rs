@@ -34,7 +34,7 @@ pub struct Checked {
 ///
 /// # Errors
 /// Fails if the workload writes nothing, or has a damaged line.
-pub(crate) fn costs_of_all(
+pub fn costs_of_all(
     tuning: &Tuning<'_>,
     memtable_bytes: u64,
     more: &[Spec],
@@ -52,7 +52,7 @@ pub(crate) fn costs_of_all(
 }
 
 /// Judges `advised` against the costs of all policies. These must include its own.
-pub(crate) fn judge(
+pub fn judge(
     advised: &Choice,
     limits: &Limits,
     workload: &Workload,

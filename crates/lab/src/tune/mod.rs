@@ -24,7 +24,7 @@ mod trial;
 mod verify;
 mod wins;
 
-pub use check::Checked;
+pub use check::{Checked, costs_of_all, judge};
 pub use drift::{DriftChoice, Drifted, Mix};
 pub use least::Least;
 pub use memory::MemoryNeed;

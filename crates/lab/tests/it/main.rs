@@ -9,11 +9,8 @@
 mod caches;
 mod compare;
 mod explain;
+mod jobs;
 mod lockstep;
 mod policy_costs;
-mod reproduce;
-mod reproduce_lsmtk;
-mod reproduce_mao;
-mod reproduce_msls;
 mod run;
 mod scans;

@@ -1,0 +1,125 @@
+//! Holds advice against every policy, simulated on all writes.
+
+use super::{Claim, Effort, Figure, FigureInfo, Panel};
+use lsmith_lab::plot::Axis;
+use lsmith_lab::tune::{Limits, TrialCosts, Tuning, costs_of_all, judge};
+use lsmith_lab::{FileInputs, NoProgress, SharedProgress};
+use lsmith_policy::Registry;
+use lsmith_spec::{Spec, parse_bytes};
+use lsmith_workload::Workload;
+
+/// All kinds of workloads but traces, each of about 400,000 writes, so that samples of them are
+/// simulated before all of them; each with two sizes of memtables.
+const SETTINGS: [(&str, &str); 26] = [
+    ("ycsb(a, records=200k, ops=400k, value=100B)", "64KiB"),
+    ("ycsb(b, records=350k, ops=1M, value=200B)", "256KiB"),
+    ("ycsb(c, records=400k, ops=200k, value=100B)", "1MiB"),
+    ("ycsb(d, records=300k, ops=2M, value=100B)", "64KiB"),
+    ("ycsb(e, records=300k, ops=2M, value=200B)", "256KiB"),
+    ("ycsb(f, records=100k, ops=600k, value=100B)", "1MiB"),
+    ("update(keys=120k, ops=400k, value=200B)", "64KiB"),
+    ("churn(keys=80k, ops=400k, value=100B)", "256KiB"),
+    ("load(keys=400k, value=100B)", "1MiB"),
+    ("load(keys=400k, value=100B, order=sequential)", "64KiB"),
+    ("uniform(keys=100k, ops=300k, value=100B)", "256KiB"),
+    ("normal(keys=100k, ops=300k, value=100B)", "1MiB"),
+    ("tpc(keys=100k, ops=300k, value=100B)", "64KiB"),
+    ("ycsb(a, records=200k, ops=400k, value=100B)", "256KiB"),
+    ("ycsb(b, records=350k, ops=1M, value=200B)", "1MiB"),
+    ("ycsb(c, records=400k, ops=200k, value=100B)", "64KiB"),
+    ("ycsb(d, records=300k, ops=2M, value=100B)", "256KiB"),
+    ("ycsb(e, records=300k, ops=2M, value=200B)", "1MiB"),
+    ("ycsb(f, records=100k, ops=600k, value=100B)", "64KiB"),
+    ("update(keys=120k, ops=400k, value=200B)", "256KiB"),
+    ("churn(keys=80k, ops=400k, value=100B)", "1MiB"),
+    ("load(keys=400k, value=100B)", "64KiB"),
+    ("load(keys=400k, value=100B, order=sequential)", "256KiB"),
+    ("uniform(keys=100k, ops=300k, value=100B)", "1MiB"),
+    ("normal(keys=100k, ops=300k, value=100B)", "64KiB"),
+    ("tpc(keys=100k, ops=300k, value=100B)", "256KiB"),
+];
+const SETTINGS_QUICK: [(&str, &str); 3] = [
+    ("ycsb(a, records=20k, ops=40k, value=100B)", "64KiB"),
+    ("churn(keys=10k, ops=60k, value=100B)", "64KiB"),
+    ("load(keys=60k, value=100B, order=sequential)", "64KiB"),
+];
+
+/// Limits on reads and on space.
+const LIMITS: [(Option<f64>, Option<f64>); 3] =
+    [(Some(4.0), None), (Some(8.0), Some(1.3)), (None, None)];
+
+/// The most that an advised policy may be above the best, in percent.
+const ABOVE_MAX: f64 = 5.0;
+
+const ABOVE: &str = "above the best";
+
+/// Measures the figure.
+pub(super) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let settings = if effort.is_quick { &SETTINGS_QUICK[..] } else { &SETTINGS[..] };
+    let panel = Panel::only(
+        Axis::linear("setting", "number"),
+        Axis::linear("score of the advised policy above the best within the limits", "%"),
+    );
+    let mut figure = Figure::empty(info.name, info.title, vec![panel]);
+    let registry = Registry::builtin();
+    let mut setting = 0;
+    for (spec, memtable) in settings {
+        let workload = &Workload::from_spec(&spec.parse()?, &FileInputs)?;
+        let memtable_bytes = parse_bytes(memtable)?;
+        let no_limits = Limits { memtable_bytes, ..Limits::default() };
+        let unlimited = Tuning { registry: &registry, workload, limits: &no_limits, progress };
+        let mut advised = Vec::new();
+        for (read_cost_max, space_cost_max) in LIMITS {
+            let limits =
+                Limits { read_cost_max, space_cost_max, memtable_bytes, ..Limits::default() };
+            let found = Tuning { progress: &NoProgress, limits: &limits, ..unlimited }.run();
+            advised.push((limits, found));
+        }
+        let policies = advised.iter().filter_map(|(_, found)| found.as_ref().ok());
+        let policies: Vec<Spec> =
+            policies.map(|found| found.best.policy.parse()).collect::<Result<_, _>>()?;
+        let all = costs_of_all(&unlimited, memtable_bytes, &policies)?;
+        for (limits, found) in &advised {
+            setting += 1;
+            let named = format!("{spec}, memtable {memtable}, {}", wording(limits));
+            let (above, is_within) = match found {
+                Ok(found) => {
+                    let checked = judge(&found.best, limits, workload, &all);
+                    (checked.above * 100.0, checked.is_within)
+                }
+                // It is right to refuse if there is nothing.
+                Err(_) => (0.0, !is_possible(limits, &all)),
+            };
+            figure.point("", ABOVE, f64::from(setting), above);
+            let claim = format!("{named}: advised policy above the best, %");
+            figure.claim(Claim::at_most(claim, above, ABOVE_MAX));
+            let outside = f64::from(u8::from(!is_within));
+            figure.claim(Claim::at_most(format!("{named}: outside the limits"), outside, 0.0));
+        }
+    }
+    figure.note(
+        "Each policy of a fine grid is simulated key by key on all writes. The score is \
+         write_cost_system where there is a limit, else the product of write_cost_system, \
+         read_cost_mean and space_cost_mean. For range reads, by their share of all reads, the \
+         blocks of scan_cost_mean take the place of read_cost_mean.",
+    );
+    Ok(figure)
+}
+
+fn is_possible(limits: &Limits, all: &[(Spec, TrialCosts)]) -> bool {
+    all.iter().any(|(_, costs)| {
+        limits.read_cost_max.is_none_or(|max| costs.read_cost_mean <= max)
+            && limits.space_cost_max.is_none_or(|max| costs.space_cost_mean <= max)
+    })
+}
+
+fn wording(limits: &Limits) -> String {
+    let read = limits.read_cost_max.map(|max| format!("reads at most {max}"));
+    let space = limits.space_cost_max.map(|max| format!("space at most {max}"));
+    let parts: Vec<String> = read.into_iter().chain(space).collect();
+    if parts.is_empty() { "no limits".to_owned() } else { parts.join(", ") }
+}

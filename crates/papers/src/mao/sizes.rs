@@ -1,0 +1,408 @@
+//! Write cost where flushes differ in size.
+
+use super::course::{Course, Input, Plan, flushes_of, simulate_all};
+use super::fit::{least, mean, most};
+use super::panel;
+use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use lsmith_lab::plot::Axis;
+use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
+use lsmith_model::optimum::least_of_sizes;
+use lsmith_sim::UNIT_BYTES;
+use lsmith_workload::{FlushSizes, NoInputs, Rng};
+
+/// The policies: two that look at the number of flushes only, and two that look at sizes.
+const POLICIES: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
+const STATIC: [&str; 2] = ["minlatency", "binomial"];
+
+/// The curve of the exact optimum.
+const LEAST: &str = "least";
+
+/// The flushes for which the optimum is exact, and the flushes of the paper's runs.
+const FLUSHES: u64 = 500;
+const FLUSHES_LONG: u64 = 24_000;
+
+/// The mean of lognormal sizes, as a share of the largest flush that there can be.
+const MEAN: f64 = 1.0 / 64.0;
+
+/// The standard deviations of the logarithm of a size. The moderate one has nine sizes of ten
+/// between 0.39 and 2.0 times the mean.
+const SIGMAS: [f64; 7] = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0];
+const MODERATE: f64 = 0.5;
+const LARGE: f64 = 2.0;
+
+/// The shares of flushes that come early, and how full their memtables are then.
+const SHARES: [f64; 6] = [0.0, 0.2, 0.4, 0.6, 0.8, 0.95];
+const EARLY_BYTES: u64 = UNIT_BYTES / 10;
+
+/// How often sizes are drawn anew: of short runs, and of long ones.
+const DRAWS: u64 = 10;
+const DRAWS_LONG: u64 = 5;
+const DRAWS_QUICK: u64 = 2;
+
+/// The bytes of a flush, and how much larger the largest is, for the worst case.
+const SMALL_BYTES: u64 = 100;
+const GIANT: u64 = 10_000;
+const GIANT_PLACES: u64 = 100;
+
+/// The sizes of flushes of a panel.
+#[derive(Clone, Copy, Debug)]
+enum Sizes {
+    /// Lognormal; x is sigma.
+    Lognormal,
+    /// Full memtables, and some that are flushed early; x is the share of these.
+    Early,
+}
+
+/// A panel.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    name: &'static str,
+    k: u64,
+    flushes: u64,
+    sizes: Sizes,
+}
+
+const SETTINGS: [Setting; 4] = [
+    Setting { name: "a", k: 4, flushes: FLUSHES, sizes: Sizes::Lognormal },
+    Setting { name: "b", k: 6, flushes: FLUSHES, sizes: Sizes::Lognormal },
+    Setting { name: "c", k: 6, flushes: FLUSHES_LONG, sizes: Sizes::Lognormal },
+    Setting { name: "d", k: 4, flushes: FLUSHES, sizes: Sizes::Early },
+];
+
+impl Setting {
+    fn panel(&self) -> Panel {
+        let (x, sizes) = match self.sizes {
+            Sizes::Lognormal => ("sigma", "lognormal sizes"),
+            Sizes::Early => ("share of flushes at a tenth of the size", "early flushes"),
+        };
+        let title = format!("{sizes}, k = {}, {} flushes", self.k, self.flushes);
+        Panel { x: Axis::linear(x, ""), ..panel(self.name, &title) }
+    }
+
+    fn xs(&self) -> &'static [f64] {
+        match self.sizes {
+            Sizes::Lognormal => &SIGMAS,
+            Sizes::Early => &SHARES,
+        }
+    }
+
+    fn draws(&self, effort: Effort) -> u64 {
+        match (effort.is_quick, self.flushes) {
+            (true, _) => DRAWS_QUICK,
+            (false, FLUSHES_LONG) => DRAWS_LONG,
+            (false, _) => DRAWS,
+        }
+    }
+
+    /// Returns the sizes of draw number `draw` at `x`.
+    fn flush_sizes(&self, x: f64, draw: u64) -> anyhow::Result<FlushSizes> {
+        match self.sizes {
+            Sizes::Lognormal => {
+                let spec = format!("lognormal(mean={MEAN}, sigma={x}, seed={})", draw + 1);
+                Ok(FlushSizes::from_spec(&spec.parse()?, &NoInputs)?)
+            }
+            Sizes::Early => {
+                let mut rng = Rng::new(draw, 0);
+                let sizes: Vec<u64> = (0..self.flushes)
+                    .map(|_| if rng.unit() < x { EARLY_BYTES } else { UNIT_BYTES })
+                    .collect();
+                Ok(FlushSizes::listed("early", &sizes).expect("all sizes are above 0"))
+            }
+        }
+    }
+
+    /// Returns the spec of a policy.
+    fn spec(&self, policy: &str) -> String {
+        format!("{policy}(k={})", self.k)
+    }
+}
+
+/// The optimum for some flushes.
+struct Optimum {
+    sizes: FlushSizes,
+    flushes: u64,
+    k: u64,
+}
+
+impl Job for Optimum {
+    type Output = f64;
+
+    fn work(&self) -> u64 {
+        1
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<f64> {
+        let sizes: Vec<u64> =
+            (0..self.flushes).map(|flush| self.sizes.bytes(flush, UNIT_BYTES)).collect();
+        let flushed: u64 = sizes.iter().sum();
+        let found = least_of_sizes(&sizes, self.k);
+        ticker.tick(1);
+        Ok(1.0 + found.merged / flushed as f64)
+    }
+}
+
+/// The costs of one panel at one x, the means of all draws.
+struct At {
+    x: f64,
+    /// In the order of [`POLICIES`].
+    costs: [f64; 4],
+    /// The most eager write costs of [`STATIC`].
+    eager_most: [f64; 2],
+    /// The least cost of any schedule, and the least that a policy is above it in one draw.
+    least: Option<(f64, f64)>,
+}
+
+pub(crate) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let settings =
+        SETTINGS.map(|setting| Setting { flushes: flushes_of(setting.flushes, effort), ..setting });
+    let panels = SETTINGS.map(|setting| setting.panel()).to_vec();
+    let mut figure = Figure::empty(info.name, info.title, panels);
+    for (setting, full) in settings.iter().zip(&SETTINGS) {
+        let found = costs(setting, full.draws(effort), progress)?;
+        draw(&mut figure, setting, &found);
+        claims(&mut figure, setting, &found);
+    }
+    claim_giants(&mut figure, settings[0], progress)?;
+    note(&mut figure, &settings, effort);
+    Ok(figure)
+}
+
+/// Measures one panel.
+fn costs(setting: &Setting, draws: u64, progress: &SharedProgress) -> anyhow::Result<Vec<At>> {
+    let mut sizes = Vec::new();
+    for x in setting.xs() {
+        for draw in 0..draws {
+            sizes.push(setting.flush_sizes(*x, draw)?);
+        }
+    }
+    let plans: Vec<Plan<'_>> = sizes
+        .iter()
+        .flat_map(|sizes| {
+            POLICIES.map(|policy| Plan {
+                spec: setting.spec(policy),
+                input: Input::Sized(sizes, setting.flushes),
+                every: setting.flushes,
+            })
+        })
+        .collect();
+    let courses = simulate_all(&plans, progress)?;
+    let optima = if setting.flushes <= FLUSHES {
+        let optimum = |sizes: &FlushSizes| Optimum {
+            sizes: sizes.clone(),
+            flushes: setting.flushes,
+            k: setting.k,
+        };
+        measure_all("optimum", &sizes.iter().map(optimum).collect::<Vec<_>>(), progress)?
+    } else {
+        Vec::new()
+    };
+    let draws = draws as usize;
+    let at = |(place, x): (usize, &f64)| {
+        let own = &courses[place * draws * POLICIES.len()..][..draws * POLICIES.len()];
+        let of = |policy: usize| own.iter().skip(policy).step_by(POLICIES.len());
+        let cost = |policy| mean(of(policy).map(Course::write_cost)).unwrap_or(0.0);
+        let eager =
+            |policy| most(of(policy).map(|course| course.last().write_cost_eager)).unwrap_or(0.0);
+        let optima = optima.get(place * draws..(place + 1) * draws);
+        let over = |optima: &[f64]| {
+            let pairs = own.chunks(POLICIES.len()).zip(optima);
+            least(pairs.flat_map(|(draw, optimum)| {
+                draw.iter().map(move |course| course.write_cost() / optimum)
+            }))
+        };
+        At {
+            x: *x,
+            costs: [0, 1, 2, 3].map(cost),
+            eager_most: [0, 1].map(eager),
+            least: optima.and_then(|optima| Some((mean(optima.iter().copied())?, over(optima)?))),
+        }
+    };
+    Ok(setting.xs().iter().enumerate().map(at).collect())
+}
+
+fn draw(figure: &mut Figure, setting: &Setting, found: &[At]) {
+    for (index, policy) in POLICIES.into_iter().enumerate() {
+        found.iter().for_each(|at| figure.point(setting.name, policy, at.x, at.costs[index]));
+    }
+    for at in found {
+        if let Some((least, _)) = at.least {
+            figure.point(setting.name, LEAST, at.x, least);
+        }
+    }
+}
+
+fn claims(figure: &mut Figure, setting: &Setting, found: &[At]) {
+    let Setting { name, k, flushes, .. } = *setting;
+    let [Some(equal), Some(last)] = [found.first(), found.last()] else { return };
+    let ratios = |at: &At| {
+        let pairs = at.costs.iter().zip(&equal.costs);
+        pairs.map(|(cost, equal)| cost / equal).collect::<Vec<f64>>()
+    };
+    let apart = |ratios: &[f64]| most(ratios.iter().map(|ratio| (ratio - 1.0).abs()));
+    if let Some(moderate) = found.iter().find(|at| at.x == MODERATE) {
+        let ratios = ratios(moderate);
+        figure.claim(apart(&ratios[..2]).map(|apart| {
+            let claim = format!(
+                "{name}, sigma {MODERATE}: minlatency and binomial differ from equal flushes by \
+                 this share at most (certainly similar)"
+            );
+            Claim::at_most(claim, apart, 0.05)
+        }));
+        figure.claim(apart(&ratios[2..]).map(|apart| {
+            let claim = format!(
+                "{name}, sigma {MODERATE}: bigtable and exploring differ from equal flushes by \
+                 this share at most (similar)"
+            );
+            Claim::at_most(claim, apart, 0.15)
+        }));
+    }
+    for (policy, name_of) in STATIC.into_iter().enumerate() {
+        let worst = writes_max(name_of, flushes, k) as f64;
+        let over = most(found.iter().map(|at| at.eager_most[policy] / worst));
+        figure.claim(over.map(|over| {
+            let claim = format!(
+                "{name}: {name_of}: most eager write cost over its worst case for equal flushes \
+                 (no worse, whatever the sizes)"
+            );
+            Claim::at_most(claim, over, 1.0)
+        }));
+    }
+    let label = match setting.sizes {
+        Sizes::Lognormal => format!("{name}, sigma {LARGE}"),
+        Sizes::Early => format!("{name}, {} % early", last.x * 100.0),
+    };
+    figure.claim(most(ratios(last)[..2].iter().copied()).map(|ratio| {
+        let claim = format!(
+            "{label}: write cost over that of equal flushes, the more of minlatency and binomial \
+             (no worse)"
+        );
+        Claim::at_most(claim, ratio, 1.02)
+    }));
+    let [minlatency, binomial, bigtable, exploring] = last.costs;
+    let claim = format!(
+        "{label}: the cheaper of bigtable and exploring over the cheaper of minlatency and \
+         binomial (may be below)"
+    );
+    let ratio = bigtable.min(exploring) / minlatency.min(binomial);
+    figure.claim(Claim::at_most(claim, ratio, 1.0));
+    let (Some((equal, _)), Some((unequal, _))) = (equal.least, last.least) else { return };
+    let claim = format!("{label}: the least over that of equal flushes (substantially below)");
+    figure.claim(Claim::at_most(claim, unequal / equal, 0.9));
+    figure.claim(least(found.iter().filter_map(|at| Some(at.least?.1))).map(|over| {
+        let claim = format!("{name}: least write cost of any policy over the optimum (not below)");
+        Claim::at_least(claim, over, 1.0)
+    }));
+}
+
+/// Adds claims on runs in which one flush is as large as all others together and more, at each of
+/// the first places.
+fn claim_giants(
+    figure: &mut Figure,
+    setting: Setting,
+    progress: &SharedProgress,
+) -> anyhow::Result<()> {
+    let flushes = setting.flushes;
+    let sizes: Vec<FlushSizes> = (0..GIANT_PLACES.min(flushes))
+        .filter_map(|place| {
+            let size = |flush| if flush == place { GIANT * SMALL_BYTES } else { SMALL_BYTES };
+            FlushSizes::listed("giant", &(0..flushes).map(size).collect::<Vec<u64>>())
+        })
+        .collect();
+    for policy in STATIC {
+        let plan = |sizes| Plan {
+            spec: setting.spec(policy),
+            input: Input::Sized(sizes, flushes),
+            every: flushes,
+        };
+        let plans: Vec<Plan<'_>> = sizes.iter().map(plan).collect();
+        let courses = simulate_all(&plans, progress)?;
+        let worst = writes_max(policy, flushes, setting.k) as f64;
+        let eager = courses.iter().map(|course| course.last().write_cost_eager / worst);
+        figure.claim(most(eager).map(|over| {
+            let claim = format!(
+                "k = {}, one flush of {GIANT} times the size: {policy}: most eager write cost \
+                 over its worst case for equal flushes (no worse)",
+                setting.k
+            );
+            Claim::at_most(claim, over, 1.0)
+        }));
+    }
+    Ok(())
+}
+
+/// Returns how often minlatency or binomial write a flush at most, among `flushes` with at most `k`
+/// runs: the depth of the tree of their schedule.
+fn writes_max(policy: &str, flushes: u64, k: u64) -> u64 {
+    let mut writes = 0;
+    let mut covered = 0;
+    while covered < flushes {
+        writes += 1;
+        covered = match policy {
+            "minlatency" => binomial(writes + k, k) - 1,
+            _ => covered + binomial(writes + writes.min(k) - 1, writes),
+        };
+    }
+    writes
+}
+
+/// Returns the binomial coefficient `upper` over `lower`.
+fn binomial(upper: u64, lower: u64) -> u64 {
+    // Each product is divisible.
+    (1..=lower.min(upper - lower))
+        .fold(1, |product, step| product * (upper - lower.min(upper - lower) + step) / step)
+}
+
+fn note(figure: &mut Figure, settings: &[Setting], effort: Effort) {
+    let [short, _, long, _] = settings else { return };
+    figure.note(format!(
+        "Simulated by size alone: {} flushes, of which sizes are drawn {} times, and {} flushes, \
+         drawn {} times. Every flush is written once, and every output of a merge. Costs are means \
+         over draws. With lognormal sizes the mean is always the same and sigma the standard \
+         deviation of the logarithm; no flush is larger than 64 times the mean. Early flushes are \
+         what a timer or a full log makes: in d a share of memtables is flushed at a tenth of the \
+         size.",
+        short.flushes,
+        short.draws(effort),
+        long.flushes,
+        SETTINGS[2].draws(effort)
+    ));
+    figure.note(
+        "The least is exact: the best schedule of merges of whole runs for these sizes, in this \
+         order, with at most k runs. It knows all sizes ahead. For 24,000 flushes it is not \
+         computed.",
+    );
+    figure.note(
+        "The worst case of minlatency and binomial is how often their schedule writes a flush at \
+         most. With one flush of nearly all bytes they come to it, and never beyond.",
+    );
+    figure.explain(
+        "may be below",
+        "past 4^k flushes, as here, bigtable and exploring grow linearly with the number of \
+         flushes. That outweighs what looking at sizes gains. Before 4^k flushes they are below.",
+    );
+    figure.explain(
+        "bigtable and exploring differ",
+        "past 4^k flushes their costs depend on when the oldest runs happen to be merged, which \
+         small differences of sizes decide. The paper finds the same in its figure 10.",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand, from C(m + k, k) - 1 and the sums of the binomial policy.
+    #[test]
+    fn writes_of_a_flush_are_bounded_by_the_schedule() {
+        assert_eq!(
+            [1, 4, 5, 14, 15].map(|flushes| writes_max("minlatency", flushes, 4)),
+            [1, 1, 2, 2, 3]
+        );
+        assert_eq!([1, 2, 4, 5].map(|flushes| writes_max("binomial", flushes, 4)), [1, 2, 2, 3]);
+        assert_eq!((binomial(8, 4), binomial(5, 0), binomial(6, 5)), (70, 1, 6));
+    }
+}

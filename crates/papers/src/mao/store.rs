@@ -1,0 +1,234 @@
+//! Runs on the real store that time every merge.
+
+use crate::unsynced::Unsynced;
+use anyhow::{Context, bail};
+use lsmith::{DEFAULT_KEYSPACE, Event, Observer, Store};
+use lsmith_lab::{Scratch, thread_cpu_seconds};
+use lsmith_workload::{NoInputs, Workload};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// The least logical bytes of an entry without its value: `user`, one digit and 8.
+const RECORD_BYTES_MIN: u64 = 13;
+
+/// The scale of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    pub(super) flushes: u64,
+    /// Logical bytes of a memtable.
+    pub(super) memtable_bytes: u64,
+    /// Bytes of a value.
+    pub(super) value_bytes: u64,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub(super) struct StoreRun {
+    /// Physical bytes of all tables written, per byte written by flushes.
+    pub(super) write_cost: f64,
+    /// The same so far, after each flush, when merges have come to rest.
+    pub(super) write_costs: Vec<f64>,
+    /// The merges in order, without pure flushes and moves.
+    pub(super) merges: Vec<Merge>,
+}
+
+/// A finished merge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Merge {
+    /// Physical bytes of its output tables.
+    pub(super) bytes_written: u64,
+    /// Wall-clock seconds from plan to commit.
+    pub(super) seconds: f64,
+    /// CPU seconds of the merging thread, user and system.
+    pub(super) cpu_seconds: f64,
+}
+
+/// Returns the spec `name(parameters)` for a store that writes each flush before it merges it, as
+/// in the paper. Policies of levels always do.
+pub(super) fn flushed_first(name: &str, parameters: &str) -> String {
+    match name {
+        "leveled" => format!("{name}({parameters})"),
+        _ => format!("{name}({parameters}, eager=never)"),
+    }
+}
+
+impl Scale {
+    /// Returns a load of new keys in random order, more than enough to fill all memtables.
+    ///
+    /// # Errors
+    /// Fails if the scale is too large for a workload.
+    pub(super) fn workload(&self) -> anyhow::Result<Workload> {
+        let value_bytes = self.value_bytes;
+        let records = self.memtable_bytes / (value_bytes + RECORD_BYTES_MIN) + 1;
+        let keys = self.flushes * records;
+        let flushes = self.flushes;
+        let spec = format!("load(keys={keys}, value={value_bytes}B, flushes={flushes})");
+        Ok(Workload::from_spec(&spec.parse()?, &NoInputs)?)
+    }
+
+    /// Returns the note on this scale.
+    pub(super) fn note(&self) -> String {
+        format!(
+            "Real store, in lockstep: {} flushes of memtables of {} KiB with values of {} B, new \
+             keys in random order, merged as soon as the policy says so and on the thread that \
+             writes. Files are real but never synced. The paper had 24,000 flushes of 4 MB with \
+             records of 1 kB.",
+            self.flushes,
+            self.memtable_bytes >> 10,
+            self.value_bytes
+        )
+    }
+
+    /// Plays `workload` on a new store under `policy`. Calls `on_flush` after each flush.
+    ///
+    /// # Errors
+    /// Fails if the store fails or the policy breaks a rule.
+    pub(super) fn run(
+        &self,
+        policy: &str,
+        workload: &Workload,
+        on_flush: &mut dyn FnMut(),
+    ) -> anyhow::Result<StoreRun> {
+        let dir = Scratch::new("lsmith-reproduce-")?;
+        let stopwatch = Arc::new(Stopwatch::default());
+        let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
+        let store = Store::builder(dir.path())
+            .env(Arc::new(Unsynced::default()))
+            .policy(policy)
+            .memtable_bytes(self.memtable_bytes)
+            .lockstep(true)
+            .observer(observer)
+            .open()?;
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
+        let mut key = Vec::new();
+        let mut value = Vec::new();
+        let mut flushes = 0;
+        for (index, op) in (0..).zip(workload.ops()) {
+            let op = op?;
+            workload.key(op.item, &mut key);
+            value.resize(op.value_bytes as usize, 0);
+            workload.value(op.item, index, &mut value);
+            keyspace.put(&key, &value)?;
+            while flushes < stopwatch.sealed.load(Ordering::Relaxed) {
+                flushes += 1;
+                on_flush();
+            }
+            if flushes >= self.flushes {
+                break;
+            }
+        }
+        store.settle().context("merges did not come to rest")?;
+        let stats = store.stats();
+        if stats.plans_refused > 0 {
+            bail!("{} plans of {policy} broke a rule and were refused", stats.plans_refused);
+        }
+        let mut times = stopwatch.times();
+        times.rest();
+        let written = stats.flush_bytes + stats.merge_bytes_written;
+        Ok(StoreRun {
+            write_cost: written as f64 / stats.flush_bytes as f64,
+            write_costs: std::mem::take(&mut times.write_costs),
+            merges: std::mem::take(&mut times.merges),
+        })
+    }
+}
+
+/// Times every merge of a store in lockstep. The thread that reports plan and commit runs the merge
+/// between the two.
+#[derive(Debug, Default)]
+struct Stopwatch {
+    /// The number of sealed memtables.
+    sealed: AtomicU64,
+    times: Mutex<Times>,
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    /// The start of the current plan, and the CPU seconds of its thread at the start.
+    start: Option<(Instant, f64)>,
+    merges: Vec<Merge>,
+    /// Physical bytes of tables written so far: by flushes, and by merges.
+    flushed: u64,
+    merged: u64,
+    /// The write cost at rest after each flush.
+    write_costs: Vec<f64>,
+}
+
+impl Times {
+    /// Notes the costs at rest, if a flush came before.
+    fn rest(&mut self) {
+        if self.flushed > 0 {
+            self.write_costs.push((self.flushed + self.merged) as f64 / self.flushed as f64);
+        }
+    }
+}
+
+impl Stopwatch {
+    fn times(&self) -> std::sync::MutexGuard<'_, Times> {
+        self.times.lock().expect("no observer panics")
+    }
+}
+
+impl Observer for Stopwatch {
+    fn on_event(&self, _: &str, event: &Event<'_>) {
+        match event {
+            Event::Sealed { .. } => {
+                self.sealed.fetch_add(1, Ordering::Relaxed);
+                // All merges of the memtable before are done.
+                self.times().rest();
+            }
+            Event::Planned { .. } => {
+                self.times().start = Some((Instant::now(), thread_cpu_seconds()));
+            }
+            Event::Committed { edit, bytes_written, .. } => {
+                let end = Instant::now();
+                let cpu_end = thread_cpu_seconds();
+                let mut times = self.times();
+                let Some((start, cpu_start)) = times.start.take() else { return };
+                let merges = edit.counters.iter().any(|(_, counters)| counters.merges > 0);
+                if merges {
+                    times.merged += bytes_written;
+                } else {
+                    times.flushed += bytes_written;
+                }
+                if merges && *bytes_written > 0 {
+                    times.merges.push(Merge {
+                        bytes_written: *bytes_written,
+                        seconds: (end - start).as_secs_f64(),
+                        cpu_seconds: cpu_end - cpu_start,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lsmith_policy::Registry;
+    use lsmith_sim::{KeyedWorkload, simulate_keyed};
+
+    /// The clocks time every merge and nothing else.
+    #[test]
+    fn every_merge_is_timed() {
+        let scale = Scale { flushes: 40, memtable_bytes: 8 << 10, value_bytes: 100 };
+        for policy in ["minlatency(k=3, eager=never)", "leveled(ratio=4)"] {
+            let mut flushes = 0;
+            let run = scale.run(policy, &scale.workload().unwrap(), &mut || flushes += 1).unwrap();
+            assert_eq!(flushes, 40, "{policy}");
+
+            let built = Registry::builtin().build(policy).unwrap();
+            let workload = KeyedWorkload::new(scale.workload().unwrap());
+            let simulated = simulate_keyed(&built, &workload, scale.memtable_bytes, &mut |_| {});
+            let figures = simulated.unwrap().figures;
+            assert_eq!(run.merges.len() as u64, figures.parts.merges, "{policy}");
+            let error = run.write_cost / figures.write_cost_system - 1.0;
+            assert!(error.abs() < 0.05, "{policy}: {error}");
+            let takes = |merge: &Merge| merge.bytes_written > 0 && merge.cpu_seconds > 0.0;
+            assert!(run.merges.iter().all(takes), "{policy}");
+        }
+    }
+}

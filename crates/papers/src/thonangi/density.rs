@@ -1,0 +1,148 @@
+//! Figure 1: where the keys of each level lie, under windows that go down in turn.
+
+use super::scale_note;
+use super::small_scale;
+use super::steady::{Bench, Course, Keys, REQUESTS_MAX};
+use super::sweep::{least, most};
+use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use anyhow::Context;
+use lsmith_lab::plot::Axis;
+use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
+use lsmith_sim::BlockSim;
+use lsmith_tree::text::parse_key;
+use lsmith_tree::{Key, LevelId};
+
+/// The setting of figure 2a at its smallest size.
+const DATASET_MB: u64 = 20;
+/// Keys are below this.
+const DOMAIN: f64 = 1e9;
+/// The parts of the key space that are counted.
+const BINS: usize = 40;
+/// The bins on one side of the arrow: a tenth of the key space.
+const BESIDE: usize = BINS / 10;
+
+/// The keys of two levels at one moment.
+#[derive(Clone, Debug)]
+struct Found {
+    /// For each bin the records of level 1 and of level 2, relative to an even spread.
+    densities: Vec<[f64; 2]>,
+    /// The part of the key space before the next window.
+    arrow: f64,
+    /// The part of level 1, and the part of the key space, of the next window.
+    window: [f64; 2],
+}
+
+struct Spread(Bench);
+
+/// Measures the figure.
+pub(crate) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let bench = Bench::small("rr", Keys::Uniform, DATASET_MB, small_scale(effort));
+    let found = measure_all(info.name, &[Spread(bench)], progress)?;
+    let found = found.first().context("one job has one result")?;
+    let x = Axis::linear("key space", "%");
+    let y = Axis::linear("density of keys", "over the mean of the level");
+    let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(x, y)]);
+    for (level, curve) in ["level 1", "level 2"].into_iter().enumerate() {
+        for (bin, densities) in found.densities.iter().enumerate() {
+            let x = (bin as f64 + 0.5) / BINS as f64 * 100.0;
+            figure.point("", curve, x, densities[level]);
+        }
+    }
+    claims(&mut figure, found);
+    figure.note(format!(
+        "The next window of level 1 starts at {:.1} % of the key space.",
+        found.arrow * 100.0
+    ));
+    figure.note(scale_note([(DATASET_MB, small_scale(effort))]));
+    Ok(figure)
+}
+
+impl Job for Spread {
+    type Output = Found;
+
+    fn work(&self) -> u64 {
+        self.0.work()
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
+        let Spread(bench) = self;
+        let sizes = bench.sizes();
+        let workload = bench.workload(0.5, REQUESTS_MAX)?;
+        let index = BlockSim::new(&bench.build_policy()?, sizes);
+        let mut course = Course { index, ops: workload.ops(), ticker };
+        course.run(workload.load_ops())?;
+        let mut settled = bench.settled(course, sizes)?;
+        // The paper looks at any moment. Here the arrow is near the middle, so that both of its
+        // sides are seen.
+        for _ in 0..100 {
+            if (0.3..0.7).contains(&arrow(&settled.course.index)?) {
+                break;
+            }
+            settled.watch(0.1)?;
+        }
+        found(&settled.course.index, bench.rate * (sizes.memory_blocks * 10) as f64)
+    }
+}
+
+/// Returns the part of the key space before the next window of level 1.
+fn arrow(sim: &BlockSim) -> anyhow::Result<f64> {
+    let text = sim.tree().memo().text("next_L1").context("rr notes its next window")?;
+    Ok(place(&parse_key(text)?))
+}
+
+/// Returns the part of the key space below `key`.
+pub(super) fn place(key: &Key) -> f64 {
+    let mut number = [0; 8];
+    let bytes = key.len().min(8);
+    number[..bytes].copy_from_slice(&key[..bytes]);
+    u64::from_be_bytes(number) as f64 / DOMAIN
+}
+
+fn found(sim: &BlockSim, window_blocks: f64) -> anyhow::Result<Found> {
+    let mut densities = vec![[0.0; 2]; BINS];
+    for level in [1, 2] {
+        let runs = sim.tree().runs_at(LevelId::Disk(level));
+        let all: u64 = runs.iter().map(|run| run.size().entries).sum();
+        for cell in runs.iter().flat_map(|run| run.cells()) {
+            let bin = (place(&cell.start) * BINS as f64) as usize;
+            let records = cell.size.entries as f64;
+            densities[bin.min(BINS - 1)][level - 1] += records * BINS as f64 / all as f64;
+        }
+    }
+    let arrow = arrow(sim)?;
+    let run = sim.tree().runs_at(LevelId::Disk(1)).first().context("level 1 is nearly full")?;
+    let starts: Vec<f64> = run.cells().map(|cell| place(&cell.start)).collect();
+    let ahead: Vec<f64> = starts.into_iter().filter(|start| *start >= arrow).collect();
+    let window = window_blocks as usize;
+    let end = ahead.get(window).copied().unwrap_or(1.0);
+    let part = ahead.len().min(window) as f64 / run.cell_count() as f64;
+    Ok(Found { densities, arrow, window: [part, end - arrow] })
+}
+
+fn claims(figure: &mut Figure, found: &Found) {
+    let Found { densities, arrow, window: [part, spanned] } = found;
+    let level = |level: usize| densities.iter().map(move |densities| densities[level]);
+    figure.claim(most(level(1).map(|density| (density - 1.0).abs() * 100.0)).map(|percent| {
+        let claim = "level 2 has a uniform distribution of keys: farthest from the mean, %";
+        Claim::at_most(claim, percent, 15.0)
+    }));
+    let at = (arrow * BINS as f64).round() as usize;
+    let mean = |bins: &[[f64; 2]]| {
+        bins.iter().map(|densities| densities[0]).sum::<f64>() / bins.len().max(1) as f64
+    };
+    let before = mean(&densities[at.saturating_sub(BESIDE)..at]);
+    let after = mean(&densities[at..(at + BESIDE).min(BINS)]);
+    let claim = "level 1 bottoms where windows went down last: density of the tenth before the \
+                 arrow, less the least of any bin";
+    let low = least(level(0)).unwrap_or(0.0);
+    figure.claim(Claim::at_most(claim, before - low, 0.3));
+    let claim = "level 1 peaks where windows go down next: density of the tenth behind the arrow \
+                 over that before it";
+    figure.claim(Claim::at_least(claim, after / before, 2.0));
+    let claim = "the next window spans a narrower part of the key space than of level 1: ratio";
+    figure.claim(Claim::at_most(claim, spanned / part, 0.9));
+}
