@@ -3,7 +3,7 @@
 //! [`PlanCauses`] is a pure function of a tree, a plan and its edit. Store and simulations have all
 //! three at every merge, so both count alike.
 
-use crate::check::PlanError;
+use crate::broken::PlanError;
 use crate::edit::TreeEdit;
 use crate::extent::Extent;
 use crate::level::Counters;

@@ -1,7 +1,10 @@
-//! When plans may drop tables unread, and which expired tables they drop.
+//! When plans may drop tables unread, and which tables they drop: expired ones, and those that
+//! range deletes hide.
 
 use crate::check::check_plan;
 use crate::entry::SeqNo;
+use crate::erased::Erased;
+use crate::key::Key;
 use crate::plan::{MergePlan, Mode, Reason};
 use crate::range::KeyRange;
 use crate::run::Run;
@@ -10,6 +13,9 @@ use crate::slice::Slice;
 use crate::tree::Tree;
 use crate::view::TreeView;
 use std::sync::Arc;
+
+/// The least logical bytes of a part of a slice that a plan of its own drops.
+const ERASED_BYTES_MIN: u64 = 1 << 20;
 
 impl MergePlan {
     /// Returns the greatest sequence number of the tables that the plan takes from; 0 if they have
@@ -66,6 +72,28 @@ impl MergePlan {
             })
         })
     }
+
+    /// Returns a plan that [drops](crate::Mode::Drop) a slice on storage that range deletes hide
+    /// from all readers, who are at `oldest` or later; or the part of a slice that they hide, if
+    /// that is at least half of it and a mebibyte. Returns `None` if there is no such slice, or if
+    /// the plan is not legal now.
+    pub fn erase(view: &TreeView, oldest: SeqNo) -> Option<MergePlan> {
+        let tree = &view.tree;
+        tree.disk_runs().find_map(|run| {
+            tree.erased.parts().find_map(|part| {
+                let slices = run.overlapping(&part.range).iter();
+                let is_hidden = |slice: &&Slice| part.hides_all(slice.table().seq_max, oldest);
+                slices.filter(is_hidden).find_map(|slice| {
+                    let hidden = tree.erased.stretch_over(slice, &part.range, oldest);
+                    let range = whole_cells(slice, &hidden)?;
+                    let is_whole = range == *slice.range();
+                    let bytes = if is_whole { 0 } else { slice.size_within(&range).bytes };
+                    let is_large = bytes >= ERASED_BYTES_MIN && 2 * bytes >= slice.size().bytes;
+                    (is_whole || is_large).then(|| drop_of(view, run, range)).flatten()
+                })
+            })
+        })
+    }
 }
 
 impl Tree {
@@ -75,5 +103,121 @@ impl Tree {
             let taken = slice.range().intersection(range);
             self.erased().shown(&taken, slice.table().seq_max, at).is_empty()
         })
+    }
+}
+
+/// Returns the part of `slice` in `range`, without the cells that `range` cuts. Returns `None` if
+/// that is nothing.
+fn whole_cells(slice: &Slice, range: &KeyRange) -> Option<KeyRange> {
+    let mut part = slice.range().intersection(range);
+    if part.start > slice.range().start {
+        part.start = slice.cell_end(&part.start)?;
+    }
+    if part.end != slice.range().end {
+        part.end = part.end.map(|end| slice.cell_start(&end));
+    }
+    (!part.is_empty()).then_some(part)
+}
+
+/// Returns the plan that drops `range` of `run`, if it is legal.
+fn drop_of(view: &TreeView, run: &Run, range: KeyRange) -> Option<MergePlan> {
+    let reason = Reason::new("range deletes hide this part of run {}", [run.id().0, 0, 0]);
+    let plan = MergePlan::drop(run.id(), range, reason);
+    check_plan(view, &plan).is_ok().then_some(plan)
+}
+
+impl Erased {
+    /// Returns the stretch of neighbouring parts around the part at `range` that hide all of
+    /// `slice`, as far as they cover it, from readers at `at`.
+    fn stretch_over(&self, slice: &Slice, range: &KeyRange, at: SeqNo) -> KeyRange {
+        let newest = slice.table().seq_max;
+        let mut stretch = KeyRange { start: Key::new(), end: Some(Key::new()) };
+        for part in self.overlapping(slice.range()) {
+            let hides = part.hides_all(newest, at);
+            if hides && stretch.end.as_ref() == Some(&part.range.start) {
+                stretch.end = part.range.end.clone();
+            } else if stretch.covers(range) {
+                break;
+            } else if hides {
+                stretch = part.range.clone();
+            }
+        }
+        stretch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broken::PlanError;
+    use crate::run::RunId;
+
+    /// Returns the plan that drops what nobody sees.
+    fn erasing(view: &str, oldest: u64) -> Option<String> {
+        let view: TreeView = view.parse().unwrap();
+        MergePlan::erase(&view, SeqNo(oldest)).map(|plan| plan.to_string())
+    }
+
+    #[test]
+    fn slices_that_nobody_sees_are_dropped_by_a_plan() {
+        let tree = "tree\nL1 r1[t1:a..c 1kB s1..20, t2:c..g 1kB s1..60, t3:g..i 1kB s1..20]\n\
+                erased 50 b..k";
+        let plan = "drop r1 over g..i into r1 # range deletes hide this part of run 1";
+        assert_eq!(erasing(tree, 50), Some(plan.into()));
+        // A reader sees the slice, and not the range delete.
+        assert_eq!(erasing(tree, 49), None);
+        assert_eq!(erasing(&tree.replace(" s1..20", ""), 49), None);
+        let reserved = format!("{tree}\nunder_way merge r1 into r1");
+        assert_eq!(erasing(&reserved, 50), None);
+        // Two range deletes hide a slice together, unless there is a gap between them.
+        let two = tree.replace("b..k", "b..h\nerased 60 h..k");
+        assert_eq!(erasing(&two, 60), Some(plan.into()));
+        assert_eq!(erasing(&two, 50), None);
+        assert_eq!(erasing(&two.replace("60 h", "60 h1"), 60), None);
+        let newer = tree.replace("g..i 1kB s1..20", "g..i 1kB s1..51");
+        assert_eq!(erasing(&newer, 50), None);
+    }
+
+    /// The part ends at a profile point.
+    #[test]
+    fn a_large_part_that_nobody_sees_is_dropped() {
+        let tree = "tree\nL1 r1[t1:a..z 8MiB s1..20 {f 2MiB, n 5MiB}]\nerased 50 ..p";
+        let plan = "drop r1 over a..n into r1 # range deletes hide this part of run 1";
+        assert_eq!(erasing(tree, 50), Some(plan.into()));
+        assert_eq!(erasing(&tree.replace("..p", "..m"), 50), None, "less than half");
+        assert_eq!(erasing(&tree.replace("MiB", "kB"), 50), None, "less than a megabyte");
+        let behind = tree.replace("..p", "c..");
+        let plan = plan.replace("a..n", "f..z");
+        assert_eq!(erasing(&behind, 50), Some(plan));
+    }
+
+    /// What lies over older entries of its keys may go if range deletes hide both.
+    #[test]
+    fn a_drop_over_older_entries_needs_range_deletes_that_all_readers_see() {
+        let tree = "tree\nL0 r2[t2:b..d 1kB s30..40]\nL1 r1[t1:a..z 1kB s1..20]\n";
+        let plan = MergePlan::drop(RunId(2), KeyRange::new("b", "d"), Reason::new("", [0; 3]));
+        let bare: TreeView = tree.parse().unwrap();
+        let refused = Err(PlanError::CannotDrop { run: RunId(2) });
+        assert_eq!(check_plan(&bare, &plan), refused);
+        let hidden: TreeView = format!("{tree}erased 50 b..k").parse().unwrap();
+        assert_eq!(check_plan(&hidden, &plan), Ok(0));
+        let [seen, unseen] =
+            [50, 49].map(|oldest| plan.drops_too_early(&hidden.tree, SeqNo(oldest)));
+        assert_eq!((seen, unseen), (false, true));
+        for erased in
+            ["erased 39 b..k", "erased 50 c..k", "erased 50 b..c", "erased 50 b..c, c1..k"]
+        {
+            let partly: TreeView =
+                format!("{tree}{}", erased.replace(", ", "\nerased 50 ")).parse().unwrap();
+            assert_eq!(check_plan(&partly, &plan), refused, "{erased}");
+        }
+        // Without numbers it lies under every range delete, except for readers that see none.
+        let bare: TreeView =
+            format!("{}erased 50 b..k", tree.replace(" s30..40", "")).parse().unwrap();
+        assert!(!plan.drops_too_early(&bare.tree, SeqNo(50)));
+        assert!(plan.drops_too_early(&bare.tree, SeqNo(49)));
+        // Two range deletes hide it together.
+        let parts: TreeView = format!("{tree}erased 50 b..c\nerased 60 c..k").parse().unwrap();
+        assert_eq!(check_plan(&parts, &plan), Ok(0));
     }
 }

@@ -1,8 +1,12 @@
 //! Edits: one atomic change of a tree, and the one function that applies it.
 
-use crate::check::{PlanError, TreeError, check_slices};
+mod late;
+
+use crate::broken::{PlanError, TreeError};
+use crate::check::check_slices;
+use crate::done::DoneReaders;
 use crate::entry::SeqNo;
-use crate::erased::{DoneReaders, Readers};
+use crate::erased::Readers;
 use crate::extent::Extent;
 use crate::level::{Counters, Level};
 use crate::memo::MemoChange;

@@ -13,11 +13,8 @@
 //! Parts lie in chunks, which old and new states share: a change costs no more than the chunks that
 //! it touches, and a copy of the list of chunks.
 
-mod done;
-mod late;
 mod walk;
 
-pub use done::DoneReaders;
 pub use walk::ErasedWalk;
 
 use crate::entry::{EntryKind, SeqNo};
@@ -83,7 +80,7 @@ impl ErasedPart {
 
     /// Returns true if a reader at `at` sees nothing of a table here whose greatest number is
     /// `newest`.
-    fn hides_all(&self, newest: SeqNo, at: SeqNo) -> bool {
+    pub(crate) fn hides_all(&self, newest: SeqNo, at: SeqNo) -> bool {
         // A table has 0 if all its entries have forgotten their numbers.
         newest < self.newest_at(at)
     }
@@ -193,6 +190,12 @@ impl Erased {
     #[inline]
     pub fn newest_at(&self, key: &[u8], at: SeqNo) -> SeqNo {
         self.part_of(key).map_or(SeqNo(0), |part| part.newest_at(at))
+    }
+
+    /// Returns the number up to which all range deletes in `range` that a reader at `at` sees are
+    /// known here: 0 if there are none.
+    pub fn cleared_by(&self, range: &KeyRange, at: SeqNo) -> SeqNo {
+        self.overlapping(range).map(|part| part.newest_at(at)).max().unwrap_or_default()
     }
 
     /// Erases `range` with number `seq`. Forgets numbers that no reader can tell from a newer one.

@@ -1,6 +1,6 @@
 //! Which part of a tree a plan reaches, in the order of age.
 
-use crate::check::PlanError;
+use crate::broken::PlanError;
 use crate::level::Level;
 use crate::plan::{MergePlan, Place};
 use crate::range::KeyRange;

@@ -27,15 +27,16 @@
 struct Readme;
 
 pub mod blocks;
+mod broken;
 mod causes;
 mod check;
 mod cuts;
+mod done;
 mod dropped;
 mod drops;
 mod edit;
 mod entry;
 mod erased;
-
 mod extent;
 mod filled;
 mod graph;
@@ -54,13 +55,15 @@ pub mod text;
 mod tree;
 mod view;
 
+pub use broken::{PlanError, SLICES_MAX, TreeError};
 pub use causes::{Cause, Causes, PlanCauses};
-pub use check::{PlanError, SLICES_MAX, TreeError, check_plan, check_tree};
+pub use check::{check_plan, check_tree};
 pub use cuts::{CutWalk, Cuts, Overlap};
+pub use done::DoneReaders;
 pub use dropped::{Dropped, DroppedPart};
 pub use edit::{AddPlace, Addition, BlockCounts, EditError, Outcome, TreeEdit, apply};
 pub use entry::{EntryKind, SeqNo, logical_bytes};
-pub use erased::{DoneReaders, Erased, ErasedPart, ErasedWalk, Readers};
+pub use erased::{Erased, ErasedPart, ErasedWalk, Readers};
 pub use graph::{GraphTable, TableGraph};
 pub use key::{Key, key_after};
 pub use level::{Counters, Level};

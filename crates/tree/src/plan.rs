@@ -1,6 +1,6 @@
 //! Merge plans: what a policy says.
 
-use crate::cuts::Cuts;
+use crate::cuts::{Cuts, Overlap};
 use crate::key::Key;
 use crate::memo::MemoChange;
 use crate::range::KeyRange;
@@ -225,5 +225,49 @@ impl MergePlan {
     /// Returns true if `run` is an input.
     pub fn takes(&self, run: RunId) -> bool {
         self.inputs.iter().any(|input| input.run == run)
+    }
+
+    /// Returns the keys at which the output is cut whatever the size of its tables, in order: the
+    /// keys of the plan, and the borders of the run that the plan names.
+    pub fn cut_keys(&self, tree: &Tree) -> Vec<Key> {
+        let mut keys = self.cuts.keys.clone();
+        if let Some(Overlap { run, bytes }) = self.cuts.overlap
+            && let Some((_, run)) = tree.run(run)
+        {
+            let mut met = 0_u64;
+            for slice in run.overlapping(&self.hull()) {
+                let more = slice.size().bytes;
+                if met > 0 && met.saturating_add(more) > bytes {
+                    keys.push(slice.range().start.clone());
+                    met = 0;
+                }
+                met = met.saturating_add(more);
+            }
+            keys.sort();
+            keys.dedup();
+        }
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_overlap_at_most_so_much_of_a_run() {
+        let tree: Tree = "tree\nL0 r1[t1:a..z 9MB]\n\
+             L1 r2[t2:a..c 1MB, t3:d..f 1MB, t4:g..i 5MB, t5:k..m 1MB, t6:n..p 1MB, t7:y..z 1MB]"
+            .parse()
+            .expect("a tree");
+        let keys = |text: &str| {
+            let plan: MergePlan = text.parse().expect(text);
+            assert_eq!(plan.to_string(), text);
+            let keys = plan.cut_keys(&tree);
+            keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect::<String>()
+        };
+        assert_eq!(keys("merge r1 over a..z in place cut 1MB at e at h within 2MB of r2"), "eghky");
+        assert_eq!(keys("merge r1 over b..o in place within 3MB of r2"), "gk");
+        assert_eq!(keys("merge r1 over a..z in place within 1MB of r9"), "");
     }
 }

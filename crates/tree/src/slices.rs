@@ -10,115 +10,18 @@
 mod cell_index;
 mod chunk;
 mod chunks;
+mod iter;
+mod list;
 
-pub use cell_index::{CellIndex, CellPlace};
+pub use cell_index::CellIndex;
+pub use chunks::CellPlace;
+pub use iter::SlicesIter;
+pub(crate) use list::SliceList;
 
 use crate::slice::Slice;
-use chunk::Chunk;
 use chunks::Chunks;
 use std::iter::once;
 use std::ops::{Index, Range};
-use std::sync::Arc;
-
-/// The most slices that are held in one vector.
-const FLAT_MAX: usize = 256;
-
-/// The most slices of a chunk. A chunk that an edit leaves less than half full is joined with a
-/// neighbour.
-const CHUNK_MAX: usize = 128;
-
-/// Slices in key order, with counts of their cells.
-#[derive(Clone, Debug)]
-pub(crate) enum SliceList {
-    Flat(Chunk),
-    Chunked(Chunks),
-}
-
-impl SliceList {
-    /// Returns a list of `slices`, which must have `cells` cells in total.
-    pub(crate) fn new(slices: Vec<Slice>, cells: u64) -> SliceList {
-        if slices.len() > FLAT_MAX {
-            SliceList::Chunked(Chunks::new(slices))
-        } else {
-            SliceList::Flat(Chunk::counted(slices, cells))
-        }
-    }
-
-    /// Returns all slices.
-    #[inline]
-    pub(crate) fn view(&self) -> Slices<'_> {
-        match self {
-            SliceList::Flat(chunk) => Slices(View::Flat(&chunk.slices)),
-            SliceList::Chunked(chunks) => {
-                Slices(View::Chunked { chunks, from: 0, end: chunks.len() })
-            }
-        }
-    }
-
-    /// Returns the number of cells before a slice.
-    fn cells_before(&self, slice: usize) -> usize {
-        match self {
-            SliceList::Flat(chunk) => chunk.cells_before(slice),
-            SliceList::Chunked(chunks) => {
-                let (chunk, at) = chunks.locate(slice);
-                chunks.before(chunk).cells + chunks.chunks[chunk].cells_before(at)
-            }
-        }
-    }
-
-    /// Returns the index of the slice that holds a cell, and the index of the cell in that slice.
-    fn slice_of_cell(&self, cell: usize) -> (usize, usize) {
-        match self {
-            SliceList::Flat(chunk) => chunk.slice_of_cell(cell),
-            SliceList::Chunked(chunks) => {
-                let chunk = chunks.chunk_of_cell(cell);
-                let before = chunks.before(chunk);
-                let (slice, inner) = chunks.chunks[chunk].slice_of_cell(cell - before.cells);
-                (before.slices + slice, inner)
-            }
-        }
-    }
-
-    /// Replaces the slices with these indexes by `slices`. The new list must have `cells` cells in
-    /// total.
-    pub(crate) fn splice(
-        &mut self,
-        indexes: Range<usize>,
-        slices: impl IntoIterator<Item = Slice>,
-        cells: u64,
-    ) {
-        match self {
-            SliceList::Flat(chunk) => {
-                chunk.slices.splice(indexes, slices);
-                chunk.cells = cells as usize;
-                if chunk.slices.len() > FLAT_MAX {
-                    *self = SliceList::new(std::mem::take(&mut chunk.slices), cells);
-                } else {
-                    chunk.index();
-                }
-            }
-            SliceList::Chunked(chunks) => {
-                chunks.splice(indexes, slices.into_iter().collect());
-                if chunks.len() <= FLAT_MAX / 2 {
-                    *self = SliceList::new(self.view().to_vec(), cells);
-                }
-            }
-        }
-    }
-
-    /// Returns true if all counts match the slices.
-    pub(crate) fn adds_up(&self) -> bool {
-        let mut before = 0;
-        self.view().iter().enumerate().all(|(index, slice)| {
-            let cells = slice.cell_count() as usize;
-            let is_exact = self.cells_before(index) == before
-                && self.slice_of_cell(before) == (index, 0)
-                && self.slice_of_cell(before + cells - 1) == (index, cells - 1);
-            before += cells;
-            is_exact
-        })
-    }
-}
 
 /// Neighbouring slices of a run, in key order.
 #[derive(Clone, Copy, Debug)]
@@ -217,9 +120,7 @@ impl<'a> Slices<'a> {
     #[inline]
     pub fn iter(self) -> SlicesIter<'a> {
         match self.0 {
-            View::Flat(slices) => {
-                SlicesIter { front: slices.iter(), inner: [].iter(), back: [].iter() }
-            }
+            View::Flat(slices) => SlicesIter::of_one(slices),
             View::Chunked { chunks, from, end } => chunks.iter(from..end),
         }
     }
@@ -260,54 +161,6 @@ impl<'a> IntoIterator for Slices<'a> {
         self.iter()
     }
 }
-
-/// Iterates over [`Slices`] in key order.
-#[derive(Clone, Debug)]
-pub struct SlicesIter<'a> {
-    front: std::slice::Iter<'a, Slice>,
-    inner: std::slice::Iter<'a, Arc<Chunk>>,
-    back: std::slice::Iter<'a, Slice>,
-}
-
-impl<'a> Iterator for SlicesIter<'a> {
-    type Item = &'a Slice;
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a Slice> {
-        loop {
-            if let Some(slice) = self.front.next() {
-                return Some(slice);
-            }
-            match self.inner.next() {
-                Some(chunk) => self.front = chunk.slices.iter(),
-                None => return self.back.next(),
-            }
-        }
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let inner: usize = self.inner.clone().map(|chunk| chunk.slices.len()).sum();
-        let len = self.front.len() + inner + self.back.len();
-        (len, Some(len))
-    }
-}
-
-impl DoubleEndedIterator for SlicesIter<'_> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(slice) = self.back.next_back() {
-                return Some(slice);
-            }
-            match self.inner.next_back() {
-                Some(chunk) => self.back = chunk.slices.iter(),
-                None => return self.front.next_back(),
-            }
-        }
-    }
-}
-
-impl ExactSizeIterator for SlicesIter<'_> {}
 
 #[cfg(test)]
 mod tests;

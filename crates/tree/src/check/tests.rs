@@ -1,6 +1,7 @@
 //! Each rule, broken by one case and kept by its neighbour.
 
-use crate::check::{PlanError, SLICES_MAX, TreeError, check_plan, check_tree};
+use crate::broken::{PlanError, SLICES_MAX, TreeError};
+use crate::check::{check_plan, check_tree};
 use crate::{
     Key, KeyRange, Level, MergePlan, ProfilePoint, Run, RunId, Size, Slice, Table, TableId, Tree,
     TreeView,

@@ -1,7 +1,7 @@
 //! What edits do to trees, and which do not fit.
 
 use crate::Input;
-use crate::check::PlanError;
+use crate::broken::PlanError;
 use crate::{
     BlockCounts, EditError, Key, KeyRange, MergePlan, Outcome, RunId, SeqNo, Size, Slice, Table,
     TableId, Tree, TreeEdit, apply,

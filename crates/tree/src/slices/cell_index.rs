@@ -1,7 +1,8 @@
 //! The cells of a run by rank and by key.
 
-use super::SliceList;
 use super::chunk::Chunk;
+use super::chunks::CellPlace;
+use super::list::SliceList;
 use crate::key::Key;
 
 /// Finds the cells of a run by rank and by key. Ranks count cells from 0, in key order.
@@ -15,16 +16,6 @@ use crate::key::Key;
 pub struct CellIndex<'a> {
     slices: &'a SliceList,
     cells: u64,
-}
-
-/// A place between two slices of a run: what [`CellIndex::seek`] returns. Places are ordered as the
-/// keys are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CellPlace {
-    /// The chunk of the slice before the place.
-    pub(super) chunk: u32,
-    /// How many slices of the chunk lie before the place. 0 only at the start of the run.
-    pub(super) at: u32,
 }
 
 impl<'a> CellIndex<'a> {

@@ -1,11 +1,25 @@
 //! The slices of a long run, in chunks that old and new versions of the run share.
 
 use super::chunk::Chunk;
-use super::{CHUNK_MAX, CellPlace, SlicesIter};
+use super::iter::SlicesIter;
 use crate::key::Key;
 use crate::slice::Slice;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// The most slices of a chunk. A chunk that an edit leaves less than half full is joined with a
+/// neighbour.
+pub(super) const CHUNK_MAX: usize = 128;
+
+/// A place between two slices of a run: what [`CellIndex::seek`](super::CellIndex::seek) returns. Places are ordered as the
+/// keys are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellPlace {
+    /// The chunk of the slice before the place.
+    pub(super) chunk: u32,
+    /// How many slices of the chunk lie before the place. 0 only at the start of the run.
+    pub(super) at: u32,
+}
 
 /// The slices of a run in chunks, in key order.
 #[derive(Clone, Debug)]
@@ -122,8 +136,7 @@ impl Chunks {
         let (last, tail) = self.locate(indexes.end);
         let slices = |chunk: usize| &self.chunks[chunk].slices[..];
         if first == last {
-            let front = slices(first)[head..tail].iter();
-            return SlicesIter { front, inner: [].iter(), back: [].iter() };
+            return SlicesIter::of_one(&slices(first)[head..tail]);
         }
         SlicesIter {
             front: slices(first)[head..].iter(),

@@ -1,3 +1,4 @@
+use super::chunks::CHUNK_MAX;
 use super::*;
 use crate::key::Key;
 use crate::profile::ProfilePoint;

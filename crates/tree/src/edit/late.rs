@@ -1,6 +1,6 @@
 //! Range deletes that come late: they have older numbers than other range deletes in the tree.
 
-use crate::edit::{AddPlace, Addition, TreeEdit};
+use super::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
 use crate::plan::Input;
 use crate::range::KeyRange;
