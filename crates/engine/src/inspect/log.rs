@@ -1,6 +1,7 @@
 //! Reads the records of files that are framed as logs.
 
-use super::{Entry, FileType};
+use super::entry::Entry;
+use super::file_type::FileType;
 use crate::manifest::Record;
 use crate::memory::{spilled_keyspace, take_record};
 use bytes::Bytes;

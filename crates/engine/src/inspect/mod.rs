@@ -35,11 +35,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod entry;
+mod file_type;
 mod log;
 mod table;
 mod tree_file;
 mod trees;
 
+pub use entry::Entry;
+pub use file_type::FileType;
 pub use log::{Content, LogFile, LogRecord, Write};
 pub use lsmith_tree::EntryKind;
 pub use table::{Filter, Footer, Properties, TableBlock, TableFile, is_table};
@@ -47,84 +51,9 @@ pub use tree_file::{Root, RootProperties, TreeFile, TreePart};
 pub use trees::{KeyspaceTree, trees};
 
 use crate::manifest;
-use bytes::Bytes;
-use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::names::{self, CURRENT, FileKind};
-use lsmith_tree::SeqNo;
 use std::path::Path;
-
-/// The type of a file of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FileType {
-    /// `CURRENT`, which names the manifest in force.
-    Current,
-    /// A manifest: the trees, as a log of text records.
-    Manifest,
-    /// A write-ahead log.
-    Log,
-    /// A copy of the sealed memtables of a keyspace.
-    Copy,
-    /// A table.
-    Table,
-}
-
-impl FileType {
-    /// Returns the type of the file at `path`, judged by its name, and its number (0 for
-    /// `CURRENT`). Returns `None` for a name that no file of these types has.
-    pub fn of(path: &Path) -> Option<(FileType, u64)> {
-        let name = path.file_name()?.to_str()?;
-        if name == CURRENT {
-            return Some((FileType::Current, 0));
-        }
-        // A log that was set aside has its old content.
-        let (kind, number) = names::parse(name.strip_suffix(".lost").unwrap_or(name))?;
-        let kind = match kind {
-            FileKind::Manifest => FileType::Manifest,
-            FileKind::Wal => FileType::Log,
-            FileKind::NewWal => return None,
-            FileKind::Spill => FileType::Copy,
-            FileKind::Table => FileType::Table,
-        };
-        Some((kind, number))
-    }
-
-    /// Returns the type and the number of the file at `path`. Fails with `InvalidArgument` unless
-    /// the type is one of `types`.
-    fn one_of(types: &[FileType], path: &Path) -> Result<(FileType, u64)> {
-        FileType::of(path).filter(|(found, _)| types.contains(found)).ok_or_else(|| {
-            let message = "no such file of a store has this name";
-            Error::new(ErrorKind::InvalidArgument, message).at(path)
-        })
-    }
-}
-
-/// An entry of a table, a log or a copy of memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The key.
-    pub key: Bytes,
-    /// The sequence number. Tables store 0 for entries that every reader sees, and for entries of a
-    /// bulk load.
-    pub seq: SeqNo,
-    /// The kind: put, delete, insert, remove or combine.
-    pub kind: EntryKind,
-    /// The value; empty for tombstones, the operand for a combine.
-    pub value: Bytes,
-}
-
-impl From<EntryRef<'_>> for Entry {
-    fn from(entry: EntryRef<'_>) -> Entry {
-        Entry {
-            key: Bytes::copy_from_slice(entry.key),
-            seq: entry.seq,
-            kind: entry.kind,
-            value: Bytes::copy_from_slice(entry.value),
-        }
-    }
-}
 
 /// Returns all damage in the files of `dir`, each checked by itself. For a store that does not
 /// open. [`Store::verify`](crate::Store::verify) finds more, because it knows what the files must

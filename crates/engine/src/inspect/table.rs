@@ -1,6 +1,7 @@
 //! Reads a sorted table block by block.
 
-use super::{Entry, FileType};
+use super::entry::Entry;
+use super::file_type::FileType;
 use bytes::Bytes;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};

@@ -1,7 +1,8 @@
 //! Reads an append table leaf by leaf.
 
-use super::table::footer_of;
-use super::{Entry, FileType, Footer};
+use super::entry::Entry;
+use super::file_type::FileType;
+use super::table::{Footer, footer_of};
 use bytes::Bytes;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};

@@ -1,5 +1,6 @@
 //! The half of an open keyspace that changes under its lock.
 
+mod blocked;
 mod dropped;
 mod failure;
 mod sealed;

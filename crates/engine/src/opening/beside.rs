@@ -12,9 +12,10 @@
 //! * If the opening fails, and the manifest has changed since it began or a file has gone, it is
 //!   tried again.
 
+use super::Opening;
 use super::follow::{follow, position};
-use super::replay::LogLimit;
-use super::{Opening, is_unwritable, no_store, take_lock};
+use super::lock::{is_unwritable, no_store, take_lock};
+use super::unread::LogLimit;
 use crate::context::Context;
 use crate::engine::{Engine, ReadView};
 use crate::keyspace::{KeyspaceBase, KeyspaceShared};

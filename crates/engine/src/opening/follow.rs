@@ -3,7 +3,7 @@
 //! Then a reader reads on where it stopped, and takes new batches into its memtables, as the writer
 //! did. They become visible when all of them are there.
 
-use super::no_store;
+use super::lock::no_store;
 use super::row::open_log;
 use crate::context::Context;
 use crate::engine::{Engine, ReadView};

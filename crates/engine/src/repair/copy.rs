@@ -1,9 +1,10 @@
 //! Picks the newest entry of each key among all sources, and loads it into the new store.
 
+use super::damaged::DamagedStore;
 use super::known::KnownKeyspace;
 use super::memory::Memory;
+use super::report::{Finding, FindingKind, RepairedKeyspace};
 use super::sources::{Found, Loss, Losses, RunSource, Tables, of_memory};
-use super::{DamagedStore, Finding, FindingKind, RepairedKeyspace};
 use crate::db::{BulkLoad, Keyspace};
 use crate::inspect::Entry;
 use bytes::Bytes;

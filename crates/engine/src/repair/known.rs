@@ -1,29 +1,17 @@
 //! Reads the keyspaces and trees of a damaged store from its manifests.
 
+use super::damaged::DamagedStore;
 use super::loose::LooseTree;
-use super::{DamagedStore, FindingKind};
+use super::reading::{LOST_TABLES_ID, Reading, made_up};
+use super::report::FindingKind;
 use crate::identity::StoreId;
-use crate::manifest::{
-    self, Account, KEYSPACE_MAX, KeyspaceFacts, KeyspaceRecord, LeastBytes, LogRow, Record,
-};
-use crate::options::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
+use crate::manifest::{self, KeyspaceFacts, LogRow};
 use lsmith_storage::error::{ErrorKind, Result};
-use lsmith_storage::log::{FoundRecord, LogId, LogKind, LogRemains};
 use lsmith_storage::names::{CURRENT, FileKind, numbered};
-use lsmith_tree::{SeqNo, Slice, Table, TableId};
+use lsmith_tree::{SeqNo, Slice};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
-
-/// The memtable size of a keyspace whose size is unknown, in logical bytes.
-const MEMTABLE_BYTES: u64 = 56 << 20;
-
-/// The name of the keyspace that gets tables whose keyspace is unknown.
-const LOST_TABLES: &str = "lost-tables";
-
-/// The number of that keyspace while the store is repaired.
-const LOST_TABLES_ID: u32 = KEYSPACE_MAX;
 
 /// All that the manifests say, as far as they are readable.
 pub(super) struct Known {
@@ -69,27 +57,6 @@ impl Known {
             KnownKeyspace { state, runs: Vec::new(), is_exact: false, unplaced: Vec::new() }
         })
     }
-}
-
-/// The keyspaces of tables, by table number.
-type Owners = BTreeMap<u64, u32>;
-
-/// A manifest that is being read.
-#[derive(Default)]
-pub(super) struct Reading {
-    pub(super) account: Account,
-    /// True while all of it was readable.
-    pub(super) is_whole: bool,
-    /// The length that the file must have.
-    least: LeastBytes,
-    /// Trees to which edits were applied loosely. They replace the trees in `account`.
-    pub(super) loose: BTreeMap<u32, LooseTree>,
-    /// The metadata of tables, from all records.
-    pub(super) tables: BTreeMap<TableId, Arc<Table>>,
-    /// The keyspaces of tables, from readable records.
-    owners: Owners,
-    /// The keyspaces of tables, from the text of damaged records.
-    likely_owners: Owners,
 }
 
 /// Reads the manifests.
@@ -162,145 +129,6 @@ fn is_sealed(old: &DamagedStore, path: &Path) -> bool {
             u64::from_str_radix(sum.trim_end(), 16) == Ok(xxh3_64(said.as_bytes()))
         })
     })
-}
-
-impl Reading {
-    /// Reads manifest `number`, including records behind damage.
-    fn new(old: &mut DamagedStore, number: u64) -> Result<Reading> {
-        let path = numbered(&old.dir, FileKind::Manifest, number);
-        let id = LogId { kind: LogKind::Manifest, number };
-        let mut reading = Reading::default();
-        let remains = match LogRemains::read(&*old.env, &path, id) {
-            Ok(remains) => remains,
-            Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error),
-            Err(error) => {
-                old.report_error(FindingKind::Guessed, &error);
-                return Ok(reading);
-            }
-        };
-        reading.is_whole = true;
-        let is_torn = remains.end.is_ok();
-        let mut end = LogRemains::START;
-        for record in remains.records().take_while(|record| record.skipped == 0 || !is_torn) {
-            if record.skipped > 0 {
-                reading.lose(&remains, end..record.offset);
-            }
-            end = record.offset + record.bytes;
-            reading.take(old, &path, &record);
-        }
-        if let Err(error) = reading.least.check(&path, remains.bytes()) {
-            // What looks like a torn end was cut off.
-            reading.is_whole = false;
-            old.report_error(FindingKind::Guessed, &error);
-        }
-        if let Err(error) = &remains.end {
-            // The header alone may be damaged.
-            if error.offset() >= Some(end) {
-                reading.lose(&remains, end..remains.bytes());
-            }
-            let is_harmless = reading.is_whole;
-            let kind = if is_harmless { FindingKind::Harmless } else { FindingKind::Guessed };
-            old.report_error(kind, error);
-        }
-        // A manifest whose making was interrupted may have no records.
-        reading.is_whole &= reading.account.next_file > 0;
-        Ok(reading)
-    }
-
-    /// Notes that the bytes at `place` cannot be read as records, and which tables their text
-    /// names.
-    fn lose(&mut self, remains: &LogRemains, place: std::ops::Range<u64>) {
-        self.is_whole = false;
-        let text = String::from_utf8_lossy(remains.bytes_at(place)).into_owned();
-        for (keyspace, tables) in named_tables(&text) {
-            self.likely_owners.extend(tables.into_iter().map(|table| (table, keyspace)));
-        }
-    }
-
-    /// Applies one record: exactly while all records before it were readable, then loosely.
-    fn take(&mut self, old: &mut DamagedStore, path: &Path, found: &FoundRecord) {
-        let record = match Record::decode(&found.payload) {
-            Ok(record) => record,
-            Err(fault) => {
-                self.is_whole = false;
-                old.report_error(FindingKind::Guessed, &fault.at(path, found.offset));
-                return;
-            }
-        };
-        self.note_tables(&record);
-        self.least.take(&record, found.payload.len(), found.offset + found.bytes);
-        if self.is_whole {
-            match self.account.take(record.clone()) {
-                Ok(()) => return,
-                Err(message) => {
-                    self.is_whole = false;
-                    old.report(FindingKind::Guessed, path, Some(found.offset), message);
-                }
-            }
-        }
-        self.take_loosely(record);
-    }
-
-    /// Notes the tables that `record` names, with their keyspace and metadata.
-    fn note_tables(&mut self, record: &Record) {
-        let (keyspace, slices): (u32, Vec<_>) = match record {
-            Record::Together(edits) => return edits.iter().for_each(|edit| self.note_tables(edit)),
-            Record::Tree { keyspace, tree, .. } => {
-                (*keyspace, tree.disk_runs().flat_map(|run| run.slices()).collect())
-            }
-            Record::Edit { keyspace, edit, .. } => {
-                (*keyspace, edit.add.iter().flat_map(|addition| &addition.slices).collect())
-            }
-            _ => return,
-        };
-        for slice in slices {
-            let table = slice.table();
-            self.owners.insert(table.id.0, keyspace);
-            if !table.range.is_all() {
-                self.tables.insert(table.id, Arc::clone(table));
-            }
-        }
-    }
-
-    /// Makes up keyspace `id` if it does not exist.
-    pub(super) fn make_keyspace(&mut self, id: u32) {
-        if !self.account.keyspaces.contains_key(&id) {
-            let made = self.account.take(Record::Keyspace(made_up(id)));
-            made.expect("there is no such keyspace yet");
-        }
-    }
-}
-
-/// Returns a record of a keyspace if only its number is known. Number 0 gets the name of the
-/// default keyspace, which most stores make first.
-fn made_up(id: u32) -> KeyspaceRecord {
-    let name = match id {
-        0 => DEFAULT_KEYSPACE.to_string(),
-        LOST_TABLES_ID => LOST_TABLES.to_string(),
-        id => format!("keyspace-{id}"),
-    };
-    let policy = DEFAULT_POLICY.to_string();
-    KeyspaceRecord { id, name, policy, memtable_bytes: MEMTABLE_BYTES }
-}
-
-/// Returns the tables that `text`, the remains of records of trees and edits, names, by keyspace.
-fn named_tables(text: &str) -> BTreeMap<u32, BTreeSet<u64>> {
-    let mut named = BTreeMap::<u32, BTreeSet<u64>>::new();
-    let mut keyspace = None;
-    for line in text.lines() {
-        // The frame before a record does not end a line.
-        let head = ["short_edit ", "short_tree "].iter().find_map(|kind| line.split_once(kind));
-        if let Some((_, rest)) = head {
-            keyspace = rest.split(' ').next().and_then(|id| id.parse().ok());
-        }
-        let Some(keyspace) = keyspace else { continue };
-        let tables = line.split(['[', ' ']).filter_map(|word| {
-            let (table, _) = word.strip_prefix('t')?.split_once(':')?;
-            table.parse::<u64>().ok()
-        });
-        named.entry(keyspace).or_default().extend(tables);
-    }
-    named
 }
 
 impl DamagedStore {

@@ -1,7 +1,8 @@
 //! Reads the logs of a damaged store: decides which batches count, and reports what is missing.
 
+use super::damaged::DamagedStore;
 use super::known::Known;
-use super::{DamagedStore, Finding, FindingKind};
+use super::report::{Finding, FindingKind};
 use crate::opening::row_of;
 use lsmith_storage::error::Error;
 use lsmith_storage::format::{Damage, LoggedBatch, LoggedOp, decode_batch};

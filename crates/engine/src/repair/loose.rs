@@ -5,12 +5,7 @@
 //! the edit takes, or on top if it takes none. So the order of all tables is mostly right, except
 //! for the tables of the lost edit.
 
-use super::known::Reading;
-use super::lost_member;
-use crate::manifest::{KeyspaceFacts, KeyspaceRecord, Record};
-use lsmith_tree::{
-    AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit, apply,
-};
+use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit};
 
 /// The runs of a tree, newest first, without the guarantees of a legal tree.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +48,7 @@ impl LooseTree {
     }
 
     /// Applies `edit` as far as its runs are known.
-    fn change(&mut self, edit: TreeEdit) {
+    pub(super) fn change(&mut self, edit: TreeEdit) {
         let taken = edit.remove.iter().filter_map(|input| self.find(input.run)).min();
         let beside = taken.map(|index| self.runs[index].id);
         let (new, into): (Vec<Addition>, Vec<Addition>) = edit
@@ -129,125 +124,6 @@ impl LooseRun {
         slices.iter().for_each(|slice| self.cut(slice.range()));
         self.slices.extend_from_slice(slices);
         self.slices.sort_by(|left, right| left.range().start.cmp(&right.range().start));
-    }
-}
-
-impl Reading {
-    /// Applies `record` as well as possible.
-    pub(super) fn take_loosely(&mut self, record: Record) {
-        match record {
-            Record::Together(edits) => edits.into_iter().for_each(|edit| self.take_loosely(edit)),
-            Record::Edit { keyspace, flushed_seq, taken, mut edit } => {
-                for added in &mut edit.add {
-                    let slices = std::mem::take(&mut added.slices);
-                    let known = slices.into_iter().filter_map(|slice| self.with_table(slice));
-                    added.slices = known.collect();
-                }
-                edit.add.retain(|added| !added.slices.is_empty());
-                self.make_keyspace(keyspace);
-                let state = self.account.keyspaces.get_mut(&keyspace).expect("it was just made");
-                state.flushed_seq = state.flushed_seq.max(flushed_seq);
-                state.taken.extend(&taken);
-                let (erase, forget) = (edit.erase.clone(), edit.forget.clone());
-                let erasing = TreeEdit { erase, forget, ..TreeEdit::default() };
-                apply(&mut state.tree, &erasing).expect("range deletes fit any tree");
-                let tree = self.loose.entry(keyspace);
-                tree.or_insert_with(|| LooseTree::new(&state.tree)).change(edit);
-            }
-            Record::Tree { keyspace, .. } => {
-                self.make_keyspace(keyspace);
-                if self.account.take(record).is_ok() {
-                    let tree = LooseTree::new(&self.account.keyspaces[&keyspace].tree);
-                    self.loose.insert(keyspace, tree);
-                }
-            }
-            Record::Keyspace(made) => self.name_keyspace(made, "none".to_string()),
-            Record::CompressedKeyspace(made, codecs) => self.name_keyspace(made, codecs),
-            Record::NumberedKeyspace(made, codecs) => {
-                let id = made.id;
-                self.name_keyspace(made, codecs);
-                let state = self.account.keyspaces.get_mut(&id).expect("it was just made");
-                state.keeps_numbers = true;
-            }
-            Record::Group(made, codecs) => {
-                let id = made.id;
-                self.name_keyspace(made, codecs);
-                self.name_member(id, None);
-            }
-            Record::Member { group, number, name } => self.name_member(group, Some((number, name))),
-            Record::Operator { operator, made } => {
-                if let Some((state, number)) = self.make_loosely(*made) {
-                    state.operators.insert(number, operator);
-                }
-            }
-            Record::Expiry { expiry, made } => {
-                if let Some((state, number)) = self.make_loosely(*made) {
-                    state.expiries.insert(number, expiry);
-                }
-            }
-            Record::Filters { filters, made } => {
-                let Some(keyspace) = made.makes_tree() else { return };
-                self.take_loosely(*made);
-                if let Some(state) = self.account.keyspaces.get_mut(&keyspace)
-                    && filters.check().is_ok()
-                {
-                    state.filters = filters;
-                }
-            }
-            Record::Policy { keyspace, .. }
-            | Record::Compression { keyspace, .. }
-            | Record::Spill { keyspace, .. } => {
-                self.make_keyspace(keyspace);
-                self.take_if_it_fits(record);
-            }
-            record => self.take_if_it_fits(record),
-        }
-    }
-
-    /// Makes keyspace `group` a group, and names one of its keyspaces. Those below it get made-up
-    /// names if their records are lost.
-    fn name_member(&mut self, group: u32, member: Option<(u8, String)>) {
-        self.make_keyspace(group);
-        let state = self.account.keyspaces.get_mut(&group).expect("it was just made");
-        let members = state.members.get_or_insert_default();
-        let Some((number, name)) = member else { return };
-        for number in members.len()..=usize::from(number) {
-            members.push(lost_member(group, number));
-        }
-        members[usize::from(number)] = name;
-    }
-
-    /// Applies `made`, a record that makes a keyspace. Returns its tree, and its number there.
-    fn make_loosely(&mut self, made: Record) -> Option<(&mut KeyspaceFacts, u8)> {
-        let (keyspace, number) = made.makes()?;
-        self.take_loosely(made);
-        Some((self.account.keyspaces.get_mut(&keyspace)?, number))
-    }
-
-    fn take_if_it_fits(&mut self, record: Record) {
-        if let Err(message) = self.account.take(record) {
-            tracing::warn!(message, "a record of the manifest does not fit and is left out");
-        }
-    }
-
-    /// Sets name, policy, memtable size and codecs of a keyspace, which may exist already.
-    fn name_keyspace(&mut self, made: KeyspaceRecord, compression: String) {
-        self.make_keyspace(made.id);
-        let state = self.account.keyspaces.get_mut(&made.id).expect("it was just made");
-        state.name = made.name;
-        state.policy = made.policy;
-        state.memtable_bytes = made.memtable_bytes;
-        state.compression = compression;
-    }
-
-    /// Returns `slice` with the metadata of its table, which the record may leave out. Returns
-    /// `None` if the metadata is unknown.
-    fn with_table(&self, slice: Slice) -> Option<Slice> {
-        if !slice.table().range.is_all() {
-            return Some(slice);
-        }
-        let table = self.tables.get(&slice.table().id)?;
-        Slice::whole(table.clone()).clip(slice.range())
     }
 }
 

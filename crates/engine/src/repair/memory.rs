@@ -1,8 +1,9 @@
 //! Reads what memory held, from copies of memory and from the logs: the newest write of each key.
 
+use super::damaged::DamagedStore;
 use super::known::Known;
 use super::logs::Logs;
-use super::{DamagedStore, FindingKind};
+use super::report::FindingKind;
 use crate::inspect::Entry;
 use crate::memory::{Spilled, spilled_keyspace, take_record};
 use bytes::Bytes;

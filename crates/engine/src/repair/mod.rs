@@ -1,7 +1,7 @@
 //! Saves the readable content of a damaged store into a new store.
 //!
-//! 1. [`known`] reads keyspaces, trees and tables from the manifest, as far as it is readable.
-//!    [`loose`] applies the records behind damage as well as possible.
+//! 1. [`known`] knows keyspaces, trees and tables from the manifest, which [`reading`] reads as far
+//!    as it is readable. [`loose`] applies the records behind damage as well as possible.
 //! 2. [`memory`] reads the copies of memory and the logs ([`logs`] decides which batches count),
 //!    and keeps the newest write of each key.
 //! 3. [`sources`] reads runs of tables block by block, and skips damaged blocks.
@@ -11,56 +11,34 @@
 //! `docs/repair.md` has the rules.
 
 mod copy;
+mod damaged;
 mod known;
 mod logs;
 mod loose;
 mod memory;
+mod options;
+mod reading;
 mod report;
 mod sources;
 
+pub use options::RepairOptions;
 pub use report::{Finding, FindingKind, RepairReport, RepairedKeyspace};
 
 use crate::clock::Clock;
 use crate::db::{Builder, Store};
 use crate::identity::Identity;
-use crate::leases::Position;
-use crate::manifest::{self, KeyspaceFacts, Record};
-use crate::opening::take_lock_to_read;
+use crate::manifest::{KeyspaceFacts, Record};
 use crate::options::{DEFAULT_POLICY, KeyspaceOptions};
-use crate::rules::CombineOperators;
+use damaged::DamagedStore;
 use known::Known;
-use lsmith_policy::Registry;
 use lsmith_storage::directory;
-use lsmith_storage::env::{Env, HeldEnv, RealEnv};
+use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::names::{self, FileKind};
-use lsmith_storage::table::OpenFiles;
 use lsmith_tree::Slice;
 use memory::Memories;
-use std::path::{Path, PathBuf};
+use reading::lost_member;
+use std::path::Path;
 use std::sync::Arc;
-
-/// Options of [`repair`].
-#[derive(Clone, Debug)]
-pub struct RepairOptions {
-    /// The environment of both stores. Default: the operating system's files.
-    pub env: Arc<dyn Env>,
-    /// The merge policies that keyspaces may have. A keyspace with another policy gets
-    /// [`DEFAULT_POLICY`](crate::DEFAULT_POLICY). Default: the built-in policies.
-    pub registry: Registry,
-    /// The combine operators that keyspaces may have. Default: [`Counter`](crate::Counter) only.
-    pub operators: CombineOperators,
-}
-
-impl Default for RepairOptions {
-    fn default() -> RepairOptions {
-        RepairOptions {
-            env: Arc::new(RealEnv::new()),
-            registry: Registry::builtin(),
-            operators: CombineOperators::default(),
-        }
-    }
-}
 
 /// Saves the readable content of the store in `from` into a new store in `to`, and returns a report
 /// of what was saved and what was lost. `to` must be empty or not exist.
@@ -130,101 +108,7 @@ fn check_target(env: &dyn Env, from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// The store that is repaired, and what was found in it so far.
-struct DamagedStore {
-    env: Arc<dyn Env>,
-    dir: PathBuf,
-    registry: Registry,
-    operators: CombineOperators,
-    /// All numbered files, by number.
-    files: Vec<(FileKind, u64)>,
-    findings: Vec<Finding>,
-    /// The tables that keep a descriptor.
-    open_files: Arc<OpenFiles>,
-    /// How far the manifest had come before anything else was read, if that is known.
-    position: Option<Position>,
-}
-
 impl DamagedStore {
-    fn open(options: &RepairOptions, dir: &Path) -> Result<DamagedStore> {
-        let env = Arc::clone(&options.env);
-        let listed = env.list(dir);
-        let names = match listed {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            listed => listed.map_err(|error| Error::io("list", dir, error))?,
-        };
-        let parsed = names.iter().filter_map(|name| names::parse(name));
-        let mut files: Vec<(FileKind, u64)> = parsed.collect();
-        files.sort_by_key(|(_, number)| *number);
-        if files.is_empty() {
-            return Err(Error::new(ErrorKind::NotFound, "there is no file of a store").at(dir));
-        }
-        let held = take_lock_to_read(&*env, dir)?;
-        let open_files = OpenFiles::new(OpenFiles::usual_max(&*env));
-        let position = manifest::position(&*env, dir).ok().flatten();
-        let mut old = DamagedStore {
-            env: Arc::new(HeldEnv::new(env, dir, held)),
-            dir: dir.to_path_buf(),
-            registry: options.registry.clone(),
-            operators: options.operators.clone(),
-            files,
-            findings: Vec::new(),
-            open_files,
-            position,
-        };
-        old.report_set_aside(&names);
-        Ok(old)
-    }
-
-    /// Fails if somebody has written to the store since it was opened. A lock keeps others from
-    /// that, where one can be had.
-    fn check_unchanged(&self) -> Result<()> {
-        if manifest::position(&*self.env, &self.dir).ok().flatten() == self.position {
-            return Ok(());
-        }
-        let message = "somebody wrote to the store while it was read, which no lock could prevent: \
-                       repair it while nobody has it open";
-        Err(Error::new(ErrorKind::Locked, message).at(&self.dir))
-    }
-
-    /// Reports the files that earlier openings have set aside.
-    fn report_set_aside(&mut self, names: &[String]) {
-        for name in names.iter().filter(|name| name.ends_with(names::LOST)) {
-            let path = self.dir.join(name);
-            let bytes = self.env.file_bytes(&path).unwrap_or(0);
-            let message = "bytes that an earlier opening set aside are not read";
-            self.report(FindingKind::LeftOut { bytes }, &path, None, message);
-        }
-    }
-
-    /// Returns the numbers of all files of `kind`, in ascending order.
-    fn numbers(&self, kind: FileKind) -> Vec<u64> {
-        self.files.iter().filter(|(found, _)| *found == kind).map(|(_, number)| *number).collect()
-    }
-
-    /// Adds a finding.
-    fn report(
-        &mut self,
-        kind: FindingKind,
-        path: &Path,
-        offset: Option<u64>,
-        message: impl Into<String>,
-    ) {
-        self.findings.push(Finding {
-            kind,
-            path: path.to_path_buf(),
-            offset,
-            keyspace: None,
-            message: message.into(),
-        });
-    }
-
-    /// Adds `error`, which reading a file returned, as a finding of `kind`.
-    fn report_error(&mut self, kind: FindingKind, error: &Error) {
-        let path = error.path().unwrap_or(&self.dir).to_path_buf();
-        self.report(kind, &path, error.offset(), error.message());
-    }
-
     /// Writes the new store, which `builder` opens.
     fn copy_into(
         &mut self,
@@ -329,9 +213,4 @@ fn names_of_members(id: u32, known: &[String], runs: &[Vec<Slice>]) -> Vec<Strin
     let count = numbers.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
     let made_up = (known.len()..count).map(|number| lost_member(id, number));
     known.iter().cloned().chain(made_up).collect()
-}
-
-/// Returns the name of keyspace `number` of group `id` if its own is lost.
-fn lost_member(id: u32, number: usize) -> String {
-    format!("keyspace-{id}-{number}")
 }

@@ -1,6 +1,7 @@
 //! Reads the entries of tables whose blocks may be damaged.
 
-use super::{DamagedStore, Finding, FindingKind};
+use super::damaged::DamagedStore;
+use super::report::{Finding, FindingKind};
 use crate::inspect::Entry;
 use bytes::Bytes;
 use lsmith_storage::error::Error;

@@ -26,7 +26,6 @@ use lsmith_storage::error::Result;
 use lsmith_storage::log::LogWriter;
 use lsmith_storage::panics;
 use propose::{Origin, Proposal};
-pub(crate) use sealing::WhenLocked;
 use std::sync::Arc;
 
 /// The number of plans that a thread carries out for one keyspace before it turns to the next.
@@ -41,6 +40,15 @@ pub(crate) struct Scheduler {
     wal: Arc<Wal>,
     merger: Merger,
     committer: Arc<Committer>,
+}
+
+/// What to do if another thread holds the lock of the keyspace's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhenLocked {
+    /// Wait for the lock.
+    Wait,
+    /// Leave the sealing to a later writer, or to a thread that merges.
+    Leave,
 }
 
 /// Reserved work for a keyspace.

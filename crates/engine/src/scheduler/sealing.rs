@@ -1,21 +1,12 @@
 //! Seals full memtables, and starts the work that follows.
 
-use super::Scheduler;
+use super::{Scheduler, WhenLocked};
 use crate::keyspace::{KeyspaceShared, KeyspaceState};
 use crate::memory::seal;
 use crate::wal::WalWriter;
 use lsmith_storage::sync::MutexGuard;
 use lsmith_storage::sync::atomic::Ordering;
 use std::sync::Arc;
-
-/// What to do if another thread holds the lock of the keyspace's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WhenLocked {
-    /// Wait for the lock.
-    Wait,
-    /// Leave the sealing to a later writer, or to a thread that merges.
-    Leave,
-}
 
 impl Scheduler {
     /// Seals the full memtables of `keyspaces`, and calls [`after_seal`](Scheduler::after_seal) if

@@ -1,0 +1,30 @@
+//! Entries as they are in files.
+
+use bytes::Bytes;
+use lsmith_storage::cursor::EntryRef;
+use lsmith_tree::{EntryKind, SeqNo};
+
+/// An entry of a table, a log or a copy of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The key.
+    pub key: Bytes,
+    /// The sequence number. Tables store 0 for entries that every reader sees, and for entries of a
+    /// bulk load.
+    pub seq: SeqNo,
+    /// The kind: put, delete, insert, remove or combine.
+    pub kind: EntryKind,
+    /// The value; empty for tombstones, the operand for a combine.
+    pub value: Bytes,
+}
+
+impl From<EntryRef<'_>> for Entry {
+    fn from(entry: EntryRef<'_>) -> Entry {
+        Entry {
+            key: Bytes::copy_from_slice(entry.key),
+            seq: entry.seq,
+            kind: entry.kind,
+            value: Bytes::copy_from_slice(entry.value),
+        }
+    }
+}
