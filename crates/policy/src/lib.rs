@@ -37,10 +37,12 @@ struct Readme;
 pub mod back_pressure;
 mod choice;
 mod group;
+mod info;
 mod knots;
 pub mod laws;
 mod policies;
 mod policy;
+mod pressure;
 mod registry;
 mod stack;
 mod tables;
@@ -48,10 +50,10 @@ mod tables;
 pub use back_pressure::BackPressure;
 pub use choice::PolicyChoice;
 pub use group::check_group_policy;
+pub use info::{ParamInfo, PolicyInfo};
 pub use knots::untie;
 pub use policies::*;
-pub use policy::{
-    Explanation, Load, MergePolicy, Needs, Shape, is_memtable_full, written_bytes_max,
-};
-pub use registry::{ParamInfo, PolicyInfo, Registry};
+pub use policy::{Explanation, MergePolicy, Needs, Shape, is_memtable_full, written_bytes_max};
+pub use pressure::Load;
+pub use registry::Registry;
 pub use stack::{Eager, Stack, StackRun};

@@ -1,6 +1,6 @@
 //! The trait that every merge policy implements.
 
-use crate::stack::{pressure_of_load, pressure_of_runs, pressure_of_waiting_runs};
+use crate::pressure::{Load, pressure_of_load, pressure_of_runs, pressure_of_waiting_runs};
 use crate::untie;
 use lsmith_spec::Spec;
 use lsmith_tree::{Level, LevelId, MergePlan, TreeView};
@@ -136,21 +136,6 @@ pub fn is_memtable_full(seal_bytes: u64, live_bytes: u64, written_bytes: u64) ->
 #[must_use]
 pub fn written_bytes_max(seal_bytes: u64) -> u64 {
     OVERWRITE_FACTOR.saturating_mul(seal_bytes)
-}
-
-/// What a policy may know for [`pressure`](MergePolicy::pressure) alone.
-/// [`next_merge`](MergePolicy::next_merge) never sees it, so that the store and the simulations
-/// make the same decisions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Sealed memtables that wait to be flushed or merged.
-    pub waiting_memtables: usize,
-    /// Logical bytes of the memtables that were sealed since the tree was last at rest, each at
-    /// most a full memtable. In lockstep that is one memtable, and so it says how far the tree is
-    /// from one in lockstep, whatever the policy bounds. It is 0 if the tree has not been at rest
-    /// since it got this policy, or since data came in by other ways: merges of such data can take
-    /// hours.
-    pub owed_bytes: u64,
 }
 
 /// The outline of the trees that a policy builds. Formulas use it, and simulations that count sizes

@@ -8,9 +8,9 @@
 //! number: see [`RUNS_MEAN`] and the bounds below it. Outputs that are not committed do not count.
 //! They come on top, in lockstep too: each plan under way writes at most what it reads.
 
+use super::law::{Law, LawError};
 use super::outcome::joined_outcome;
 use super::random::{self, Random};
-use super::{Law, LawError};
 use crate::back_pressure::{BackPressure, WAITING_MEMTABLES_MAX, delay_nanos_per_byte, is_short};
 use crate::{Load, MergePolicy};
 use lsmith_tree::{

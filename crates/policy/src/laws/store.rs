@@ -1,8 +1,8 @@
 //! A store without contents: it carries out plans on a tree of sizes, and checks each plan.
 
+use super::law::{Law, LawError};
 use super::outcome::scaled_outcome;
 use super::random::Random;
-use super::{Law, LawError};
 use crate::{Load, MergePolicy, Shape};
 use lsmith_tree::{
     MergePlan, PlanError, Reservation, ReservationState, TreeEdit, TreeView, check_plan,

@@ -1,8 +1,9 @@
 //! The laws, each as one test of a policy.
 
+use super::law::{Law, LawError};
+use super::odd;
 use super::random::{self, Random};
 use super::store::{Sizes, Store};
-use super::{Law, LawError, odd};
 use crate::{Load, MergePolicy, Registry, Shape};
 use lsmith_tree::{MergePlan, Place, Reason, ReservationState, Tree, TreeView, check_plan};
 

@@ -1,6 +1,6 @@
 //! COLA: levels of one run that grow by merges until they are full, counted by flushes.
 
-use crate::stack::pressure_of_runs;
+use crate::pressure::pressure_of_runs;
 use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};

@@ -3,7 +3,7 @@
 mod dead;
 
 use self::dead::DeadLimit;
-use crate::stack::pressure_of_bytes;
+use crate::pressure::pressure_of_bytes;
 use crate::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};

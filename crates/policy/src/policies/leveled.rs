@@ -5,7 +5,7 @@ mod pick;
 
 pub use pick::Pick;
 
-use crate::stack::pressure_of_waiting_runs;
+use crate::pressure::pressure_of_waiting_runs;
 use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};

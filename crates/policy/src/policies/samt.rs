@@ -2,7 +2,7 @@
 
 use super::cola::{RATIO, last_level, read_ratio};
 use super::tiered::Tiered;
-use crate::stack::pressure_of_runs;
+use crate::pressure::pressure_of_runs;
 use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{Input, LEVELS_MAX, MergePlan, Place, TreeView};

@@ -1,6 +1,6 @@
 //! Sweep: young runs are merged into the oldest run one window of keys after the other.
 
-use crate::stack::pressure_of_runs;
+use crate::pressure::pressure_of_runs;
 use crate::tables::stack_depth;
 use crate::{Eager, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::Spec;

@@ -2,13 +2,14 @@
 
 mod batch;
 mod closure;
+mod level0;
 mod plan;
 mod score;
 mod search;
 
 pub use score::Score;
 
-use crate::stack::pressure_of_runs;
+use crate::pressure::pressure_of_runs;
 use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, format_bytes};
 use lsmith_tree::{LEVELS_MAX, LevelId, MergePlan, TreeView};

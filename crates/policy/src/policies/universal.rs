@@ -1,6 +1,6 @@
 //! Universal: RocksDB's tiered style, stopped by total size.
 
-use crate::stack::pressure_of_runs;
+use crate::pressure::pressure_of_runs;
 use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeView};

@@ -18,7 +18,7 @@ pub use fixed::FixedTake;
 pub use mixed::Mixed;
 
 use crate::back_pressure::WAITING_MEMTABLES_MAX;
-use crate::stack::{pressure_of_load, pressure_of_memtables};
+use crate::pressure::{pressure_of_load, pressure_of_memtables};
 use crate::{Load, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
