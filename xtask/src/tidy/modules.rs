@@ -7,7 +7,10 @@ use std::fs;
 use std::path::Path;
 
 /// The crates whose modules ARCHITECTURE.md draws, each in the first fenced block of its section.
-const DRAWN: [&str; 2] = ["storage", "engine"];
+const DRAWN: [&str; 4] = ["tree", "policy", "storage", "engine"];
+
+/// What can stand in front of `use` and `mod` for others to see what follows.
+const EXPORTS: [&str; 3] = ["pub ", "pub(crate) ", "pub(super) "];
 
 /// A module: the names from the root of the crate down to it. The root itself has none.
 type Module = Vec<String>;
@@ -86,7 +89,7 @@ fn check_order(name: &str, graph: &Graph, order: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Returns the circles of modules, but for circles of a module and its own children.
+/// Returns the circles of modules, but for circles of a module and one child of it.
 fn check_circles(name: &str, graph: &Graph) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
@@ -95,10 +98,10 @@ fn check_circles(name: &str, graph: &Graph) -> Vec<Finding> {
         let circle: BTreeSet<&Module> =
             circle.into_iter().filter(|other| graph.reached_from(other).contains(module)).collect();
         let Some(shortest) = circle.iter().min_by_key(|module| module.len()) else { continue };
-        let is_family = circle
-            .iter()
-            .all(|other| other == shortest || other[..other.len() - 1] == shortest[..]);
-        if !is_family && seen.insert(circle.clone()) {
+        let is_child = |other: &Module| other[..other.len() - 1] == shortest[..];
+        let is_allowed =
+            circle.len() == 2 && circle.iter().all(|other| other == shortest || is_child(other));
+        if !is_allowed && seen.insert(circle.clone()) {
             let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
             let what = format!("modules use each other in a circle: {}", names.join(", "));
             findings.push(finding(&format!("crates/{name}/src"), what));
@@ -196,47 +199,55 @@ fn code_of(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns `text` without what it re-exports: that is no use of its own.
+/// Returns `text` without what it re-exports and does not use itself: that is no use of its own.
 fn without_exports(text: &str) -> String {
-    let is_export = |statement: &&str| {
-        let statement = statement.trim_start();
-        statement.starts_with("pub use ") || statement.starts_with("pub(crate) use ")
-    };
-    text.split_inclusive(';').filter(|statement| !is_export(statement)).collect()
+    let (exports, rest): (Vec<&str>, Vec<&str>) =
+        text.split_inclusive(';').partition(|statement| {
+            let statement = statement.trim_start();
+            EXPORTS.iter().any(|export| statement.starts_with(&format!("{export}use ")))
+        });
+    let words: BTreeSet<&str> = rest.iter().flat_map(|statement| words(statement)).collect();
+    let mut used: String = rest.concat();
+    for path in exports.iter().flat_map(|export| paths(&format!("{}{export}", declared(text)))) {
+        if path.last().is_some_and(|name| words.contains(&**name)) {
+            used += &format!("use {};\n", path.join("::"));
+        }
+    }
+    used
 }
 
 /// Returns the names of the modules that `text` declares, in files of their own.
 fn children(text: &str) -> Vec<String> {
     let declared = text.lines().filter_map(|line| {
-        let rest = ["mod ", "pub mod ", "pub(crate) mod "]
-            .into_iter()
-            .find_map(|start| line.strip_prefix(start))?;
-        rest.strip_suffix(';')
+        let rest = EXPORTS.iter().find_map(|start| line.strip_prefix(start)).unwrap_or(line);
+        rest.strip_prefix("mod ")?.strip_suffix(';')
     });
     declared.map(str::to_string).collect()
 }
 
-/// Returns the paths in `text` that begin with `crate`, `super` or `self`, or with a child module
-/// in a `use`: one for each name in braces.
+/// Returns only the declarations of child modules of `text`.
+fn declared(text: &str) -> String {
+    children(text).iter().map(|child| format!("mod {child};\n")).collect()
+}
+
+/// Returns the names, keywords and numbers in `text`.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.split(move |letter| !is_part(letter))
+}
+
+/// Returns the paths in `text` that begin with `crate`, `super`, `self` or a child module: one for
+/// each name in braces.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    for start in ["crate::", "super::", "self::"] {
-        for (at, _) in text.match_indices(start) {
+    let roots = ["crate", "super", "self"].map(str::to_string);
+    for root in roots.into_iter().chain(children(text)) {
+        for (at, _) in text.match_indices(&format!("{root}::")) {
             let before = text[..at].chars().next_back().unwrap_or(' ');
-            if !before.is_alphanumeric() && before != '_' && before != ':' {
+            let is_seen_by = text[..at].ends_with("pub(in ");
+            if !before.is_alphanumeric() && before != '_' && before != ':' && !is_seen_by {
                 spell_out(&text[at..], &mut Vec::new(), &mut found);
             }
-        }
-    }
-    let children = children(text);
-    for line in text.lines() {
-        let rest = line.split_once("use ").map_or("", |(_, rest)| rest);
-        let first = rest.split("::").next().unwrap_or_default();
-        if children.iter().any(|child| child == first) {
-            let mut all = Vec::new();
-            let at = text.find(line).unwrap_or_default() + (line.len() - rest.len());
-            spell_out(&text[at..], &mut Vec::new(), &mut all);
-            found.extend(all);
         }
     }
     found
@@ -304,24 +315,20 @@ fn resolve(files: &BTreeMap<Module, String>, module: &Module, path: &[String]) -
     at
 }
 
-/// Returns the module from which `module` has the item called `name`: a child that it re-exports
-/// the item from, else itself.
+/// Returns the module in which the item lies that `module` calls `name`: where the `use` leads that
+/// brings the name in, else `module` itself.
 fn owner(files: &BTreeMap<Module, String>, module: &Module, name: &str) -> Module {
     let Some(text) = files.get(module) else { return module.clone() };
-    for child in children(text) {
-        let mut child_module = module.clone();
-        child_module.push(child.clone());
-        let exported = text.split(';').filter(|statement| {
-            let statement = statement.trim_start();
-            statement.starts_with("pub") && statement.contains(&format!("use {child}::"))
-                || statement.starts_with(&format!("use {child}::"))
-        });
-        let words = |statement: &str| {
-            let names = statement.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-            names.map(str::to_string).collect::<Vec<_>>()
-        };
-        if exported.flat_map(words).any(|word| word == name) {
-            return owner(files, &child_module, name);
+    let imports = text.split(';').filter(|statement| {
+        let start = statement.trim_start();
+        let start = EXPORTS.iter().find_map(|export| start.strip_prefix(export)).unwrap_or(start);
+        start.starts_with("use ")
+    });
+    for import in imports {
+        for path in paths(&format!("{}{import}", declared(text))) {
+            if path.last().is_some_and(|last| last == name) {
+                return resolve(files, module, &path);
+            }
         }
     }
     module.clone()
@@ -359,13 +366,23 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_but_for_a_module_and_its_children() {
-        let family = graph(&[
+    fn circles_are_found_but_for_a_module_and_one_child() {
+        let child = ("parent::child", "use super::Parent;\npub(crate) struct Child;\n");
+        let pair = graph(&[
             ("", "mod parent;\n"),
             ("parent", "mod child;\nuse child::Child;\npub(crate) struct Parent;\n"),
-            ("parent::child", "use super::Parent;\npub(crate) struct Child;\n"),
+            child,
         ]);
-        assert_eq!(whats(check_circles("x", &family)), [""; 0]);
+        assert_eq!(whats(check_circles("x", &pair)), [""; 0]);
+        let family = graph(&[
+            ("", "mod parent;\n"),
+            ("parent", "mod child;\nmod other;\nfn all() { (child::all(), other::all()) }\n"),
+            child,
+            ("parent::other", "fn all() { super::Parent::new() }\n"),
+        ]);
+        let found = whats(check_circles("x", &family));
+        let circle = "modules use each other in a circle: parent, parent::child, parent::other";
+        assert_eq!(found, [circle]);
         let siblings = graph(&[
             ("", "mod room;\n"),
             ("room", "mod one;\nmod two;\npub(crate) use one::{One, Other};\npub use two::Two;\n"),
@@ -374,6 +391,19 @@ mod tests {
         ]);
         let found = whats(check_circles("x", &siblings));
         assert_eq!(found, ["modules use each other in a circle: room::one, room::two"]);
+    }
+
+    /// A name leads to the file that has it, through any number of exports.
+    #[test]
+    fn a_use_leads_through_exports() {
+        let graph = graph(&[
+            ("", "mod deep;\nmod flat;\npub use deep::Deepest;\n"),
+            ("deep", "pub(super) mod inner;\npub use inner::Deepest;\nuse crate::flat::Flat;\n"),
+            ("deep::inner", "pub struct Deepest;\nuse super::Flat;\n"),
+            ("flat", "use crate::Deepest;\n"),
+        ]);
+        let found = whats(check_circles("x", &graph));
+        assert_eq!(found, ["modules use each other in a circle: deep::inner, flat"]);
     }
 
     #[test]
