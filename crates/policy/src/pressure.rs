@@ -3,8 +3,8 @@
 use lsmith_tree::TreeView;
 
 /// What a policy may know for [`pressure`](crate::MergePolicy::pressure) alone.
-/// [`next_merge`](crate::MergePolicy::next_merge) never sees it, so that the store and the simulations
-/// make the same decisions.
+/// [`next_merge`](crate::MergePolicy::next_merge) never sees it, so that the store and the
+/// simulations make the same decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Sealed memtables that wait to be flushed or merged.

@@ -1,5 +1,5 @@
-//! When plans may drop tables unread, and which tables they drop: expired ones, and those that
-//! range deletes hide.
+//! When plans may drop tables unread, and which tables they drop: tables that have expired, and
+//! tables that range deletes hide.
 
 use crate::check::check_plan;
 use crate::entry::SeqNo;

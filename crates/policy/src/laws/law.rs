@@ -14,8 +14,8 @@ pub enum Law {
     Total,
     /// Without further writes, plans end.
     Rest,
-    /// The tree is within the bound of the policy's own [`shape`](crate::MergePolicy::shape) once its
-    /// bytes and one ratio of new data have been merged, and stays there.
+    /// The tree is within the bound of the policy's own [`shape`](crate::MergePolicy::shape) once
+    /// its bytes and one ratio of new data have been merged, and stays there.
     Progress,
     /// A plan that was reserved is still legal when it commits.
     Reservations,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// neighbour.
 pub(super) const CHUNK_MAX: usize = 128;
 
-/// A place between two slices of a run: what [`CellIndex::seek`](super::CellIndex::seek) returns. Places are ordered as the
-/// keys are.
+/// A place between two slices of a run: what [`CellIndex::seek`](super::CellIndex::seek) returns.
+/// Places are ordered as the keys are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellPlace {
     /// The chunk of the slice before the place.
