@@ -4,7 +4,7 @@ use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
 use crate::info::{ParamUnit, VALUE, WorkloadInfo, param};
 use crate::keys::{DecimalKeys, KeySpace};
-use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
+use crate::parts::{KEYS_MAX, Parts, value_bytes};
 use crate::{Op, Rng};
 
 /// Every operation picks one of `keys` keys with equal chance. It deletes the key with chance
@@ -47,7 +47,7 @@ impl Churn {
         example: "churn(keys=5k, ops=20k, deletes=0.1, value=100B)",
     };
 
-    pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
+    pub(crate) fn build(params: &Params) -> Result<Parts<Self>, SpecError> {
         let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;
         let ops = params.count("ops", keys, ..)?;
         let deletes = params.real("deletes", 0.0, 0.0..=1.0)?;
@@ -63,7 +63,7 @@ impl Churn {
         }
         let digits_min = (keys - 1).checked_ilog10().map_or(8, |log| (log + 1).max(8));
         Ok(Parts {
-            generator: Generator::Churn(Self { keys, ops, deletes, ranges, span, value_bytes }),
+            generator: Self { keys, ops, deletes, ranges, span, value_bytes },
             keys: KeySpace::Decimal(DecimalKeys { prefix: "", hashed: false, digits_min }),
             items: keys,
             spec: spec.with("value", format_bytes(value_bytes.into())),

@@ -4,7 +4,7 @@ use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
 use crate::info::{ParamUnit, VALUE, WorkloadInfo, param};
 use crate::keys::{DecimalKeys, KeySpace};
-use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
+use crate::parts::{KEYS_MAX, Parts, value_bytes};
 use crate::{Op, Rng, Zipf};
 
 /// Exponent of YCSB's zipfian distribution.
@@ -43,7 +43,7 @@ impl Load {
         example: "load(keys=20k, value=100B, order=sequential)",
     };
 
-    pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
+    pub(crate) fn build(params: &Params) -> Result<Parts<Self>, SpecError> {
         let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;
         let value_bytes = value_bytes(params, 1000)?;
         let order = params.choice("order", "hashed", &["hashed", "sequential", "zipf"])?;
@@ -64,7 +64,7 @@ impl Load {
                 "sequential" => DecimalKeys::sequential(),
                 _ => DecimalKeys::hashed(),
             }),
-            generator: Generator::Load(Self { ops, value_bytes, zipf }),
+            generator: Self { ops, value_bytes, zipf },
             spec,
         })
     }

@@ -5,10 +5,10 @@ use lsmith_spec::{Params, Spec, SpecError, format_count};
 use crate::Rng;
 use crate::info::{ParamUnit, WorkloadInfo, param};
 use crate::keys::KeySpace;
+use crate::parts::Parts;
 use crate::present::PresentKeys;
 use crate::steady::{DELETES, DOMAIN, KEYS, OPS, SOURCE, STEADY_VALUE, WEIGH};
 use crate::steady::{InsertKeys, Purpose, Steady, SteadyOps, domain};
-use crate::workload::{Generator, Parts};
 
 /// Draws in vain after which a place counts as crowded. Half full, it does once in 65 thousand
 /// inserts.
@@ -50,7 +50,7 @@ impl Normal {
         example: "normal(sigma=0.01, omega=1k, keys=5k, ops=20k)",
     };
 
-    pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
+    pub(crate) fn build(params: &Params) -> Result<Parts<Self>, SpecError> {
         let sigma = params.real("sigma", 0.005, 0.0..=1.0)?;
         let omega = params.count("omega", 10_000, 1..)?;
         let steady = Steady::from_params(params)?;
@@ -61,7 +61,7 @@ impl Normal {
             .with("domain", format_count(domain.into()));
         Ok(Parts {
             spec: steady.spell(spec),
-            generator: Generator::Normal(Self { sigma, omega, domain, steady }),
+            generator: Self { sigma, omega, domain, steady },
             keys: KeySpace::Number,
             items: domain.into(),
         })

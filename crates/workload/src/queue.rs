@@ -5,7 +5,7 @@ use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 use crate::Op;
 use crate::info::{ParamUnit, VALUE, WorkloadInfo, param};
 use crate::keys::{DecimalKeys, KeySpace};
-use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
+use crate::parts::{KEYS_MAX, Parts, value_bytes};
 
 /// Puts keys in ascending order. Whenever `keep + purge` of them are there, one range delete takes
 /// the oldest `purge`. So a log behaves that is cut after each snapshot, or a queue that is read in
@@ -41,13 +41,13 @@ impl Queue {
         example: "queue(keys=20k, keep=4k, purge=1k, value=100B)",
     };
 
-    pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
+    pub(crate) fn build(params: &Params) -> Result<Parts<Self>, SpecError> {
         let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;
         let keep = params.count("keep", keys / 10, ..=KEYS_MAX)?;
         let purge = params.count("purge", (keep / 10).max(1), 1..=KEYS_MAX)?;
         let value_bytes = value_bytes(params, 1000)?;
         Ok(Parts {
-            generator: Generator::Queue(Self { keys, keep, purge, value_bytes }),
+            generator: Self { keys, keep, purge, value_bytes },
             keys: KeySpace::Decimal(DecimalKeys::sequential()),
             items: keys,
             spec: Spec::bare("queue")

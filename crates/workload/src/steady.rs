@@ -4,8 +4,8 @@
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
 use crate::info::{ParamUnit, WorkloadParam, param};
+use crate::parts::{KEYS_MAX, value_bytes};
 use crate::present::PresentKeys;
-use crate::workload::{KEYS_MAX, value_bytes};
 use crate::{Op, Rng};
 
 /// Where the workloads come from.

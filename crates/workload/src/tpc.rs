@@ -4,8 +4,8 @@ use lsmith_spec::{Params, Spec, SpecError, format_count};
 
 use crate::info::{ParamUnit, WorkloadInfo, param};
 use crate::keys::KeySpace;
+use crate::parts::{KEYS_MAX, Parts};
 use crate::steady::{DELETES, KEYS, OPS, Purpose, SOURCE, STEADY_VALUE, Steady, WEIGH};
-use crate::workload::{Generator, KEYS_MAX, Parts};
 use crate::{Op, Rng};
 
 /// Orders that one transaction delivers.
@@ -54,7 +54,7 @@ impl Tpc {
         example: "tpc(warehouses=10, keys=5k, ops=20k)",
     };
 
-    pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
+    pub(crate) fn build(params: &Params) -> Result<Parts<Self>, SpecError> {
         let warehouses = params.count("warehouses", 100, 1..=10_000)?;
         let of_each = params.count("districts", 10, 1..=100)?;
         let steady = Steady::from_params(params)?;
@@ -71,7 +71,7 @@ impl Tpc {
             .with("districts", format_count(of_each));
         Ok(Parts {
             spec: steady.spell(spec),
-            generator: Generator::Tpc(Self { districts, orders, steady }),
+            generator: Self { districts, orders, steady },
             keys: KeySpace::Number,
             items: districts * orders,
         })

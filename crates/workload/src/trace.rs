@@ -1,6 +1,7 @@
 //! `trace`: a recorded history, operation by operation.
 
 mod layout;
+mod op;
 mod reader;
 
 use std::io::{BufRead, Read};
@@ -8,11 +9,12 @@ use std::io::{BufRead, Read};
 use lsmith_spec::{Params, Spec, format_count};
 
 use self::layout::Layout;
+use self::op::{TraceOp, TraceOpKind};
 use self::reader::Reader;
 use crate::info::{ParamUnit, WorkloadInfo, param};
 use crate::inputs::{Inputs, failed, open};
 use crate::keys::KeySpace;
-use crate::workload::{Generator, Parts};
+use crate::parts::Parts;
 use crate::{Op, WorkloadError};
 
 /// Longest line: two keys of the greatest length, and room for the rest.
@@ -27,27 +29,6 @@ pub(crate) struct Trace {
     ops: Vec<TraceOp>,
     /// The first damaged line, if the limit reaches it.
     damage: Option<WorkloadError>,
-}
-
-/// An operation in 12 bytes.
-#[derive(Clone, Copy, Debug)]
-struct TraceOp {
-    kind: TraceOpKind,
-    item: u32,
-    /// The length of the value; of a scan the entries, of a range delete the items.
-    size: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TraceOpKind {
-    Put,
-    Delete,
-    Get,
-    Combine,
-    /// Reads, then writes.
-    Update,
-    Scan,
-    DeleteRange,
 }
 
 impl Trace {
@@ -81,7 +62,10 @@ TTL), of Meta's CacheLib (a header with key, op, size and op_count), and of MSR 
 the key has host, disk and offset). TTLs play no part.
 ";
 
-    pub(crate) fn build(params: &Params, inputs: &dyn Inputs) -> Result<Parts, WorkloadError> {
+    pub(crate) fn build(
+        params: &Params,
+        inputs: &dyn Inputs,
+    ) -> Result<Parts<Self>, WorkloadError> {
         let file = params.positional(0, "a file name, as in trace(FILE)")?;
         let limit = params.count_if_given("ops", ..)?;
         let mut spec = Spec::bare("trace");
@@ -107,7 +91,7 @@ the key has host, disk and offset). TTLs play no part.
         Ok(Parts {
             items: keys.len() as u64,
             keys: KeySpace::Named(keys),
-            generator: Generator::Trace(Self { ops, damage }),
+            generator: Self { ops, damage },
             spec,
         })
     }

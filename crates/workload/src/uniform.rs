@@ -5,10 +5,10 @@ use lsmith_spec::{Params, Spec, SpecError, format_count};
 use crate::Rng;
 use crate::info::WorkloadInfo;
 use crate::keys::KeySpace;
+use crate::parts::Parts;
 use crate::present::PresentKeys;
 use crate::steady::{DELETES, DOMAIN, KEYS, OPS, SOURCE, STEADY_VALUE, WEIGH};
 use crate::steady::{InsertKeys, Purpose, Steady, SteadyOps, domain};
-use crate::workload::{Generator, Parts};
 
 /// *Uniform* of Thonangi & Yang: inserts any absent key with equal chance, removes any present one
 /// with equal chance. A present key is drawn again, so a domain that is almost full is slow.
@@ -28,12 +28,12 @@ impl Uniform {
         example: "uniform(keys=5k, ops=20k)",
     };
 
-    pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
+    pub(crate) fn build(params: &Params) -> Result<Parts<Self>, SpecError> {
         let steady = Steady::from_params(params)?;
         let domain = domain(params, &steady)?;
         Ok(Parts {
             spec: steady.spell(Spec::bare("uniform").with("domain", format_count(domain.into()))),
-            generator: Generator::Uniform(Self { domain, steady }),
+            generator: Self { domain, steady },
             keys: KeySpace::Number,
             items: domain.into(),
         })

@@ -4,7 +4,7 @@ use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
 use crate::info::{ParamUnit, VALUE, WorkloadInfo, param};
 use crate::keys::{DecimalKeys, KeySpace};
-use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
+use crate::parts::{KEYS_MAX, Parts, value_bytes};
 use crate::{Op, Rng, Zipf};
 
 /// The update-heavy runs of Mao et al., "Experimental evaluation of bounded-depth LSM merge
@@ -75,7 +75,7 @@ impl Update {
         example: "update(keys=10k, share=0.9, dist=zipf, value=100B)",
     };
 
-    pub(crate) fn build(params: &Params, seed: u64) -> Result<Parts, SpecError> {
+    pub(crate) fn build(params: &Params, seed: u64) -> Result<Parts<Self>, SpecError> {
         let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;
         let ops = params.count("ops", (keys + keys / 2).min(KEYS_MAX), ..=KEYS_MAX)?;
         let share = params.real("share", 0.7, 0.0..=1.0)?;
@@ -97,7 +97,7 @@ impl Update {
                 "sequential" => DecimalKeys::sequential(),
                 _ => DecimalKeys::hashed(),
             }),
-            generator: Generator::Update(update),
+            generator: update,
             spec: Spec::bare("update")
                 .with("keys", format_count(keys))
                 .with("ops", format_count(ops))

@@ -1,16 +1,19 @@
 //! A workload: from its spelling to its operations.
 
+mod in_group;
+
 use std::collections::VecDeque;
 
-use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
+use lsmith_spec::{Spec, SpecError, format_bytes, format_count};
 
 use crate::churn::{Churn, ChurnOps};
 use crate::group::Group;
 use crate::info::WorkloadInfo;
 use crate::inputs::Inputs;
-use crate::keys::{KeySpace, Keys};
+use crate::keys::Keys;
 use crate::load::{Load, LoadOps};
 use crate::normal::{Normal, NormalOps};
+use crate::parts::{KEY_BYTES_MAX, Parts};
 use crate::queue::{Queue, QueueOps};
 use crate::tpc::{Tpc, TpcOps};
 use crate::trace::{Trace, TraceOps};
@@ -18,15 +21,6 @@ use crate::uniform::{Uniform, UniformOps};
 use crate::update::{Update, UpdateOps};
 use crate::ycsb::{Ycsb, YcsbOps};
 use crate::{Op, Ranks, WorkloadError, fill_value, value_seed};
-
-/// Most keys of a workload: a rank takes 32 bits.
-pub(crate) const KEYS_MAX: u64 = u32::MAX as u64;
-
-/// Longest key of a workload, in bytes: as long as in a keyspace of a group.
-pub(crate) const KEY_BYTES_MAX: u64 = 65_534;
-
-/// Longest value of a workload, in bytes: as long as in a store.
-pub const VALUE_BYTES_MAX: u64 = 1 << 28;
 
 /// A seeded stream of operations, its keys, and its spelling. See the crate's page for all kinds.
 #[derive(Clone, Debug)]
@@ -42,12 +36,12 @@ pub struct Workload {
     compressible: f64,
     expire_after: Option<u64>,
     /// The keyspaces that are written together, if there are several.
-    pub(crate) group: Option<Group>,
+    group: Option<Group>,
 }
 
 /// The source of the operations; each kind of workload has its own file.
 #[derive(Clone, Debug)]
-pub(crate) enum Generator {
+enum Generator {
     Load(Load),
     Ycsb(Box<Ycsb>),
     Update(Update),
@@ -57,16 +51,6 @@ pub(crate) enum Generator {
     Normal(Normal),
     Tpc(Tpc),
     Trace(Trace),
-}
-
-/// The parsed parameters of a kind of workload.
-pub(crate) struct Parts {
-    pub(crate) generator: Generator,
-    pub(crate) keys: KeySpace,
-    /// Upper bound of the items in the stream.
-    pub(crate) items: u64,
-    /// The canonical spelling, without the parameters that all kinds share.
-    pub(crate) spec: Spec,
 }
 
 impl Workload {
@@ -108,15 +92,17 @@ impl Workload {
         let expire_after = params.count_if_given("expire", 1..)?;
         let seed = params.count("seed", 1, ..)?;
         let parts = match spec.name.as_str() {
-            "load" => Load::build(&params)?,
-            "ycsb" => Ycsb::build(&params, seed, inputs)?,
-            "update" => Update::build(&params, seed)?,
-            "churn" => Churn::build(&params)?,
-            "queue" => Queue::build(&params)?,
-            "uniform" => Uniform::build(&params)?,
-            "normal" => Normal::build(&params)?,
-            "tpc" => Tpc::build(&params)?,
-            _ => Trace::build(&params, inputs)?,
+            "load" => Load::build(&params)?.map(Generator::Load),
+            "ycsb" => {
+                Ycsb::build(&params, seed, inputs)?.map(|ycsb| Generator::Ycsb(Box::new(ycsb)))
+            }
+            "update" => Update::build(&params, seed)?.map(Generator::Update),
+            "churn" => Churn::build(&params)?.map(Generator::Churn),
+            "queue" => Queue::build(&params)?.map(Generator::Queue),
+            "uniform" => Uniform::build(&params)?.map(Generator::Uniform),
+            "normal" => Normal::build(&params)?.map(Generator::Normal),
+            "tpc" => Tpc::build(&params)?.map(Generator::Tpc),
+            _ => Trace::build(&params, inputs)?.map(Generator::Trace),
         };
         let Parts { generator, keys, items, mut spec } = parts;
         let ends_with_zero =
@@ -422,10 +408,4 @@ impl Ops<'_> {
             }
         }
     }
-}
-
-/// Returns the `value` parameter: length of the values in bytes.
-pub(crate) fn value_bytes(params: &Params, default: u64) -> Result<u32, SpecError> {
-    let bytes = params.bytes("value", default, 0..=VALUE_BYTES_MAX)?;
-    Ok(u32::try_from(bytes).expect("the range ends far below 2^32"))
 }

@@ -25,7 +25,7 @@ use crate::WorkloadError;
 use crate::info::{ParamUnit, WorkloadInfo, param};
 use crate::inputs::{Inputs, read_all};
 use crate::keys::{DecimalKeys, KeySpace};
-use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
+use crate::parts::{KEYS_MAX, Parts, value_bytes};
 
 pub(crate) use self::stream::YcsbOps;
 
@@ -74,7 +74,7 @@ impl Ycsb {
         params: &Params,
         seed: u64,
         inputs: &dyn Inputs,
-    ) -> Result<Parts, WorkloadError> {
+    ) -> Result<Parts<Self>, WorkloadError> {
         let name = params.positional(0, "a property file or one of a to f, as in ycsb(a)")?;
         let records = params.count_if_given("records", 1..=KEYS_MAX)?;
         let ops = params.count_if_given("ops", ..=KEYS_MAX)?;
@@ -104,7 +104,7 @@ impl Ycsb {
             hashed: core.hashed,
             digits_min: core.zero_padding,
         });
-        let generator = Generator::Ycsb(Box::new(Self { core, values }));
+        let generator = Self { core, values };
         Ok(Parts { generator, keys, items, spec })
     }
 

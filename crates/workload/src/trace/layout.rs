@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::TraceOpKind;
-use crate::workload::VALUE_BYTES_MAX;
+use super::op::TraceOpKind;
+use crate::parts::VALUE_BYTES_MAX;
 
 /// The header of our format.
 pub(super) const HEADER: &str = "timestamp,op,key,value_size";

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::layout::{Layout, Line};
-use super::{TraceOp, TraceOpKind};
+use super::op::{TraceOp, TraceOpKind};
 use crate::keys::NamedKeys;
-use crate::workload::{KEY_BYTES_MAX, KEYS_MAX};
+use crate::parts::{KEY_BYTES_MAX, KEYS_MAX};
 
 /// Operations and keys of the lines read so far.
 pub(super) struct Reader {

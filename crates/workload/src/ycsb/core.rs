@@ -9,7 +9,7 @@ use super::properties::Properties;
 use super::zipfian::{THETA, Zipfian};
 use crate::WorkloadError;
 use crate::inputs::Inputs;
-use crate::workload::KEYS_MAX;
+use crate::parts::KEYS_MAX;
 
 /// A core workload with the defaults of YCSB where the file is silent.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::properties::Properties;
 use super::zipfian::{THETA, Zipfian};
 use crate::inputs::{Inputs, failed, read_all};
-use crate::workload::{KEYS_MAX, VALUE_BYTES_MAX};
+use crate::parts::{KEYS_MAX, VALUE_BYTES_MAX};
 use crate::{Rng, WorkloadError};
 
 /// The greatest number of fields per record for which the length of each field is drawn alone.

@@ -1,0 +1,22 @@
+//! The operations of a trace, as they lie in memory.
+
+/// An operation in 12 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TraceOp {
+    pub(super) kind: TraceOpKind,
+    pub(super) item: u32,
+    /// The length of the value; of a scan the entries, of a range delete the items.
+    pub(super) size: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TraceOpKind {
+    Put,
+    Delete,
+    Get,
+    Combine,
+    /// Reads, then writes.
+    Update,
+    Scan,
+    DeleteRange,
+}
