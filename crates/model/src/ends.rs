@@ -7,7 +7,7 @@
 //! not depend on `r`, or is linear in it. Classes grow by a tenth in popularity, so at most some
 //! sixty classes lie between, for any number of keys and any skew.
 
-use crate::popularity::Term;
+use crate::class::Term;
 use std::ops::Range;
 
 /// Fewer classes than this are always summed one by one: as many lie between the ends.

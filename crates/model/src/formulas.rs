@@ -4,16 +4,18 @@
 //! behind them take numbers instead of spellings.
 
 mod cola;
+mod info;
 mod interval;
 mod jungle;
 mod jungle_trees;
-pub(crate) mod leveldb;
+mod leveldb;
 mod mathieu;
 mod memory_buffer;
 mod partial;
 mod registry;
 mod schedule;
 mod silt;
+pub(crate) mod sizes;
 mod stack;
 mod textbook;
 mod tree_nodes;
@@ -22,6 +24,7 @@ mod universal;
 mod whole_level;
 
 pub use cola::{SlotModel, Slots};
+pub use info::{FormulaInfo, FormulaParam};
 pub use interval::IntervalModel;
 pub use jungle::{IndexShare, JungleModel};
 pub use jungle_trees::{DeadShare, JungleTrees};
@@ -29,9 +32,7 @@ pub use leveldb::{LeveledModel, Sweep};
 pub use mathieu::{bounded_runs, least_with_runs, write_cost_bound};
 pub use memory_buffer::MemoryBufferModel;
 pub use partial::{Take, partial};
-pub use registry::{
-    FormulaInfo, FormulaParam, bound, evaluate, formulas, grown, ignored, jungle_trees, sizes_of,
-};
+pub use registry::{bound, evaluate, formulas, grown, ignored, jungle_trees, sizes_of};
 pub use schedule::{RunMerge, carried_out, scheduled};
 pub use silt::SiltModel;
 pub use stack::{constant, tiered, unmerged};

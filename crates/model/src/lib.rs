@@ -15,17 +15,18 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod class;
 mod cost;
 mod ends;
 mod error;
 pub mod formulas;
 pub mod optimum;
 mod popularity;
-mod sizes;
 mod unique;
 mod zipf;
 
+pub use class::Class;
 pub use cost::{Bound, Flushes, Ignored, KeyOrder, Level, Model, ReadCosts, Setting, Stage};
 pub use error::ModelError;
-pub use popularity::{Class, EntryShape, Popularity};
-pub use sizes::{LEVELS_MAX, optimal as optimal_sizes};
+pub use formulas::sizes::{LEVELS_MAX, optimal as optimal_sizes};
+pub use popularity::{EntryShape, Popularity};

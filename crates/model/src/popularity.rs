@@ -1,19 +1,11 @@
 //! Popularity: how often each key is requested.
 
+use crate::class::{Class, Term};
 use crate::ends::Ends;
 use crate::{ModelError, zipf};
 
 /// A number of keys so large that two requests never share a key.
 const UNSHARED_KEYS: f64 = 1e24;
-
-/// Keys that are requested equally often.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Class {
-    /// The number of keys.
-    pub keys: f64,
-    /// The probability that a request is for one given key of the class.
-    pub probability: f64,
-}
 
 /// The entries that requests for the keys of one class write.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,15 +16,6 @@ pub struct EntryShape {
     pub tombstone_bytes: f64,
     /// The fraction of requests that delete, 0 to 1.
     pub delete_share: f64,
-}
-
-/// A class, with what sums over classes need.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Term {
-    /// The number of keys times the mean size of their entries, in entries of mean size.
-    pub(crate) weight: f64,
-    /// `ln(1 - probability)`, finite.
-    pub(crate) ln_miss: f64,
 }
 
 /// How often each key is requested: the keys in classes of equal probability.

@@ -5,7 +5,7 @@
 //! level; the closed form of the latter is derived at [`Popularity::interval`].
 
 use crate::Popularity;
-use crate::popularity::Term;
+use crate::class::Term;
 
 /// The relative distance from [`Popularity::size_max`] within which a size counts as all keys.
 const FULL: f64 = 1e-12;

@@ -1,9 +1,9 @@
 //! Formulas of levels: MSLS models and their variants.
 
-use super::{FormulaInfo, FormulaParam, entries, ratio};
 use crate::cost::{Ignored, KeyOrder, Model, Setting};
+use crate::formulas::info::{FormulaInfo, FormulaParam, entries, ratio};
+use crate::formulas::sizes;
 use crate::formulas::{IntervalModel, LeveledModel, MemoryBufferModel, Sweep, WholeLevelModel};
-use crate::sizes;
 use lsmith_spec::{Params, Spec, SpecError, parse_bytes};
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! Formulas of stacks, slots, textbooks and trees.
 
-use super::{FormulaInfo, FormulaParam, ratio};
 use crate::cost::{Bound, Ignored, Model, Setting};
+use crate::formulas::info::{FormulaInfo, FormulaParam, ratio};
 use crate::formulas::{
     DeadShare, IndexShare, JungleModel, JungleTrees, SiltModel, SlotModel, Slots, Take, Textbook,
     TreeNodes, UniversalModel, bounded_runs, constant, least_with_runs, partial, tiered,

@@ -6,8 +6,8 @@
 //! total over any number of levels. Then each size moves to its exact optimum between its
 //! neighbours.
 
+use super::leveldb::{LeveledModel, Sweep};
 use crate::Popularity;
-use crate::formulas::leveldb::{LeveledModel, Sweep};
 use std::ops::RangeInclusive;
 
 /// The points of the grids of sizes and of intervals.
