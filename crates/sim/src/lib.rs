@@ -41,6 +41,7 @@ mod figures;
 mod fluid;
 mod keyed;
 mod simulate;
+mod simulation;
 mod unit;
 
 pub use blocks::{BlockContent, BlockEntry, BlockFigures, BlockSim, BlockSizes};
@@ -49,9 +50,9 @@ pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts, SCAN_ITEMS, ScanCost};
 pub use fluid::{FLUID_PLACES, FluidContent, FluidWorkload, simulate_fluid};
-pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, KeyspaceBytes, rank_key};
+pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
 pub use simulate::{
-    KeyedWorkload, Simulation, simulate_keyed, simulate_unit, watch_keyed, written_entry,
-    written_kind,
+    KeyedWorkload, simulate_keyed, simulate_unit, watch_keyed, written_entry, written_kind,
 };
+pub use simulation::{KeyspaceBytes, Simulation};
 pub use unit::{UNIT_BYTES, UnitContent};

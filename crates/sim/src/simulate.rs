@@ -1,50 +1,12 @@
 //! Whole simulations: a policy, its input, and the result.
 
 use crate::drive::Observer;
-use crate::{Drive, Event, FigureCounter, Figures, KeyedSim, KeyspaceBytes, SimError, UnitContent};
+use crate::simulation::counted;
+use crate::{Drive, Event, FigureCounter, KeyedSim, SimError, Simulation, UnitContent};
 use lsmith_policy::MergePolicy;
-use lsmith_tree::{EntryKind, Tree, logical_bytes};
+use lsmith_tree::{EntryKind, logical_bytes};
 use lsmith_workload::{LiveBytes, Op, OpKind, Ranks, TIME_BYTES, Workload};
 use std::sync::Arc;
-
-/// The result of a simulation.
-#[derive(Clone, Debug)]
-pub struct Simulation {
-    /// The costs.
-    pub figures: Figures,
-    /// The bytes of each keyspace, if the workload describes a group; else empty.
-    pub keyspaces: Vec<KeyspaceBytes>,
-    /// The tree at the end, at rest.
-    pub tree: Tree,
-}
-
-impl Simulation {
-    /// Returns the logical bytes of each run on storage, oldest first.
-    pub fn run_bytes_oldest_first(&self) -> Vec<u64> {
-        self.tree.disk_runs().rev().map(|run| run.bytes()).collect()
-    }
-
-    /// Returns the logical bytes of each level on storage, level 0 (the newest) first.
-    pub fn level_bytes(&self) -> Vec<u64> {
-        self.tree.levels().iter().map(|level| level.bytes()).collect()
-    }
-}
-
-/// Counts an event and forwards it. `live_bytes` are the live bytes at that moment.
-pub(crate) fn counted(
-    event: Event<'_>,
-    live_bytes: u64,
-    counter: &mut FigureCounter,
-    observe: &mut Observer<'_>,
-) {
-    match event {
-        Event::Sealed { .. } => counter.sealed(live_bytes),
-        Event::Merge { tree, edit, .. } => counter.merge(tree, edit),
-        Event::Rest { tree } => counter.rest(tree),
-        Event::Flushed { .. } => {}
-    }
-    observe(event);
-}
 
 /// Flushes memtables of the given sizes in bytes, with unit content: `repeat_n(UNIT_BYTES, 1000)`
 /// for a thousand flushes of size one. `memtable_bytes` is the capacity that the policy sees.

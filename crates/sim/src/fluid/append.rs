@@ -1,10 +1,12 @@
 //! Appending expected entries to trees.
 
+use super::amount::Amount;
 use super::content::{FluidContent, balance};
+use super::joining::merge;
 use super::place::{PLACES, place, width};
-use super::segment::{Segment, clip, merge};
+use super::segment::{Segment, clip};
 use super::table::{amount, cut};
-use super::workload::{Amount, FluidWorkload};
+use super::workload::FluidWorkload;
 use crate::SimError;
 use lsmith_tree::{MergePlan, Outcome, ReplacedNodes, RunId, Slice, TableId, Tree};
 

@@ -1,11 +1,13 @@
 //! Fluid content: tables as intervals of time per part of the key space.
 
 use super::FluidWorkload;
-use super::blocks::FullBlocks;
+use super::amount::Amount;
+use super::draw::SEED;
+use super::full_blocks::FullBlocks;
+use super::joining::merge;
 use super::place::place;
-use super::segment::{Segment, entries, merge};
+use super::segment::{Segment, entries};
 use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut, split_at};
-use super::workload::Amount;
 use crate::{Content, SimError};
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, Table, TableId,
@@ -45,7 +47,7 @@ impl FluidContent {
             workload,
             by_block,
             block_bytes: BLOCK_BYTES_USUAL,
-            draws: Rng::new(super::run::SEED, 0),
+            draws: Rng::new(SEED, 0),
         }
     }
 

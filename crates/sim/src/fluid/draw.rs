@@ -2,6 +2,9 @@
 
 use lsmith_workload::Rng;
 
+/// The seed of all random draws, so that a simulation always gives the same result.
+pub(super) const SEED: u64 = 1;
+
 /// Counts with at least this mean are drawn from a normal distribution.
 const LARGE: f64 = 30.0;
 

@@ -34,10 +34,13 @@
 //! * *Appends in many places*, as in `tpc`: the blocks that overlap nothing are unknown, so
 //!   policies that keep blocks are refused.
 
+mod amount;
 mod append;
 mod blocks;
 mod content;
 mod draw;
+mod full_blocks;
+mod joining;
 mod measured;
 mod meeting;
 mod merger;

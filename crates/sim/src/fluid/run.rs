@@ -1,15 +1,13 @@
 //! A fluid simulation, from its first write to its last.
 
-use super::{FluidContent, FluidWorkload, draw};
+use super::draw::{self, SEED};
+use super::{FluidContent, FluidWorkload};
 use crate::drive::Observer;
-use crate::simulate::counted;
+use crate::simulation::counted;
 use crate::{Drive, Event, FigureCounter, SimError, Simulation};
 use lsmith_policy::MergePolicy;
 use lsmith_workload::Rng;
 use std::sync::Arc;
-
-/// The seed of all random draws, so that a simulation always gives the same result.
-pub(super) const SEED: u64 = 1;
 
 /// Simulates the writes of a workload with fluid content and memtables of `memtable_bytes`, up to
 /// the end of the workload or of its limit on flushes. Writes left in the active memtable are in no

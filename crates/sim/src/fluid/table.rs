@@ -1,11 +1,11 @@
 //! Tables of segments.
 
 use super::FluidWorkload;
+use super::amount::Amount;
 use super::draw;
 use super::merger::Made;
 use super::place::{PLACES, key, place, width};
 use super::segment::{Segment, clip, entries};
-use super::workload::Amount;
 use lsmith_tree::{KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice, Table, TableId};
 use lsmith_workload::Rng;
 use std::sync::Arc;

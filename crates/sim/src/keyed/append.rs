@@ -3,7 +3,8 @@
 use super::content::{KeyedContent, inputs};
 use super::entry::KeyedEntry;
 use super::merge::{Dropped, Dropping, merge};
-use super::table::{later, rank_from};
+use super::rank::rank_from;
+use super::table::later;
 use lsmith_tree::{
     Key, KeyRange, MergePlan, Outcome, ReplacedNodes, RunId, Size, Slice, TableId, Tree,
 };

@@ -2,8 +2,9 @@
 
 use super::content::{KeyedContent, inputs};
 use super::entry::KeyedEntry;
+use super::rank::rank_key;
 use super::scan::SeenBlock;
-use super::table::{KeyedTable, Part, rank_key};
+use super::table::{KeyedTable, Part};
 use crate::cache::{BlockCaches, BlockName, Reader};
 use lsmith_tree::{Input, Key, KeyRange, LevelId, MergePlan, Outcome, Run, Slice, TableId, Tree};
 

@@ -3,7 +3,8 @@
 use super::entry::{Entry, KeyedEntry};
 use super::merge::{Dropping, More, Pieces, merge};
 use super::ranges::{RangeDeletes, WriteSpan};
-use super::table::{Builder, KeyedTable, Layout, Part, rank_from};
+use super::rank::rank_from;
+use super::table::{Builder, KeyedTable, Layout, Part};
 use super::tables::Tables;
 use crate::cache::BlockCaches;
 use crate::{Content, SimError};

@@ -1,28 +1,9 @@
 //! The bytes of each keyspace of a group.
 
 use super::entry::{Entry, KeyedEntry};
-use super::table::rank_from;
-use crate::Event;
+use super::rank::rank_from;
+use crate::{Event, KeyspaceBytes};
 use lsmith_tree::{Mode, TreeEdit};
-
-/// The logical bytes of one keyspace of a group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeyspaceBytes {
-    /// Bytes in sealed memtables.
-    pub flushed: u64,
-    /// Bytes of all flushes and merge outputs. A memtable that goes straight into a merge counts as
-    /// flushed first, as in [`write_cost_system`](crate::Figures::write_cost_system).
-    pub written: u64,
-}
-
-impl KeyspaceBytes {
-    /// Returns the bytes written per byte flushed: the part of the keyspace in
-    /// [`write_cost_system`](crate::Figures::write_cost_system). 0 if nothing was flushed.
-    #[must_use]
-    pub fn write_cost(&self) -> f64 {
-        if self.flushed == 0 { 0.0 } else { self.written as f64 / self.flushed as f64 }
-    }
-}
 
 /// Counts the bytes of each keyspace of a group. Counts nothing without a group.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,9 @@
 //! Merging sorted entries, with the net effect of versions of one key.
 
 use super::entry::KeyedEntry;
-use super::table::{Part, rank_key};
-use lsmith_tree::{EntryKind, Erased, ErasedWalk, KeyRange, MergePlan, SeqNo, Table};
+use super::erasing::Erasing;
+use super::table::Part;
+use lsmith_tree::{EntryKind, MergePlan, SeqNo};
 
 /// A number above every rank.
 const END: u64 = u64::MAX;
@@ -40,46 +41,6 @@ pub(super) struct More {
     /// True if values forget their sequence numbers.
     pub(super) forgets: bool,
     pub(super) erasing: Option<Erasing>,
-}
-
-/// The range deletes that a merge applies.
-#[derive(Clone, Debug)]
-pub(super) struct Erasing {
-    walk: ErasedWalk,
-    /// Range deletes up to this number are applied. Entries that are newer than one of the others
-    /// keep their numbers.
-    upto: SeqNo,
-}
-
-impl Erasing {
-    pub(super) fn new(erased: Erased, upto: SeqNo) -> Erasing {
-        Erasing { walk: ErasedWalk::new(erased), upto }
-    }
-
-    /// Returns the greatest number up to which the range deletes over `range` are applied.
-    pub(super) fn cleared(&self, range: &KeyRange) -> SeqNo {
-        self.walk.erased().cleared_by(range, self.upto)
-    }
-
-    /// Returns what is left of `range` of `table` without the ranges in which range deletes hide
-    /// all entries of the table. A merge passes over the others without a visit.
-    pub(super) fn visited(&self, table: &Table, range: &KeyRange) -> Vec<KeyRange> {
-        self.walk.erased().shown(range, table.seq_max, self.upto)
-    }
-
-    /// Returns true if a range delete hides `entry`, or if it is the tombstone that stands for a
-    /// range delete in memory.
-    pub(super) fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
-        let part = self.walk.part_of(&rank_key(u64::from(entry.rank())));
-        let hides = part.and_then(|part| part.hiding(entry.kind(), entry.seq()));
-        hides.is_some_and(|seq| seq <= self.upto)
-    }
-
-    /// Returns true if `entry` would lie under a range delete without its sequence number.
-    fn needs_number<E: KeyedEntry>(&mut self, entry: E) -> bool {
-        let part = self.walk.part_of(&rank_key(u64::from(entry.rank())));
-        part.is_some_and(|part| part.oldest() <= entry.seq())
-    }
 }
 
 impl Changes for Unchanged {

@@ -1,7 +1,7 @@
 //! The range deletes of a simulation.
 
-use super::merge::Erasing;
-use super::table::rank_key;
+use super::erasing::Erasing;
+use super::rank::rank_key;
 use lsmith_tree::{Erased, KeyRange, MergePlan, Readers, RunId, SeqNo, Tree};
 use std::ops::Range;
 

@@ -8,7 +8,7 @@ use super::scan::Scans;
 use super::{FullMemtables, KeyedContent};
 use crate::cache::BlockCaches;
 use crate::drive::Observer;
-use crate::simulate::counted;
+use crate::simulation::counted;
 use crate::{Drive, Event, FigureCounter, Figures, SCAN_ITEMS, SimError, Simulation};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, LevelId, SeqNo, Tree};

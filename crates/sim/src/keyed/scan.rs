@@ -2,7 +2,7 @@
 
 use super::content::KeyedContent;
 use super::entry::{Entry, KeyedEntry};
-use super::table::rank_key;
+use super::rank::rank_key;
 use crate::ScanCost;
 use crate::cache::BlockName;
 use lsmith_tree::{KeyRange, LevelId, Run, SlicesIter, TableId, Tree};

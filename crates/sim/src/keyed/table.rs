@@ -1,27 +1,14 @@
-//! Tables of entries, their builder, and ranks as keys.
+//! Tables of entries, and their builder.
 
 use super::entry::KeyedEntry;
-use super::merge::Erasing;
+use super::erasing::Erasing;
+use super::rank::{rank_from, rank_key};
 use lsmith_tree::{
     EntryKind, Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, Size, Slice, Table,
     TableId, blocks,
 };
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-
-/// Returns the key that stands for `rank` in trees and plans: its eight bytes, so that order is
-/// kept.
-pub fn rank_key(rank: u64) -> Key {
-    Key::of_number(rank)
-}
-
-/// Returns the least rank whose key is at or above `key`.
-pub(crate) fn rank_from(key: &[u8]) -> u64 {
-    let mut first = [0; 8];
-    let bytes = key.len().min(8);
-    first[..bytes].copy_from_slice(&key[..bytes]);
-    u64::from_be_bytes(first).saturating_add(u64::from(key.len() > 8))
-}
 
 /// Returns the indexes of the `entries`, in key order, whose keys are in `range`.
 fn within<E: KeyedEntry>(entries: &[E], range: &KeyRange) -> Range<usize> {
