@@ -1,6 +1,6 @@
 //! Failures of commands: one line on standard error, and an exit code.
 
-use crate::output::has_colours;
+use crate::layout::has_colours;
 use anyhow::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fmt;

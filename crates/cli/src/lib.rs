@@ -19,6 +19,7 @@ mod args;
 mod bars;
 mod commands;
 mod failure;
+mod layout;
 mod log;
 mod output;
 mod page;
@@ -44,7 +45,7 @@ pub fn main(registry: policy::Registry) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::report_parsing(&error),
     };
-    table::set_layout(cli.command.tables());
+    layout::set_layout(cli.command.tables().layout());
     let warnings = log::begin();
     if let Err(error) = signals::begin(&cli.command) {
         return failure::report(&error);

@@ -3,15 +3,9 @@
 //! With `--csv` the rows of tables are printed and the text around them is not. A table marks its
 //! rows for that, with characters that no text has.
 
-use crate::table::is_csv;
+use crate::layout::{CSV_HEAD, CSV_ROW, is_csv};
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
-
-/// The first character of the header of a table in CSV.
-pub(crate) const CSV_HEAD: char = '\u{1d}';
-
-/// The first character of any other row of a table in CSV.
-pub(crate) const CSV_ROW: char = '\u{1e}';
 
 /// Buffered standard output. [`finish`](Output::finish) flushes it, so that a closed pipe is an
 /// error and not a panic.
@@ -68,38 +62,4 @@ pub(crate) fn print(text: impl Display) -> io::Result<()> {
 /// Prints the JSON object of a command with `--json`.
 pub(crate) fn print_json(object: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(print(serde_json::to_string(object)?)?)
-}
-
-/// Returns true if `term` shows colours. `NO_COLOR` forbids them, `CLICOLOR_FORCE` asks for them.
-pub(crate) fn has_colours(term: &console::Term) -> bool {
-    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let forced = || std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
-    !is_set("NO_COLOR") && (forced() || term.features().colors_supported())
-}
-
-/// Wraps `text` to lines of at most `width` characters.
-pub(crate) fn wrapped(text: &str, width: usize) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrapped;
-
-    #[test]
-    fn long_texts_are_wrapped() {
-        let text = wrapped(&"word ".repeat(60), 100);
-        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
-        assert_eq!(text.split_whitespace().count(), 60);
-    }
 }

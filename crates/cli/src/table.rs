@@ -4,60 +4,14 @@ mod numbers;
 
 pub(crate) use numbers::{cost, cost_if_known, percent, short, short_bytes};
 
-use crate::args::TableArgs;
-use crate::output::{CSV_HEAD, CSV_ROW, has_colours, wrapped as wrapped_text};
+use crate::layout::{
+    CSV_HEAD, CSV_ROW, Layout, has_colours, layout, prose_width, wrapped as wrapped_text,
+};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-use std::sync::OnceLock;
 
 /// Plain columns with a line under the header.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-'));
-
-/// The greatest width of a prose table, in characters.
-const PROSE_WIDTH: usize = 100;
-
-/// The least width to which tables are fitted: names of policies need that much.
-const WIDTH_MIN: usize = 60;
-
-/// How tables are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
-    /// As text, all columns.
-    Wide,
-    /// Text with lines of at most this number of characters.
-    Fitting(usize),
-    /// As rows of comma-separated values, all columns.
-    Csv,
-}
-
-/// The layout of this process.
-static LAYOUT: OnceLock<Layout> = OnceLock::new();
-
-/// Sets the layout that the arguments ask for. Only the first call has an effect.
-pub(crate) fn set_layout(args: TableArgs) {
-    LAYOUT.get_or_init(|| match args {
-        TableArgs { csv: true, .. } => Layout::Csv,
-        TableArgs { wide: true, .. } => Layout::Wide,
-        TableArgs { .. } => width().map_or(Layout::Wide, Layout::Fitting),
-    });
-}
-
-/// Returns true if tables are printed as comma-separated values, and nothing else is printed.
-pub(crate) fn is_csv() -> bool {
-    layout() == Layout::Csv
-}
-
-fn layout() -> Layout {
-    *LAYOUT.get_or_init(|| width().map_or(Layout::Wide, Layout::Fitting))
-}
-
-/// Returns the characters per line: of the terminal, or as the variable `COLUMNS` says. `None` if
-/// standard output is no terminal and there is no such variable.
-fn width() -> Option<usize> {
-    let of_terminal = || console::Term::stdout().size_checked().map(|(_, columns)| columns.into());
-    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    columns.or_else(of_terminal).filter(|width| *width > 0).map(|width: usize| width.max(WIDTH_MIN))
-}
 
 /// Returns an aligned table. The first `left` columns hold text, all others numbers. If it is too
 /// wide, columns at the right are left out.
@@ -93,14 +47,6 @@ pub(crate) fn prose(header: &[&str], rows: Vec<Vec<String>>) -> String {
     match layout() {
         Layout::Csv => csv(header, &rows),
         Layout::Wide | Layout::Fitting(_) => wrapped(header, rows, prose_width()),
-    }
-}
-
-/// Returns the greatest width of a line of prose, in characters.
-pub(crate) fn prose_width() -> usize {
-    match layout() {
-        Layout::Fitting(width) => width.min(PROSE_WIDTH),
-        Layout::Wide | Layout::Csv => PROSE_WIDTH,
     }
 }
 

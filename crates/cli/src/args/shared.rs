@@ -2,6 +2,7 @@
 
 use super::parse::memtable_bytes;
 use crate::failure::bad_argument;
+use crate::layout::Layout;
 use clap::Args;
 use lsmith::env::RealEnv;
 use lsmith_lab::Options;
@@ -19,6 +20,17 @@ pub(crate) struct TableArgs {
     /// Print the tables alone, as comma-separated values with all columns and digits
     #[arg(long, conflicts_with_all = ["json", "wide"])]
     pub(crate) csv: bool,
+}
+
+impl TableArgs {
+    /// Returns the layout that the arguments ask for, if they ask for one.
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        match self {
+            TableArgs { csv: true, .. } => Some(Layout::Csv),
+            TableArgs { wide: true, .. } => Some(Layout::Wide),
+            TableArgs { .. } => None,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

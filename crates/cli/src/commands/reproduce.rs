@@ -3,8 +3,9 @@
 use crate::args::ReproduceArgs;
 use crate::bars::Bars;
 use crate::failure::bad_argument;
-use crate::output::{print, print_json, wrapped};
-use crate::table::{prose, prose_width, table};
+use crate::layout::{prose_width, wrapped};
+use crate::output::{print, print_json};
+use crate::table::{prose, table};
 use lsmith_papers::{Claim, Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Formatting of numbers.
 
-use super::is_csv;
+use crate::layout::is_csv;
 
 /// Formats a cost with two decimals, or `-` if it is no number. In CSV it has all decimals.
 pub(crate) fn cost(value: f64) -> String {

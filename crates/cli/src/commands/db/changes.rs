@@ -1,6 +1,6 @@
 //! `db changes`: prints the change feed of a store, as far as its logs go.
 
-use super::{Print, wrong_argument};
+use super::access::{Print, builder, wrong_argument};
 use crate::output::{Output, print_json};
 use crate::text::Coding;
 use lsmith::{Change, Clock, SeqNo};
@@ -21,7 +21,7 @@ pub(super) fn changes(
     print: Print,
 ) -> anyhow::Result<()> {
     // An opening removes logs beyond its bound, and this one only looks. Nothing expires meanwhile.
-    let builder = super::builder(dir).create_if_missing(false).clock(Clock::fixed(0));
+    let builder = builder(dir).create_if_missing(false).clock(Clock::fixed(0));
     let store = builder.changes_bytes(u64::MAX).open()?;
     let from = match from {
         Some(from) => SeqNo(from),

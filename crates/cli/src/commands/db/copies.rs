@@ -1,7 +1,7 @@
 //! Copies of a whole store: checkpoints, backups, restored stores.
 
+use super::access::wrong_argument;
 use super::dump::damage_fields;
-use super::wrong_argument;
 use crate::failure::bad_argument;
 use crate::output::{Output, print, print_json};
 use anyhow::bail;

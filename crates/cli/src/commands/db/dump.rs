@@ -4,6 +4,7 @@ mod log;
 mod table;
 mod tree;
 
+use super::access::Print;
 use crate::args::DumpArgs;
 use crate::failure::bad_argument;
 use crate::output::Output;
@@ -16,7 +17,7 @@ use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(super) fn dump(dir: &Path, args: &DumpArgs, print: super::Print) -> anyhow::Result<()> {
+pub(super) fn dump(dir: &Path, args: &DumpArgs, print: Print) -> anyhow::Result<()> {
     let in_dir = Some(dir.join(&args.file)).filter(|path| path.exists());
     let path = in_dir.unwrap_or_else(|| args.file.clone());
     let file_type = match FileType::of(&path) {

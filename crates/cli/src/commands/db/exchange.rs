@@ -1,6 +1,7 @@
 //! Tables that stores exchange: `ingest` and `export`.
 
-use super::{Print, bounds_of, work, wrong_argument};
+use super::access::{Print, bounds_of, wrong_argument};
+use super::work;
 use crate::args::ExportArgs;
 use crate::bars::Bars;
 use crate::failure::bad_argument;

@@ -1,10 +1,11 @@
 //! Commands that only read a store.
 
-use super::{Print, bounds_of, bytes_of};
+use super::access::{Print, bounds_of, bytes_of};
 use crate::args::ScanArgs;
 use crate::commands::picture::{KEY_OF_RUNS, runs, runs_fields};
+use crate::layout::is_csv;
 use crate::output::{Output, print, print_json};
-use crate::table::{is_csv, ranked, short_bytes, table};
+use crate::table::{ranked, short_bytes, table};
 use crate::text::Coding;
 use anyhow::bail;
 use lsmith::{Keyspace, KeyspaceInfo, Store};

@@ -1,5 +1,6 @@
 //! `db verify`: lists damage and the log parts that opening the store leaves out.
 
+use super::access::builder;
 use super::dump::damage_fields;
 use crate::output::{Output, print_json};
 use anyhow::bail;
@@ -9,8 +10,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub(super) fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
-    let (damage, left_out) = match super::builder(dir).clock(Clock::fixed(0)).read_only(true).open()
-    {
+    let (damage, left_out) = match builder(dir).clock(Clock::fixed(0)).read_only(true).open() {
         Ok(store) => (store.verify()?, left_out(&store)?),
         Err(error) => (damage_of_files(dir, error)?, Vec::new()),
     };

@@ -1,6 +1,7 @@
 //! Commands that change a store.
 
-use super::{Print, look};
+use super::access::{Print, no_keyspace, wrong_argument};
+use super::look;
 use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{print, print_json};
@@ -38,7 +39,7 @@ pub(super) fn delete_range(
 ) -> anyhow::Result<()> {
     let mut batch = Batch::new();
     batch.delete_range(keyspace, from..to);
-    keyspace.store().write(batch, PersistMode::SyncData).map_err(super::wrong_argument)?;
+    keyspace.store().write(batch, PersistMode::SyncData).map_err(wrong_argument)?;
     let deleted = || how.coding.object(&[("deleted_from", from), ("deleted_to", to)]);
     if how.json { print_json(&deleted()) } else { Ok(()) }
 }
@@ -144,7 +145,7 @@ pub(super) fn compact(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
 }
 
 pub(super) fn set_policy(keyspace: &Keyspace, spec: &str, json: bool) -> anyhow::Result<()> {
-    keyspace.set_merge_policy(spec).map_err(super::wrong_argument)?;
+    keyspace.set_merge_policy(spec).map_err(wrong_argument)?;
     let spec = keyspace.merge_policy();
     if json {
         print_json(&json!({ "policy": spec }))
@@ -160,7 +161,7 @@ pub(super) fn set_compression(keyspace: &Keyspace, codecs: &str, json: bool) -> 
 
 pub(super) fn drop_keyspace(store: &Store, name: &str, json: bool) -> anyhow::Result<()> {
     let dropped = store.drop_keyspace(name);
-    dropped.map_err(|error| super::no_keyspace(store, name, error))?;
+    dropped.map_err(|error| no_keyspace(store, name, error))?;
     if json {
         print_json(&json!({ "dropped": name }))
     } else {
@@ -196,7 +197,7 @@ pub(super) fn destroy(store: &Builder, yes: bool, json: bool) -> anyhow::Result<
 
 pub(super) fn rename(store: &Store, from: &str, to: &str, json: bool) -> anyhow::Result<()> {
     let renamed = store.rename_keyspace(from, to);
-    renamed.map_err(|error| super::no_keyspace(store, from, error))?;
+    renamed.map_err(|error| no_keyspace(store, from, error))?;
     if json {
         print_json(&json!({ "renamed": from, "to": to }))
     } else {
