@@ -22,7 +22,7 @@ const USAGE: &str = "\
 cargo xtask tidy [--bless]
                      sizes, layers, modules, doors, dead files, wide lines of documents, phrases
                      against their record, which `--bless` lowers
-cargo xtask modules  which module of the store uses which, from the top down
+cargo xtask modules  which module of a crate uses which, from the top down
 cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
 cargo xtask commands [all]

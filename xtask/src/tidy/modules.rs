@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 /// The crates whose modules ARCHITECTURE.md draws, each in the first fenced block of its section.
-const DRAWN: [&str; 4] = ["tree", "policy", "storage", "engine"];
+const DRAWN: [&str; 9] =
+    ["spec", "tree", "policy", "model", "workload", "sim", "storage", "engine", "cli"];
 
 /// What can stand in front of `use` and `mod` for others to see what follows.
 const EXPORTS: [&str; 3] = ["pub ", "pub(crate) ", "pub(super) "];
