@@ -1,6 +1,5 @@
 //! Chores that run other commands.
 
-use crate::{commands, pages, tidy};
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 use std::fs;
@@ -124,23 +123,4 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
 /// Runs the tests of a store in many schedules.
 pub(crate) fn schedules(root: &Path) -> Result<()> {
     run(scheduled(root).args(["--", "--nocapture"]))
-}
-
-/// Runs the steps of CI in the same order. Tidy comes before the tests, so that it fails early.
-pub(crate) fn ci(root: &Path) -> Result<()> {
-    run(cargo(root).args(["fmt", "--all", "--check"]))?;
-    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    run(cargo(root).args(lints))?;
-    tidy::report(root)?;
-    commands::check(root, false)?;
-    let pages = ["doc", "--workspace", "--no-deps"];
-    run(cargo(root).args(pages).env("RUSTDOCFLAGS", "-D warnings"))?;
-    run(cargo(root).args(["test", "--release", "--workspace"]))?;
-    // Overflow checks and debug assertions for crates with hostile bytes and threads.
-    let debug = ["test", "-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree"];
-    run(cargo(root).args(debug).env("LSMITH_QUICK", "1"))?;
-    plain(root)?;
-    package(root)?;
-    schedules(root)?;
-    pages::run(root, None)
 }

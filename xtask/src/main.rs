@@ -8,6 +8,7 @@
 )]
 
 mod chores;
+mod ci;
 mod commands;
 mod instructions;
 mod pages;
@@ -53,7 +54,7 @@ fn chore(words: &[&str]) -> Option<Chore> {
         ["commands", "all"] => Box::new(|root| commands::check(root, true)),
         ["plain"] => Box::new(chores::plain),
         ["package"] => Box::new(chores::package),
-        ["ci"] => Box::new(chores::ci),
+        ["ci"] => Box::new(ci::ci),
         ["instructions"] => Box::new(|root| instructions::instructions(root, false)),
         ["instructions", "--bless"] => Box::new(|root| instructions::instructions(root, true)),
         ["schedules"] => Box::new(chores::schedules),

@@ -6,28 +6,23 @@
 
 mod doors;
 mod files;
+mod finding;
 mod layers;
 mod modules;
 mod phrases;
 mod prose;
 mod sizes;
+mod sources;
 
 pub(crate) use modules::print as print_modules;
+pub(crate) use sources::files_with;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use finding::Finding;
+use sources::{read, relative, sources};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-
-/// A violation of a rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
-    /// The file with the line, or the package.
-    place: String,
-    what: String,
-    /// The line of `allowed.txt` that excuses it, if any can.
-    excuse: Option<String>,
-}
+use std::path::Path;
 
 /// Prints all violations. Fails if there are any.
 pub(crate) fn report(root: &Path) -> Result<()> {
@@ -89,19 +84,6 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     Ok(excuse(findings, &allowed))
 }
 
-/// Returns the Rust files of all workspaces.
-fn sources(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for folder in ["crates", "examples", "xtask"] {
-        files_with("rs", &root.join(folder), &mut paths)?;
-    }
-    Ok(paths)
-}
-
-fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| path.display().to_string())
-}
-
 /// Removes allowed violations, and adds one for each unneeded line of the list.
 fn excuse(findings: Vec<Finding>, allowed: &str) -> Vec<Finding> {
     let lines = allowed.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
@@ -117,28 +99,6 @@ fn excuse(findings: Vec<Finding>, allowed: &str) -> Vec<Finding> {
         excuse: None,
     }));
     left
-}
-
-/// Adds the files below `folder` whose names end with `.extension`, sorted by name. Skips hidden
-/// folders and `target`.
-pub(crate) fn files_with(extension: &str, folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    for entry in entries {
-        let entry = entry?;
-        let path = entry.path();
-        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if path.is_dir() && !path.ends_with("target") && !is_hidden {
-            files_with(extension, &path, paths)?;
-        } else if path.extension().is_some_and(|found| found == extension) {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(())
-}
-
-fn relative(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).display().to_string()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Checks that words are named only in one module, their door.
 
-use super::Finding;
+use super::finding::Finding;
 
 /// A door, and the words that no other module of the package may name.
 struct Door {

@@ -1,6 +1,8 @@
 //! Finds source files that no `mod` declares. The compiler silently ignores them.
 
-use super::{Finding, layers, relative};
+use super::finding::Finding;
+use super::layers;
+use super::sources::relative;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Checks the dependencies between packages.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::chores;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

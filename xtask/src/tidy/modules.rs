@@ -1,14 +1,26 @@
 //! Which modules use which: downwards only, as ARCHITECTURE.md draws them, and never in a circle.
 
-use super::Finding;
+use super::finding::Finding;
 use anyhow::{Context, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The crates whose modules ARCHITECTURE.md draws, each in the first fenced block of its section.
-const DRAWN: [&str; 9] =
-    ["spec", "tree", "policy", "model", "workload", "sim", "storage", "engine", "cli"];
+/// The folders of the crates whose modules ARCHITECTURE.md draws, each in the first fenced block of
+/// its section.
+const DRAWN: [&str; 11] = [
+    "crates/spec",
+    "crates/tree",
+    "crates/policy",
+    "crates/model",
+    "crates/workload",
+    "crates/sim",
+    "crates/storage",
+    "crates/engine",
+    "crates/cli",
+    "crates/fuzz",
+    "xtask",
+];
 
 /// What can stand in front of `use` and `mod` for others to see what follows.
 const EXPORTS: [&str; 3] = ["pub ", "pub(crate) ", "pub(super) "];
@@ -26,7 +38,7 @@ struct Graph {
 pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in DRAWN {
-        let graph = Graph::read(&root.join("crates").join(name).join("src"))?;
+        let graph = Graph::read(&root.join(name).join("src"))?;
         findings.extend(check_order(name, &graph, &drawing(root, name)?));
         findings.extend(check_circles(name, &graph));
     }
@@ -36,9 +48,9 @@ pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
 /// Prints the modules of the drawn crates from the top down, each with the modules that it uses.
 pub(crate) fn print(root: &Path) -> Result<()> {
     for name in DRAWN {
-        let graph = Graph::read(&root.join("crates").join(name).join("src"))?;
+        let graph = Graph::read(&root.join(name).join("src"))?;
         let order = drawing(root, name)?;
-        eprintln!("crates/{name}: each module uses only modules that stand below it");
+        eprintln!("{name}: each module uses only modules that stand below it");
         for module in &order {
             let used = graph.rooms_used_by(module);
             let used: Vec<&str> =
@@ -49,8 +61,9 @@ pub(crate) fn print(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the names of the modules of crate `name` from the top down, as ARCHITECTURE.md draws
-/// them: the words in front of the first double space of each line that is indented by two.
+/// Returns the names of the modules of the crate in folder `name` from the top down, as
+/// ARCHITECTURE.md draws them: the words in front of the first double space of each line that is
+/// indented by two.
 fn drawing(root: &Path, name: &str) -> Result<Vec<String>> {
     let path = root.join("ARCHITECTURE.md");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -58,7 +71,7 @@ fn drawing(root: &Path, name: &str) -> Result<Vec<String>> {
 }
 
 fn drawn_modules(text: &str, name: &str) -> Vec<String> {
-    let section = text.split(&format!("### `crates/{name}`")).nth(1).unwrap_or_default();
+    let section = text.split(&format!("### `{name}`")).nth(1).unwrap_or_default();
     let block = section.split("```").nth(1).unwrap_or_default();
     let lines = block.lines().filter_map(|line| line.strip_prefix("  "));
     let named = lines.filter(|line| line.starts_with(|letter: char| letter.is_ascii_lowercase()));
@@ -67,7 +80,7 @@ fn drawn_modules(text: &str, name: &str) -> Vec<String> {
 }
 
 fn check_order(name: &str, graph: &Graph, order: &[String]) -> Vec<Finding> {
-    let place = format!("crates/{name}/src");
+    let place = format!("{name}/src");
     let mut findings = Vec::new();
     let rooms = graph.rooms();
     for room in &rooms {
@@ -105,7 +118,7 @@ fn check_circles(name: &str, graph: &Graph) -> Vec<Finding> {
         if !is_allowed && seen.insert(circle.clone()) {
             let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
             let what = format!("modules use each other in a circle: {}", names.join(", "));
-            findings.push(finding(&format!("crates/{name}/src"), what));
+            findings.push(finding(&format!("{name}/src"), what));
         }
     }
     findings
@@ -116,10 +129,12 @@ fn finding(place: &str, what: String) -> Finding {
 }
 
 impl Graph {
-    /// Reads the crate whose root is `lib.rs` in `folder`.
+    /// Reads the crate whose root, `lib.rs` or else `main.rs`, is in `folder`.
     fn read(folder: &Path) -> Result<Graph> {
         let mut files = BTreeMap::new();
-        read_module(folder, &folder.join("lib.rs"), Vec::new(), &mut files)?;
+        let library = folder.join("lib.rs");
+        let root = if library.exists() { library } else { folder.join("main.rs") };
+        read_module(folder, &root, Vec::new(), &mut files)?;
         Ok(Graph::of(&files))
     }
 
@@ -411,6 +426,6 @@ mod tests {
     fn the_drawing_is_read_line_by_line() {
         let text = "### `crates/other`\n```\n  not  this\n```\n### `crates/x`: words\n```\n  \
                     db             handles\n                 that go on\n  a, b         two\n```\n";
-        assert_eq!(drawn_modules(text, "x"), ["db", "a", "b"]);
+        assert_eq!(drawn_modules(text, "crates/x"), ["db", "a", "b"]);
     }
 }

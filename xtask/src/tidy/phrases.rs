@@ -3,7 +3,7 @@
 //! `phrases.txt` holds the number of such phrases in each file. It may only shrink: one phrase more
 //! than recorded is a violation, and `cargo xtask tidy --bless` lowers what is recorded too high.
 
-use super::Finding;
+use super::finding::Finding;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Documents are wrapped, so that they can be read and compared in a terminal.
 
-use super::Finding;
+use super::finding::Finding;
 
 /// The most columns of a line of a document.
 const COLUMNS_MAX: usize = 100;

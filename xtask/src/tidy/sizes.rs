@@ -1,6 +1,6 @@
 //! Checks the length of lines, functions and files.
 
-use super::Finding;
+use super::finding::Finding;
 
 /// The most lines of a file.
 const FILE_LINES_MAX: usize = 1000;

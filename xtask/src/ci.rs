@@ -1,0 +1,25 @@
+//! All checks of CI, in its order.
+
+use crate::chores::{cargo, package, plain, run, schedules};
+use crate::{commands, pages, tidy};
+use anyhow::Result;
+use std::path::Path;
+
+/// Runs the steps of CI in the same order. Tidy comes before the tests, so that it fails early.
+pub(crate) fn ci(root: &Path) -> Result<()> {
+    run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run(cargo(root).args(lints))?;
+    tidy::report(root)?;
+    commands::check(root, false)?;
+    let pages = ["doc", "--workspace", "--no-deps"];
+    run(cargo(root).args(pages).env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(cargo(root).args(["test", "--release", "--workspace"]))?;
+    // Overflow checks and debug assertions for crates with hostile bytes and threads.
+    let debug = ["test", "-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree"];
+    run(cargo(root).args(debug).env("LSMITH_QUICK", "1"))?;
+    plain(root)?;
+    package(root)?;
+    schedules(root)?;
+    pages::run(root, None)
+}
