@@ -63,8 +63,10 @@ struct Inner {
 /// The result of an operation on the store.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// The constructors are hidden: only the crates of this project make errors.
 impl Error {
     /// Creates an error of `kind`. `message` is a lower-case sentence without full stop.
+    #[doc(hidden)]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Inner {
             kind,
@@ -78,6 +80,7 @@ impl Error {
 
     /// Creates the error for an `operation` (such as "read") on `path` that the operating system
     /// refused. The kind is `Full` if the device or the quota is full, otherwise `Io`.
+    #[doc(hidden)]
     pub fn io(operation: &str, path: &Path, source: io::Error) -> Error {
         let kind = match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
@@ -90,6 +93,7 @@ impl Error {
 
     /// Creates the error for damage in `path` at `offset`, in bytes from the start of the file.
     /// `what` says what was expected there and what was found.
+    #[doc(hidden)]
     pub fn corruption(path: &Path, offset: u64, what: impl Into<String>) -> Error {
         let mut error = Error::new(ErrorKind::Corruption, what).at(path);
         error.0.offset = Some(offset);
@@ -97,6 +101,7 @@ impl Error {
     }
 
     /// Sets the path where the error happened.
+    #[doc(hidden)]
     #[must_use]
     pub fn at(mut self, path: &Path) -> Error {
         self.0.path = Some(path.to_path_buf());
@@ -104,6 +109,7 @@ impl Error {
     }
 
     /// Sets the key that the error is about. No other key is affected.
+    #[doc(hidden)]
     #[must_use]
     pub fn of_key(mut self, key: &[u8]) -> Error {
         self.0.key = Some(key.into());
@@ -111,6 +117,7 @@ impl Error {
     }
 
     /// Returns a copy of the error for another caller, with `prefix` in front of its message.
+    #[doc(hidden)]
     pub fn said_again(&self, prefix: &str) -> Error {
         let Inner { kind, message, path, offset, key, source } = &*self.0;
         Error(Box::new(Inner {
