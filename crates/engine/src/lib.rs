@@ -88,14 +88,15 @@
 //! `mixed` keep one run per level and merge it in parts: smooth merges that need little room.
 //!
 //! The command `lsmith policies` lists all of them, `lsmith tune` finds the best for a workload.
-//! A keyspace can change its policy at any time:
+//! A policy is given as text or as a value. A keyspace can change its policy at any time:
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
+//! use lsmith::policy::Tiered;
 //! use lsmith::{KeyspaceOptions, Store};
 //!
 //! let store = Store::builder(dir.path()).policy("leveled(ratio=10)").open()?;
-//! let log = KeyspaceOptions { policy: Some("tiered(ratio=4)".into()), ..Default::default() };
+//! let log = KeyspaceOptions { policy: Some(Tiered::new(4)?.into()), ..Default::default() };
 //! let events = store.keyspace_with("events", &log)?;
 //! events.put("1", "started")?;
 //! events.set_merge_policy("minlatency(k=4)")?;

@@ -1,7 +1,7 @@
 //! What people and specs know of a policy.
 
 use crate::MergePolicy;
-use lsmith_spec::{Params, SpecError};
+use lsmith_spec::{Params, Spec, SpecError};
 use std::sync::Arc;
 
 /// A parameter of a policy, described for people.
@@ -28,4 +28,16 @@ pub struct PolicyInfo {
     pub params: &'static [ParamInfo],
     /// Builds the policy from arguments whose names occur in `params`.
     pub build: fn(&Params<'_>) -> Result<Arc<dyn MergePolicy>, SpecError>,
+}
+
+impl PolicyInfo {
+    /// Reads a policy of this kind from `spec`, by `read`.
+    pub(crate) fn read<P>(
+        &self,
+        spec: &Spec,
+        read: impl Fn(&Params<'_>) -> Result<P, SpecError>,
+    ) -> Result<P, SpecError> {
+        let names: Vec<_> = self.params.iter().map(|param| param.name).collect();
+        read(&Params::new(spec, &names, 0)?)
+    }
 }

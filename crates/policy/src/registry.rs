@@ -1,7 +1,7 @@
 //! Policies by name.
 
 use crate::{MergePolicy, PolicyInfo, policies};
-use lsmith_spec::{Params, Spec, SpecError};
+use lsmith_spec::{Spec, SpecError};
 use std::sync::Arc;
 
 /// The policies that specs can name. A program can register policies of its own, and hand the
@@ -73,7 +73,6 @@ impl Registry {
             let names: Vec<_> = self.infos.iter().map(|info| info.name).collect();
             return Err(SpecError::unknown("policy", &spec.name, &names));
         };
-        let names: Vec<_> = info.params.iter().map(|param| param.name).collect();
-        (info.build)(&Params::new(spec, &names, 0)?)
+        info.read(spec, info.build)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{K, K_RANGE};
 use crate::{Eager, MergePolicy, PolicyInfo, Shape, Stack};
-use lsmith_spec::Spec;
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
@@ -24,11 +24,21 @@ impl Bigtable {
         source: "Mao et al., VLDB Journal 2021, section 2; Chang et al., OSDI 2006",
         summary: "past k runs, merges the newest so that each run exceeds all newer ones together",
         params: &[K, Eager::PARAM],
-        build: |params| {
-            let k = params.count("k", 5, K_RANGE)?;
-            Ok(Arc::new(Bigtable { k, eager: Eager::read(params)? }))
-        },
+        build: |params| Ok(Arc::new(Bigtable::read(params)?)),
     };
+
+    /// Returns the policy that leaves at most `k` runs, from 1 to 64. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `k` is out of range.
+    pub fn new(k: u64) -> Result<Bigtable, SpecError> {
+        Bigtable::INFO.read(&Spec::bare(Bigtable::INFO.name).with("k", k), Bigtable::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Bigtable, SpecError> {
+        Ok(Bigtable { k: params.count("k", 5, K_RANGE)?, eager: Eager::read(params)? })
+    }
 
     /// Returns how many of the newest runs to merge: the least number, at least two, such that each
     /// run is then larger than all newer runs together.

@@ -4,7 +4,7 @@ use super::K;
 use super::minlatency::{Schedule, Static};
 use crate::tables::{CENTRAL_SUMS, least_above, pascal, stack_depth};
 use crate::{Eager, MergePolicy, PolicyInfo, Shape};
-use lsmith_spec::Spec;
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
 
@@ -24,8 +24,21 @@ impl Binomial {
         source: "Mao et al., VLDB Journal 2021, section 2; Mathieu et al., SODA 2021",
         summary: "merges by flush count: as minlatency, with fewer runs while the tree is small",
         params: &[K, Static::COUNT, Eager::PARAM],
-        build: |params| Ok(Arc::new(Binomial { rule: Static::read(params)? })),
+        build: |params| Ok(Arc::new(Binomial::read(params)?)),
     };
+
+    /// Returns the policy that leaves at most `k` runs, from 1 to 64. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `k` is out of range.
+    pub fn new(k: u64) -> Result<Binomial, SpecError> {
+        Binomial::INFO.read(&Spec::bare(Binomial::INFO.name).with("k", k), Binomial::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Binomial, SpecError> {
+        Ok(Binomial { rule: Static::read(params)? })
+    }
 
     /// Returns how many runs to leave after flush `t`, counted from 1. That is
     /// `1 + B(m', min(m', k) - 1, t - T(m' - 1) - 1)`, where `T(m)` is the sum of

@@ -53,10 +53,20 @@ impl Cola {
         source: "Bender et al., SPAA 2007; Lim et al., FAST 2016",
         summary: "levels of one run; what comes down is merged in, the ratio-th time further down",
         params: &[RATIO, Eager::PARAM],
-        build: |params| {
-            Ok(Arc::new(Cola { ratio: read_ratio(params)?, eager: Eager::read(params)? }))
-        },
+        build: |params| Ok(Arc::new(Cola::read(params)?)),
     };
+
+    /// Returns the policy with a growth of `ratio` per level. Other parameters have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn new(ratio: u64) -> Result<Cola, SpecError> {
+        Cola::INFO.read(&Spec::bare(Cola::INFO.name).with("ratio", ratio), Cola::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Cola, SpecError> {
+        Ok(Cola { ratio: read_ratio(params)?, eager: Eager::read(params)? })
+    }
 
     /// Returns how many levels above the last there are.
     fn levels_above_last(&self, stack: &Stack, view: &TreeView) -> u32 {

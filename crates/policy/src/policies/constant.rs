@@ -2,7 +2,7 @@
 
 use super::{K, K_RANGE};
 use crate::{Eager, MergePolicy, PolicyInfo, Shape, Stack};
-use lsmith_spec::Spec;
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
@@ -22,11 +22,21 @@ impl Constant {
         source: "Mao et al., VLDB Journal 2021, section 2; AsterixDB before 0.9.4",
         summary: "past k runs, merges all runs into one",
         params: &[K, Eager::PARAM],
-        build: |params| {
-            let k = params.count("k", 5, K_RANGE)?;
-            Ok(Arc::new(Constant { k, eager: Eager::read(params)? }))
-        },
+        build: |params| Ok(Arc::new(Constant::read(params)?)),
     };
+
+    /// Returns the policy that leaves at most `k` runs, from 1 to 64. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `k` is out of range.
+    pub fn new(k: u64) -> Result<Constant, SpecError> {
+        Constant::INFO.read(&Spec::bare(Constant::INFO.name).with("k", k), Constant::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Constant, SpecError> {
+        Ok(Constant { k: params.count("k", 5, K_RANGE)?, eager: Eager::read(params)? })
+    }
 }
 
 impl MergePolicy for Constant {

@@ -2,7 +2,7 @@
 
 use super::{K, K_RANGE};
 use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
-use lsmith_spec::{Spec, SpecError};
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
@@ -67,22 +67,33 @@ impl Exploring {
             ParamInfo { name: "max", default: "10", meaning: "most runs in a window" },
             Eager::PARAM,
         ],
-        build: |params| {
-            let min = params.count("min", 3, 2..=1000)?;
-            let max = params.count("max", 10, 2..=1000)?;
-            if max < min {
-                let message = format!("max = {max} is below min = {min}");
-                return Err(SpecError::conflict(message));
-            }
-            Ok(Arc::new(Exploring {
-                k: params.count("k", 5, K_RANGE)?,
-                lambda: params.real("lambda", 1.2, 0.0..=1e6)?,
-                min: min as usize,
-                max: max as usize,
-                eager: Eager::read(params)?,
-            }))
-        },
+        build: |params| Ok(Arc::new(Exploring::read(params)?)),
     };
+
+    /// Returns the policy that leaves at most `k` runs, from 1 to 64. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `k` is out of range.
+    pub fn new(k: u64) -> Result<Exploring, SpecError> {
+        Exploring::INFO.read(&Spec::bare(Exploring::INFO.name).with("k", k), Exploring::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Exploring, SpecError> {
+        let min = params.count("min", 3, 2..=1000)?;
+        let max = params.count("max", 10, 2..=1000)?;
+        if max < min {
+            let message = format!("max = {max} is below min = {min}");
+            return Err(SpecError::conflict(message));
+        }
+        Ok(Exploring {
+            k: params.count("k", 5, K_RANGE)?,
+            lambda: params.real("lambda", 1.2, 0.0..=1e6)?,
+            min: min as usize,
+            max: max as usize,
+            eager: Eager::read(params)?,
+        })
+    }
 
     fn is_balanced(&self, largest_bytes: u64, other_bytes: u64) -> bool {
         largest_bytes as f64 <= self.lambda * other_bytes as f64

@@ -1,7 +1,7 @@
 //! Keep the newest data: a cache of bounded size.
 
 use crate::{MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
-use lsmith_spec::{Spec, format_bytes};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::{KeyRange, MergePlan, Reason, Run, TreeView};
 use std::sync::Arc;
 
@@ -30,8 +30,25 @@ impl Fifo {
             meaning: "logical bytes on storage above which the oldest run is dropped; none: no \
                       bound, tables go when all their entries have expired",
         }],
-        build: |params| Ok(Arc::new(Fifo { bytes: params.bytes_if_given("bytes", 1..=1 << 60)? })),
+        build: |params| Ok(Arc::new(Fifo::read(params)?)),
     };
+
+    /// Returns the policy that keeps the newest `bytes`, if there is such a bound.
+    ///
+    /// # Errors
+    /// Fails if `bytes` is 0 or more than 2^60.
+    pub fn new(bytes: Option<u64>) -> Result<Fifo, SpecError> {
+        let spec = Spec::bare(Fifo::INFO.name);
+        let spec = match bytes {
+            Some(bytes) => spec.with("bytes", bytes),
+            None => spec,
+        };
+        Fifo::INFO.read(&spec, Fifo::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Fifo, SpecError> {
+        Ok(Fifo { bytes: params.bytes_if_given("bytes", 1..=1 << 60)? })
+    }
 }
 
 impl MergePolicy for Fifo {

@@ -5,7 +5,7 @@ mod dead;
 use self::dead::DeadLimit;
 use crate::pressure::pressure_of_bytes;
 use crate::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
-use lsmith_spec::{Spec, SpecError, format_bytes};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
     Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, ReservationState,
@@ -86,18 +86,29 @@ impl Jungle {
                 meaning: "live bytes of a tree, and a quarter of level 0; auto: the memtable's",
             },
         ],
-        build: |params| {
-            let ratio = params.real("ratio", 10.0, 1.0..=1000.0)?;
-            if ratio <= 1.0 {
-                return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
-            }
-            let dead = DeadLimit::read(params)?;
-            let auto = params.text("table").is_none_or(|text| text == "auto");
-            let table_bytes =
-                if auto { None } else { params.bytes_if_given("table", 1..=1 << 50)? };
-            Ok(Arc::new(Jungle { dead, ratio, table_bytes }))
-        },
+        build: |params| Ok(Arc::new(Jungle::read(params)?)),
     };
+
+    /// Returns the policy that lets the file of a tree grow to `c` times the bytes of its rewrite,
+    /// from
+    /// 1 to 1000. Other parameters have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `c` is out of range.
+    pub fn new(c: f64) -> Result<Jungle, SpecError> {
+        Jungle::INFO.read(&Spec::bare(Jungle::INFO.name).with("c", c), Jungle::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Jungle, SpecError> {
+        let ratio = params.real("ratio", 10.0, 1.0..=1000.0)?;
+        if ratio <= 1.0 {
+            return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
+        }
+        let dead = DeadLimit::read(params)?;
+        let auto = params.text("table").is_none_or(|text| text == "auto");
+        let table_bytes = if auto { None } else { params.bytes_if_given("table", 1..=1 << 50)? };
+        Ok(Jungle { dead, ratio, table_bytes })
+    }
 
     fn table(&self, view: &TreeView) -> u64 {
         self.table_bytes.unwrap_or(view.memtable_bytes).max(1)

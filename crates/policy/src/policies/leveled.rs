@@ -7,7 +7,7 @@ pub use pick::Pick;
 
 use crate::pressure::pressure_of_waiting_runs;
 use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
-use lsmith_spec::{Spec, SpecError, format_bytes};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
     Cuts, Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason,
@@ -110,34 +110,46 @@ impl Leveled {
                 meaning: "bytes of a table, and of level 1 over ratio; auto: the memtable's",
             },
         ],
-        build: |params| {
-            let auto = params.text("table").is_none_or(|text| text == "auto");
-            let ratio = params.real("ratio", 10.0, 1.0..=1000.0)?;
-            if ratio <= 1.0 {
-                return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
-            }
-            let runs = params.count("l0", 2, 1..=1000)?;
-            let pick = Pick::read(params)?;
-            let table_bytes =
-                if auto { None } else { params.bytes_if_given("table", 1..=1 << 50)? };
-            let spec = Spec::bare("leveled")
-                .with("ratio", ratio)
-                .with("l0", runs)
-                .with("pick", pick.name());
-            let tables = std::array::from_fn(|level| ratio.powi(level as i32));
-            Ok(Arc::new(Leveled {
-                spec: match table_bytes {
-                    Some(bytes) => spec.with("table", format_bytes(bytes)),
-                    None => spec,
-                },
-                ratio,
-                level0: Level0::Oldest { runs },
-                pick,
-                table_bytes,
-                capacities: Capacities::Tables(tables),
-            }))
-        },
+        build: |params| Ok(Arc::new(Leveled::read(params)?)),
     };
+
+    /// Returns the policy whose levels grow by `ratio`, more than 1 and up to 1000, and whose
+    /// pieces
+    /// `pick` chooses. Other parameters have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn new(ratio: f64, pick: Pick) -> Result<Leveled, SpecError> {
+        Leveled::INFO.read(
+            &Spec::bare(Leveled::INFO.name).with("ratio", ratio).with("pick", pick.name()),
+            Leveled::read,
+        )
+    }
+
+    fn read(params: &Params<'_>) -> Result<Leveled, SpecError> {
+        let auto = params.text("table").is_none_or(|text| text == "auto");
+        let ratio = params.real("ratio", 10.0, 1.0..=1000.0)?;
+        if ratio <= 1.0 {
+            return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
+        }
+        let runs = params.count("l0", 2, 1..=1000)?;
+        let pick = Pick::read(params)?;
+        let table_bytes = if auto { None } else { params.bytes_if_given("table", 1..=1 << 50)? };
+        let spec =
+            Spec::bare("leveled").with("ratio", ratio).with("l0", runs).with("pick", pick.name());
+        let tables = std::array::from_fn(|level| ratio.powi(level as i32));
+        Ok(Leveled {
+            spec: match table_bytes {
+                Some(bytes) => spec.with("table", format_bytes(bytes)),
+                None => spec,
+            },
+            ratio,
+            level0: Level0::Oldest { runs },
+            pick,
+            table_bytes,
+            capacities: Capacities::Tables(tables),
+        })
+    }
 
     fn table(&self, view: &TreeView) -> u64 {
         self.table_bytes.unwrap_or(view.memtable_bytes).max(1)

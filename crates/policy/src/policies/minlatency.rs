@@ -24,8 +24,21 @@ impl MinLatency {
         source: "Mao et al., VLDB Journal 2021, section 2; Mathieu et al., SODA 2021",
         summary: "merges by flush count: least worst-case write cost with at most k runs, lazily",
         params: &[K, Static::COUNT, Eager::PARAM],
-        build: |params| Ok(Arc::new(MinLatency { rule: Static::read(params)? })),
+        build: |params| Ok(Arc::new(MinLatency::read(params)?)),
     };
+
+    /// Returns the policy that leaves at most `k` runs, from 1 to 64. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `k` is out of range.
+    pub fn new(k: u64) -> Result<MinLatency, SpecError> {
+        MinLatency::INFO.read(&Spec::bare(MinLatency::INFO.name).with("k", k), MinLatency::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<MinLatency, SpecError> {
+        Ok(MinLatency { rule: Static::read(params)? })
+    }
 
     /// Returns how many runs to leave after flush `t`, counted from 1: `B(m', k, t)`, where `m'` is
     /// the least m with `C(m + k, m) > t`.

@@ -4,7 +4,7 @@ use super::cola::{RATIO, last_level, read_ratio};
 use super::tiered::Tiered;
 use crate::pressure::pressure_of_runs;
 use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape};
-use lsmith_spec::Spec;
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{Input, LEVELS_MAX, MergePlan, Place, TreeView};
 use std::sync::Arc;
 
@@ -27,11 +27,21 @@ impl Samt {
         source: "Spillane et al., SoCC 2011; Lim et al., FAST 2016",
         summary: "merges ratio runs of a level into one of the next; the last level is one run",
         params: &[RATIO, Eager::PARAM],
-        build: |params| {
-            let (ratio, eager) = (read_ratio(params)?, Eager::read(params)?);
-            Ok(Arc::new(Samt { ratio, eager, slots: Tiered::new(ratio, eager) }))
-        },
+        build: |params| Ok(Arc::new(Samt::read(params)?)),
     };
+
+    /// Returns the policy with a growth of `ratio` per level. Other parameters have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn new(ratio: u64) -> Result<Samt, SpecError> {
+        Samt::INFO.read(&Spec::bare(Samt::INFO.name).with("ratio", ratio), Samt::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Samt, SpecError> {
+        let (ratio, eager) = (read_ratio(params)?, Eager::read(params)?);
+        Ok(Samt { ratio, eager, slots: Tiered::of(ratio, eager) })
+    }
 
     /// Returns `plan` with the last level as a further input, if the plan's output comes down to
     /// it. `None` if a memtable of the plan must be flushed first.

@@ -3,7 +3,7 @@
 use crate::pressure::pressure_of_runs;
 use crate::tables::stack_depth;
 use crate::{Eager, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack};
-use lsmith_spec::Spec;
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
     Cuts, Input, Key, KeyRange, MergePlan, Mode, Place, Reason, Run, RunId, TreeView,
@@ -71,12 +71,23 @@ impl Sweep {
                 meaning: "memtables that young runs may hold however small the oldest is",
             },
         ],
-        build: |params| {
-            let k = params.count("k", 11, 3..=64)?;
-            let young = params.real("young", 0.2, 0.01..=100.0)?;
-            Ok(Arc::new(Sweep { k, young, least: params.real("least", 5.0, 1.0..=1000.0)? }))
-        },
+        build: |params| Ok(Arc::new(Sweep::read(params)?)),
     };
+
+    /// Returns the policy with at most `k` runs, from 3 to 64. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `k` is out of range.
+    pub fn new(k: u64) -> Result<Sweep, SpecError> {
+        Sweep::INFO.read(&Spec::bare(Sweep::INFO.name).with("k", k), Sweep::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Sweep, SpecError> {
+        let k = params.count("k", 11, 3..=64)?;
+        let young = params.real("young", 0.2, 0.01..=100.0)?;
+        Ok(Sweep { k, young, least: params.real("least", 5.0, 1.0..=1000.0)? })
+    }
 
     /// Returns the most runs of one round.
     fn round_runs(self) -> u64 {

@@ -1,7 +1,7 @@
 //! Tiered: a full level becomes one run of the next.
 
 use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape};
-use lsmith_spec::Spec;
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{LEVELS_MAX, LevelId, MergePlan, Place, Reason, Run, TreeView};
 use std::sync::Arc;
 
@@ -30,15 +30,24 @@ impl Tiered {
             },
             Eager::PARAM,
         ],
-        build: |params| {
-            let ratio = params.count("ratio", 4, 2..=1000)?;
-            Ok(Arc::new(Tiered::new(ratio, Eager::read(params)?)))
-        },
+        build: |params| Ok(Arc::new(Tiered::read(params)?)),
     };
 
-    /// Returns the policy.
-    pub(super) fn new(ratio: u64, eager: Eager) -> Tiered {
+    /// Returns the policy that merges `ratio` runs of a level, from 2 to 1000. Other parameters
+    /// have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn new(ratio: u64) -> Result<Tiered, SpecError> {
+        Tiered::INFO.read(&Spec::bare(Tiered::INFO.name).with("ratio", ratio), Tiered::read)
+    }
+
+    pub(super) fn of(ratio: u64, eager: Eager) -> Tiered {
         Tiered { ratio, eager }
+    }
+
+    fn read(params: &Params<'_>) -> Result<Tiered, SpecError> {
+        Ok(Tiered::of(params.count("ratio", 4, 2..=1000)?, Eager::read(params)?))
     }
 
     /// Returns the merge that is due in `level`. `memtable` is the sealed memtable that would

@@ -11,7 +11,7 @@ pub use score::Score;
 
 use crate::pressure::pressure_of_runs;
 use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
-use lsmith_spec::{Spec, format_bytes};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::{LEVELS_MAX, LevelId, MergePlan, TreeView};
 use std::sync::Arc;
 
@@ -70,12 +70,23 @@ impl Triangular {
                           bytes: bytes that move down less those met, from any level",
             },
         ],
-        build: |params| {
-            let max_bytes = params.bytes_if_given("max_bytes", 1..=1 << 60)?.unwrap_or(512 << 20);
-            let max_files = params.count("max_files", 64, 2..=1 << 30)? as usize;
-            Ok(Arc::new(Triangular { max_bytes, max_files, score: Score::read(params)? }))
-        },
+        build: |params| Ok(Arc::new(Triangular::read(params)?)),
     };
+
+    /// Returns the policy with `score`. Other parameters have their defaults.
+    pub fn new(score: Score) -> Triangular {
+        Triangular { max_bytes: 512 << 20, max_files: 64, score }
+    }
+
+    fn read(params: &Params<'_>) -> Result<Triangular, SpecError> {
+        let usual = Triangular::new(Score::read(params)?);
+        let max_bytes = params.bytes_if_given("max_bytes", 1..=1 << 60)?;
+        Ok(Triangular {
+            max_bytes: max_bytes.unwrap_or(usual.max_bytes),
+            max_files: params.count("max_files", usual.max_files as u64, 2..=1 << 30)? as usize,
+            ..usual
+        })
+    }
 
     /// Returns the runs of level 0 at which it is merged.
     fn level0_runs(self) -> usize {

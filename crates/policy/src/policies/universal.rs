@@ -2,7 +2,7 @@
 
 use crate::pressure::pressure_of_runs;
 use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
-use lsmith_spec::Spec;
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
@@ -45,15 +45,27 @@ impl Universal {
             },
             Eager::PARAM,
         ],
-        build: |params| {
-            Ok(Arc::new(Universal {
-                trigger: params.count("trigger", 12, 2..=1000)?,
-                size_ratio: params.real("size_ratio", 1.0, 0.0..=1000.0)?,
-                space_percent_max: params.real("space_max", 200.0, 1.0..=1e6)?,
-                eager: Eager::read(params)?,
-            }))
-        },
+        build: |params| Ok(Arc::new(Universal::read(params)?)),
     };
+
+    /// Returns the policy that merges from `trigger` runs on, from 2 to 1000. Other parameters
+    /// have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `trigger` is out of range.
+    pub fn new(trigger: u64) -> Result<Universal, SpecError> {
+        Universal::INFO
+            .read(&Spec::bare(Universal::INFO.name).with("trigger", trigger), Universal::read)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Universal, SpecError> {
+        Ok(Universal {
+            trigger: params.count("trigger", 12, 2..=1000)?,
+            size_ratio: params.real("size_ratio", 1.0, 0.0..=1000.0)?,
+            space_percent_max: params.real("space_max", 200.0, 1.0..=1e6)?,
+            eager: Eager::read(params)?,
+        })
+    }
 
     /// Returns the end of the row of runs that starts with run `from`.
     fn row_end(&self, runs: &[StackRun], from: usize) -> usize {

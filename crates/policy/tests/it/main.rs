@@ -1,6 +1,7 @@
 //! What every policy must do, and what each one does.
 
 mod broken;
+mod constructors;
 mod free;
 mod fuzz;
 mod jungle;

@@ -85,6 +85,47 @@ impl FixedTake {
         [&FULL, &ROUND_ROBIN, &CHOOSE_BEST, &TEST_MIXED].map(|row| row.info)
     }
 
+    /// Returns `full` with `ratio`, more than 1 and up to 1000. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn full(ratio: f64) -> Result<FixedTake, SpecError> {
+        FixedTake::of(&FULL, ratio)
+    }
+
+    /// Returns `rr` with `ratio`, more than 1 and up to 1000. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn round_robin(ratio: f64) -> Result<FixedTake, SpecError> {
+        FixedTake::of(&ROUND_ROBIN, ratio)
+    }
+
+    /// Returns `choose_best` with `ratio`, more than 1 and up to 1000. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn choose_best(ratio: f64) -> Result<FixedTake, SpecError> {
+        FixedTake::of(&CHOOSE_BEST, ratio)
+    }
+
+    /// Returns `test_mixed` with `ratio`, more than 1 and up to 1000. Other parameters have their
+    /// defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn test_mixed(ratio: f64) -> Result<FixedTake, SpecError> {
+        FixedTake::of(&TEST_MIXED, ratio)
+    }
+
+    fn of(row: &'static FixedRow, ratio: f64) -> Result<FixedTake, SpecError> {
+        let spec = Spec::bare(row.info.name).with("ratio", ratio);
+        row.info.read(&spec, |params| Ok(FixedTake { row, partial: Partial::read(params)? }))
+    }
+
     fn build(
         row: &'static FixedRow,
         params: &Params<'_>,

@@ -63,6 +63,15 @@ impl Mixed {
         build: |params| Ok(Arc::new(Mixed::read(params)?)),
     };
 
+    /// Returns the policy with `ratio`, more than 1 and up to 1000, which learns its thresholds.
+    /// Other parameters have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn new(ratio: f64) -> Result<Mixed, SpecError> {
+        Mixed::INFO.read(&Spec::bare(Mixed::INFO.name).with("ratio", ratio), Mixed::read)
+    }
+
     fn read(params: &Params<'_>) -> Result<Mixed, SpecError> {
         let tau = match params.text("tau") {
             None | Some("learn") => None,

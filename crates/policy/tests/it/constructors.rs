@@ -1,0 +1,80 @@
+//! Constructors of policies make what specs make, and refuse what specs refuse.
+
+use lsmith_policy::{
+    Bigtable, Binomial, Cola, Constant, Exploring, Fifo, FixedTake, Jungle, Leveled, MergePolicy,
+    MinLatency, Mixed, None, Pick, Registry, Samt, Score, Sweep, Tiered, Triangular, Universal,
+};
+use lsmith_spec::SpecError;
+use std::sync::Arc;
+
+type Made = Result<Arc<dyn MergePolicy>, SpecError>;
+
+fn made<P: MergePolicy + 'static>(policy: Result<P, SpecError>) -> Made {
+    policy.map(|policy| Arc::new(policy) as Arc<dyn MergePolicy>)
+}
+
+/// Every constructor, with an argument in its range: the spec, and what it makes.
+fn all() -> Vec<(&'static str, Made)> {
+    vec![
+        ("none", made(Ok(None))),
+        ("fifo", made(Fifo::new(Option::None))),
+        ("fifo(bytes=1GiB)", made(Fifo::new(Some(1 << 30)))),
+        ("bigtable(k=7)", made(Bigtable::new(7))),
+        ("constant(k=7)", made(Constant::new(7))),
+        ("exploring(k=7)", made(Exploring::new(7))),
+        ("minlatency(k=7)", made(MinLatency::new(7))),
+        ("binomial(k=7)", made(Binomial::new(7))),
+        ("tiered(ratio=7)", made(Tiered::new(7))),
+        ("leveled(ratio=7.5, pick=oldest)", made(Leveled::new(7.5, Pick::Oldest))),
+        ("sweep(k=7)", made(Sweep::new(7))),
+        ("cola(ratio=7)", made(Cola::new(7))),
+        ("samt(ratio=7)", made(Samt::new(7))),
+        ("universal(trigger=7)", made(Universal::new(7))),
+        ("triangular(score=ratio)", made(Ok(Triangular::new(Score::Ratio)))),
+        ("triangular(score=bytes)", made(Ok(Triangular::new(Score::Bytes)))),
+        ("jungle(c=2.5)", made(Jungle::new(2.5))),
+        ("full(ratio=7.5)", made(FixedTake::full(7.5))),
+        ("rr(ratio=7.5)", made(FixedTake::round_robin(7.5))),
+        ("choose_best(ratio=7.5)", made(FixedTake::choose_best(7.5))),
+        ("test_mixed(ratio=7.5)", made(FixedTake::test_mixed(7.5))),
+        ("mixed(ratio=7.5)", made(Mixed::new(7.5))),
+    ]
+}
+
+#[test]
+fn they_make_what_specs_make() {
+    for (spec, policy) in all() {
+        let of_spec = Registry::builtin().build(spec).unwrap();
+        assert_eq!(policy.unwrap().spec(), of_spec.spec());
+    }
+}
+
+/// `leveldb` and `rocksdb` are other settings of `Leveled`.
+#[test]
+fn every_policy_has_one() {
+    let made: Vec<String> =
+        all().into_iter().map(|(_, policy)| policy.unwrap().spec().name).collect();
+    let registry = Registry::builtin();
+    let missing: Vec<&str> = registry.infos().iter().map(|info| info.name).collect();
+    let missing: Vec<_> =
+        missing.into_iter().filter(|name| !made.iter().any(|made| made == name)).collect();
+    assert_eq!(missing, ["leveldb", "rocksdb"]);
+}
+
+#[test]
+fn they_refuse_what_specs_refuse() {
+    let refused = [
+        ("fifo(bytes=0)", made(Fifo::new(Some(0)))),
+        ("constant(k=65)", made(Constant::new(65))),
+        ("tiered(ratio=1)", made(Tiered::new(1))),
+        ("sweep(k=2)", made(Sweep::new(2))),
+        ("leveled(ratio=1)", made(Leveled::new(1.0, Pick::Oldest))),
+        ("leveled(ratio=NaN)", made(Leveled::new(f64::NAN, Pick::Oldest))),
+        ("jungle(c=0.5)", made(Jungle::new(0.5))),
+        ("rr(ratio=inf)", made(FixedTake::round_robin(f64::INFINITY))),
+    ];
+    for (spec, policy) in refused {
+        let of_spec = Registry::builtin().build(spec).unwrap_err();
+        assert_eq!(policy.unwrap_err().to_string(), of_spec.to_string());
+    }
+}
