@@ -3,7 +3,7 @@
 use super::finding::Finding;
 
 /// The most lines of a file.
-const FILE_LINES_MAX: usize = 1000;
+const FILE_LINES_MAX: usize = 600;
 
 /// The most lines of a function.
 const FUNCTION_LINES_MAX: usize = 70;
