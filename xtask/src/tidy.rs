@@ -9,6 +9,7 @@ mod files;
 mod finding;
 mod layers;
 mod modules;
+mod named_tests;
 mod phrases;
 mod prose;
 mod sizes;
@@ -52,10 +53,12 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let metadata = layers::metadata(root)?;
     let mut findings = Vec::new();
     let mut counts = phrases::Counts::default();
+    let mut tests = named_tests::Tests::default();
     let paths = sources(root)?;
     for path in &paths {
         let text = read(path)?;
         counts.add(&relative(root, path), &text);
+        tests.add(&relative(root, path), &text);
         findings.extend(phrases::check_docs(&relative(root, path), &text));
         findings.extend(sizes::check(&relative(root, path), &text));
         findings.extend(doors::check(&relative(root, path), &text));
@@ -67,6 +70,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
         let text = read(path)?;
         counts.add(&relative(root, path), &text);
         findings.extend(prose::check(&relative(root, path), &text));
+        findings.extend(tests.check(&relative(root, path), &text));
     }
     findings.extend(phrases::check(root, &counts)?);
     findings.extend(layers::check(&metadata));
