@@ -4,7 +4,7 @@ use crate::failure::bad_argument;
 use anyhow::Error;
 use lsmith_lab::{FileInputs, asks_for_sizes, with_sizes};
 use lsmith_policy::{MergePolicy, Registry};
-use lsmith_spec::{Spec, SpecError, format_count};
+use lsmith_spec::{Spec, SpecError};
 use lsmith_workload::{FlushSizes, Workload, WorkloadError};
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
@@ -85,17 +85,11 @@ pub(crate) fn policies(
     specs.iter().map(build).collect()
 }
 
-/// Builds the workload that `spec` names. Fails if the spec or its file is invalid.
+/// Builds the workload that `spec` names. Fails if the spec or its file is invalid. A damaged line
+/// is an error of the file; any other error is a bad argument.
 pub(crate) fn workload(spec: &str) -> anyhow::Result<Workload> {
-    build(&parse(spec)?)
-}
-
-/// Builds the workload that `spec` names, limited to `flushes` flushes. This overrides a limit in
-/// the spec.
-pub(crate) fn workload_of_flushes(spec: &str, flushes: u64) -> anyhow::Result<Workload> {
-    let mut spec = parse(spec)?;
-    spec.params.retain(|(name, _)| name != "flushes");
-    build(&spec.with("flushes", format_count(flushes)))
+    let spec: Spec = spec.parse().map_err(|error| bad_spec("workload", spec, &error))?;
+    Workload::from_spec(&spec, &FileInputs).map_err(|error| bad_input("workload", &spec, error))
 }
 
 /// Builds the sizes of flushes that `spec` names, constant if it names none.
@@ -120,15 +114,6 @@ pub(crate) fn check_sealing(
         ))),
         None => Ok(()),
     }
-}
-
-fn parse(workload: &str) -> anyhow::Result<Spec> {
-    workload.parse().map_err(|error| bad_spec("workload", workload, &error))
-}
-
-/// Builds a workload. A damaged line is an error of the file; any other error is a bad argument.
-fn build(spec: &Spec) -> anyhow::Result<Workload> {
-    Workload::from_spec(spec, &FileInputs).map_err(|error| bad_input("workload", spec, error))
 }
 
 fn bad_input(what: &str, spec: &Spec, error: WorkloadError) -> Error {

@@ -1,13 +1,13 @@
 //! Compares policies on the real store with the predictions of simulations and formulas.
 
+use crate::errors::{Errors, PredictionErrors, relative};
 use crate::free::FreeRun;
 use crate::growth::{Formula, Prediction};
-use crate::inputs::FileInputs;
+use crate::history::{History, Recorder};
 use crate::meter::Mode;
-use crate::page::{History, Recorder};
 use crate::profile::Profile;
 use crate::progress::Progress;
-use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
+use crate::report::{EngineReport, Optimum, SimulationReport};
 use crate::run::{Options, run};
 use crate::scratch::Scratch;
 use crate::sealing::sealing;
@@ -55,69 +55,6 @@ pub struct Row {
     /// The trees of the keyed simulation, if requested.
     #[serde(skip)]
     pub history: Option<History>,
-}
-
-/// The prediction errors of one row.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Errors {
-    /// The errors of the keyed simulation.
-    pub keyed: PredictionErrors,
-    /// The errors of the unit simulation.
-    pub unit: Option<PredictionErrors>,
-    /// The errors of the fluid simulation.
-    pub fluid: Option<PredictionErrors>,
-    /// The error of the formula's `write_cost_system`; `None` also if the store made no flush.
-    pub model: Option<f64>,
-}
-
-/// For each figure (predicted - measured) / measured; `None` if the store measured 0 or did not
-/// measure the figure.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct PredictionErrors {
-    /// Of [`Costs::write_cost_eager`].
-    pub write_cost_eager: Option<f64>,
-    /// Of [`Costs::write_cost_system`].
-    pub write_cost_system: Option<f64>,
-    /// Of [`Costs::read_cost_mean`].
-    pub read_cost_mean: Option<f64>,
-    /// Of [`Costs::read_cost_mean_l0_one`].
-    pub read_cost_mean_l0_one: Option<f64>,
-    /// Of the blocks of [`Costs::scan_cost_mean`].
-    pub scan_cost_mean: Option<f64>,
-    /// Of the blocks of [`Costs::scan_cost_measured`].
-    pub scan_cost_measured: Option<f64>,
-    /// Of [`Costs::read_cost_uncached`].
-    pub read_cost_uncached: Option<f64>,
-    /// Of [`Costs::scan_cost_uncached`].
-    pub scan_cost_uncached: Option<f64>,
-    /// Of [`Costs::space_cost_peak`].
-    pub space_cost_peak: Option<f64>,
-    /// Of [`Costs::space_cost_mean`].
-    pub space_cost_mean: Option<f64>,
-}
-
-impl PredictionErrors {
-    pub(crate) fn of(predicted: &Costs, measured: &Costs) -> PredictionErrors {
-        let error =
-            |figure: fn(&Costs) -> Option<f64>| relative(figure(predicted)?, figure(measured)?);
-        PredictionErrors {
-            write_cost_eager: error(|costs| Some(costs.write_cost_eager)),
-            write_cost_system: error(|costs| Some(costs.write_cost_system)),
-            read_cost_mean: error(|costs| Some(costs.read_cost_mean)),
-            read_cost_mean_l0_one: error(|costs| Some(costs.read_cost_mean_l0_one)),
-            scan_cost_mean: error(|costs| costs.scan_cost_mean.blocks),
-            scan_cost_measured: error(|costs| costs.scan_cost_measured?.blocks),
-            read_cost_uncached: error(|costs| costs.read_cost_uncached),
-            scan_cost_uncached: error(|costs| costs.scan_cost_uncached),
-            space_cost_peak: error(|costs| costs.space_cost_peak),
-            space_cost_mean: error(|costs| costs.space_cost_mean),
-        }
-    }
-}
-
-/// Returns (predicted - measured) / measured. `None` if nothing was measured.
-fn relative(predicted: f64, measured: f64) -> Option<f64> {
-    (measured > 0.0).then(|| (predicted - measured) / measured)
 }
 
 /// A workload and the policies to compare under it.
@@ -185,7 +122,7 @@ impl Comparison<'_> {
             return self.row(policy, all, free, progress);
         };
         ensure!(engine.costs.flushes > 0, "no memtable was filled in {duration:?}");
-        let limited = limited(all.keyed.workload(), engine.costs.flushes)?;
+        let limited = all.keyed.workload().limited_to(engine.costs.flushes);
         let keyed = KeyedWorkload::new(limited).with_cache(all.keyed.cache_bytes());
         let fluid = fluid_of(keyed.workload())?;
         self.row(policy, Played { keyed: &keyed, fluid: fluid.as_ref() }, free, progress)
@@ -294,15 +231,4 @@ fn fluid_of(workload: &Workload) -> anyhow::Result<Option<FluidWorkload>> {
         Err(SimError::NotFluid { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Returns the same workload, limited to `flushes` flushes.
-fn limited(workload: &Workload, flushes: u64) -> anyhow::Result<Workload> {
-    let mut spec = workload.spec().clone();
-    spec.params.retain(|(name, _)| name != "flushes");
-    let limited = Workload::from_spec(&spec.with("flushes", flushes), &FileInputs)?;
-    Ok(match workload.group_shares() {
-        [] => limited,
-        shares => limited.in_group(shares)?,
-    })
 }

@@ -1,6 +1,6 @@
 //! A free run beside the run in lockstep, and why they differ.
 
-use crate::compare::PredictionErrors;
+use crate::errors::PredictionErrors;
 use crate::report::{Costs, EngineReport};
 use crate::spread::Spread;
 use serde::Serialize;

@@ -10,6 +10,7 @@
 //! * [`model`]: computes the costs of a policy by formula.
 //! * [`with_sizes`]: computes the level sizes of a policy that asks for optimal ones.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
+//! * [`history`]: records the trees of a simulation as differences from step to step.
 //! * [`page`]: shows results as one HTML file. [`plot`]: draws charts as SVG.
 //! * [`FileInputs`]: reads the files that workloads name.
 //! * [`remove_scratch`]: removes what running experiments have made, when a signal ends them.
@@ -43,10 +44,12 @@ struct Readme;
 mod clock;
 mod compare;
 mod debt;
+mod errors;
 pub mod explain;
 mod fits;
 mod free;
 mod growth;
+pub mod history;
 mod inputs;
 mod jobs;
 mod meter;
@@ -69,8 +72,9 @@ mod spread;
 pub mod tune;
 
 pub use clock::{Clock, thread_cpu_seconds};
-pub use compare::{Comparison, Errors, PredictionErrors, Row};
+pub use compare::{Comparison, Row};
 pub use debt::Debt;
+pub use errors::{Errors, PredictionErrors};
 pub use fits::{fluid_fits, keyed_fits, unit_fits};
 pub use free::FreeRun;
 pub use growth::{Formula, Prediction};

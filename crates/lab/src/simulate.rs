@@ -1,7 +1,7 @@
 //! Simulates a policy, with or without a workload.
 
 use crate::clock::Clock;
-use crate::page::KeyScale;
+use crate::history::KeyScale;
 use crate::report::{Costs, LogicalBytes, Optimum, SimulationReport};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{
@@ -107,8 +107,7 @@ pub struct Simulated {
 }
 
 /// Simulates `policy` with memtables of `memtable_bytes`; [`sealing`](crate::sealing) gives it
-/// others. Calls `on_flush` with the tree at rest
-/// after each flush.
+/// others. Calls `on_flush` with the tree at rest after each flush.
 ///
 /// # Errors
 /// Fails if the policy breaks a rule, or the workload has a damaged line.

@@ -1,7 +1,20 @@
 //! Figures: panels, points, claims and notes.
 
+use crate::effort::Effort;
+use lsmith_lab::SharedProgress;
 use lsmith_lab::plot::Axis;
 use serde::Serialize;
+
+/// A figure that can be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct FigureInfo {
+    /// The name, such as `thonangi-fig2`.
+    pub name: &'static str,
+    /// The title, one line.
+    pub title: &'static str,
+    /// The function that measures the figure.
+    pub measure: fn(&FigureInfo, Effort, &SharedProgress) -> anyhow::Result<Figure>,
+}
 
 /// A figure of a paper, measured again.
 ///

@@ -45,5 +45,5 @@ mod unsynced;
 
 pub use drawing::draw_svg;
 pub use effort::Effort;
-pub use figure::{Claim, Figure, Panel, Point, Test, Verdict};
-pub use registry::{FIGURES, FigureInfo, figure_named};
+pub use figure::{Claim, Figure, FigureInfo, Panel, Point, Test, Verdict};
+pub use registry::{FIGURES, figure_named};

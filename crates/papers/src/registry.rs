@@ -1,22 +1,10 @@
 //! The registry of all figures.
 
-use super::{Effort, Figure};
+use super::FigureInfo;
 use super::{
     advice, jungle, jungle_fig6, jungle_nodes, jungle_tuned, lsmtk, mao, msls, optimum, thonangi,
 };
-use lsmith_lab::SharedProgress;
 use lsmith_spec::SpecError;
-
-/// A figure that can be measured.
-#[derive(Clone, Copy, Debug)]
-pub struct FigureInfo {
-    /// The name, such as `thonangi-fig2`.
-    pub name: &'static str,
-    /// The title, one line.
-    pub title: &'static str,
-    /// The function that measures the figure.
-    pub measure: fn(&FigureInfo, Effort, &SharedProgress) -> anyhow::Result<Figure>,
-}
 
 /// All figures, by paper and number.
 pub const FIGURES: &[FigureInfo] = &[

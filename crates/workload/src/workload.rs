@@ -326,6 +326,22 @@ impl Workload {
     pub fn limit_flushes(&self) -> Option<u64> {
         self.limit_flushes
     }
+
+    /// Returns the same workload with [`limit_flushes`](Workload::limit_flushes) set to `flushes`.
+    #[must_use]
+    pub fn limited_to(&self, flushes: u64) -> Workload {
+        let mut limited = self.clone();
+        limited.limit_flushes = Some(flushes);
+        let params = &mut limited.spec.params;
+        params.retain(|(name, _)| name != "flushes");
+        // In front of the common parameters behind it, as `from_spec` spells it.
+        let common = || WorkloadInfo::COMMON.iter().map(|param| param.name);
+        let is_behind =
+            |name: &str| common().skip_while(|known| *known != "flushes").any(|n| n == name);
+        let at = params.iter().position(|(name, _)| is_behind(name)).unwrap_or(params.len());
+        params.insert(at, ("flushes".to_owned(), format_count(flushes)));
+        limited
+    }
 }
 
 /// The operations of a workload in order; see [`Workload::ops`].

@@ -8,7 +8,8 @@ use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
 use crate::table::{cost, percent, short, short_bytes, table};
-use lsmith_lab::page::{Group, Recorder};
+use lsmith_lab::history::Recorder;
+use lsmith_lab::page::Group;
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, sealing, simulate_observed, unit_fits,
 };
@@ -243,7 +244,7 @@ fn workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<Workload>
         format!("load(keys={keys}, value={VALUE_BYTES}B)")
     };
     let spec = args.workload.clone().unwrap_or_else(enough);
-    specs::workload_of_flushes(&spec, args.flushes)
+    Ok(specs::workload(&spec)?.limited_to(args.flushes))
 }
 
 /// What the least write cost assumes.

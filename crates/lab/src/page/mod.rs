@@ -2,23 +2,19 @@
 //!
 //! * [`Page`]: the content. [`Page::html`] returns the file.
 //! * [`Group`]: one workload with its policies: costs, figures and trees.
-//! * [`Recorder`]: records the trees of a simulation as differences from step to step.
+//!
+//! The trees of a group are a [`History`](crate::history::History) per policy.
 //!
 //! The scripts and styles of a page are the files `assets/*`. They are embedded, so that a page is
 //! complete in itself. The content is JSON in the page. The scripts write it into the document as
 //! text, never as HTML.
 
-mod encoding;
 mod group;
-mod history;
-mod outline;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use group::{CostPoint, CostSource, Group, LeastPoint, PolicyCosts};
-pub use history::{History, LevelTotals, Recorder};
-pub use outline::KeyScale;
 pub use table::{Column, Table};
 
 use crate::report::Versions;

@@ -1,8 +1,30 @@
 //! Tables: rows of figures, with the columns that they have.
 
-use super::group::FIGURES;
 use serde::Serialize;
 use serde_json::Value;
+
+/// Figures with their definitions.
+const FIGURES: [(&str, &str); 19] = [
+    ("write_cost_eager", "bytes of runs that are new after a flush, per byte flushed"),
+    ("write_cost_system", "bytes of every flush and every merge output, per byte flushed"),
+    ("write_cost_user", "all bytes written to storage, per byte of keys and values"),
+    ("write_cost_blocks", "data blocks written below memory per MB of write requests"),
+    ("read_cost_mean", "runs on storage that a lookup considers, averaged over flushes"),
+    ("read_cost_mean_l0_one", "the same with all runs of level 0 counted as one; for levels"),
+    ("scan_cost_mean.runs", "runs on storage that a range read looks at, averaged over flushes"),
+    ("scan_cost_mean.blocks", "data blocks that it looks at, averaged over flushes"),
+    ("scan_cost_measured.runs", "runs on storage that range reads looked at, on average"),
+    ("scan_cost_measured.blocks", "data blocks in which they stood on an entry, on average"),
+    ("read_cost_uncached", "data blocks that lookups read from files, past the cache, on average"),
+    ("scan_cost_uncached", "data blocks that range reads read from files, on average"),
+    ("runs_max", "the most runs on storage after any flush"),
+    ("space_cost_peak", "bytes of all tables and unfinished outputs per live byte, at most"),
+    ("space_cost_mean", "the same at the worst moment of each flush, averaged over flushes"),
+    ("above", "(the policy's write_cost_system - the least) / the least"),
+    ("flushes", "memtables that left memory"),
+    ("merges", "merges, without flushes to a run of their own"),
+    ("moves", "plans that relabel slices and write nothing"),
+];
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]

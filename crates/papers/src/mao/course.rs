@@ -1,7 +1,8 @@
 //! Simulations with samples along the way.
 
-use crate::{Effort, Figure};
+use crate::{Effort, Figure, Panel};
 use anyhow::Context;
+use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_policy::Registry;
 use lsmith_sim::{
@@ -156,4 +157,14 @@ impl Course {
 /// Panics if there is none.
 pub(super) fn course<'a>(courses: &'a [Course], spec: &str) -> &'a Course {
     courses.iter().find(|course| course.spec == spec).expect("every plan has its course")
+}
+
+/// Returns a panel of write cost over flushes.
+pub(super) fn panel(name: &str, title: &str) -> Panel {
+    Panel {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x: Axis::linear("flushes", ""),
+        y: Axis::linear("write cost", ""),
+    }
 }

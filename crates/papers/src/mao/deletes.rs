@@ -1,8 +1,7 @@
 //! Write cost over flushes where keys are deleted.
 
-use super::course::{Course, course};
+use super::course::{Course, course, panel};
 use super::fit::most;
-use super::panel;
 use super::updates::{BOUNDED, LEVELED, Run, Scale, TIERED, cost_ratio, turned_by};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;

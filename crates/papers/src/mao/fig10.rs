@@ -1,9 +1,8 @@
 //! Write cost over time, on the store and as simulated.
 
-use super::course::{Course, simulate_all, unit_plans};
+use super::course::{Course, panel, simulate_all, unit_plans};
 use super::fig9::scale;
 use super::fit::{fit_line, mean};
-use super::panel;
 use super::store::{Scale, StoreRun, flushed_first};
 use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};

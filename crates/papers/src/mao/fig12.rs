@@ -1,7 +1,6 @@
 //! Long runs.
 
-use super::course::{Course, course, flushes_of, simulate_all, unit_plans};
-use super::panel;
+use super::course::{Course, course, flushes_of, panel, simulate_all, unit_plans};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;
 use lsmith_lab::plot::Axis;

@@ -1,8 +1,7 @@
 //! Write cost over flushes of the policies that bound the number of runs.
 
-use super::course::{Course, course, flushes_of, simulate_all, unit_plans};
+use super::course::{Course, course, flushes_of, panel, simulate_all, unit_plans};
 use super::fit::{fit_line, least, mean, power_of};
-use super::panel;
 use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::SharedProgress;
 

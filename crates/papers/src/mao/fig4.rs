@@ -1,8 +1,7 @@
 //! Write cost over flushes of tiered and leveled.
 
-use super::course::{Course, course, flushes_of, simulate_all, unit_plans};
+use super::course::{Course, course, flushes_of, panel, simulate_all, unit_plans};
 use super::fit::{least, most};
-use super::panel;
 use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::SharedProgress;
 

@@ -1,8 +1,7 @@
 //! Write cost over flushes with updates.
 
-use super::course::{Course, course};
+use super::course::{Course, course, panel};
 use super::fit::most;
-use super::panel;
 use super::updates::{
     BOUNDED, LEVELED, Run, Scale, TIERED, cost_ratio, flushes_left, pairs_turned,
 };

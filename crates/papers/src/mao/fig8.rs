@@ -1,9 +1,8 @@
 //! Leveled under updates when new keys come in order.
 
-use super::course::{Course, course};
+use super::course::{Course, course, panel};
 use super::fig7::UPDATES;
 use super::fit::{least, most};
-use super::panel;
 use super::updates::{BOUNDED, LEVELED, Run, Scale, cost_ratio};
 use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::SharedProgress;

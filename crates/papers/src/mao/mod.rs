@@ -40,16 +40,3 @@ pub(super) use fig11::measure as fig11;
 pub(super) use fig12::measure as fig12;
 pub(super) use sizes::measure as sizes;
 pub(super) use table1::measure as table1;
-
-use super::Panel;
-use lsmith_lab::plot::Axis;
-
-/// Returns a panel of write cost over flushes.
-fn panel(name: &str, title: &str) -> Panel {
-    Panel {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: Axis::linear("flushes", ""),
-        y: Axis::linear("write cost", ""),
-    }
-}

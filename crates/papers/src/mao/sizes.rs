@@ -1,8 +1,7 @@
 //! Write cost where flushes differ in size.
 
-use super::course::{Course, Input, Plan, flushes_of, simulate_all};
+use super::course::{Course, Input, Plan, flushes_of, panel, simulate_all};
 use super::fit::{least, mean, most};
-use super::panel;
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};

@@ -1,9 +1,8 @@
 //! The table of the appendix: write and read costs of all runs, after some numbers of flushes.
 
-use super::course::{Course, course, flushes_of, simulate_all, unit_plans};
+use super::course::{Course, course, flushes_of, panel, simulate_all, unit_plans};
 use super::fig4::RATIOS;
 use super::fit::most;
-use super::panel;
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;
 use lsmith_lab::plot::Axis;

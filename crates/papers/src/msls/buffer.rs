@@ -2,8 +2,8 @@
 //! ones.
 
 use super::design::{Design, ITEM_BYTES, Levels, SKEWS};
+use super::panels::{PANELS, in_a_hurry, panels, percent_off};
 use super::steady::{StageCosts, Steady};
-use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Clock, SharedProgress, measure_all};

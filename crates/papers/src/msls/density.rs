@@ -1,7 +1,7 @@
 //! The density of a level along the key space, when its tables are merged in key order.
 
 use super::design::{Design, ITEM_BYTES};
-use super::in_a_hurry;
+use super::panels::in_a_hurry;
 use super::steady::Steady;
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;

@@ -1,8 +1,8 @@
 //! The paper's designs as policies: their costs by formula, key by key and on the store.
 
 use super::design::{Design, ITEM_BYTES, Levels, Pick, SKEWS};
+use super::panels::{PANELS, in_a_hurry, panels, percent_off};
 use super::steady::{StageCosts, Steady};
-use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};

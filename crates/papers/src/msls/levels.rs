@@ -1,8 +1,8 @@
 //! Write cost over the number of levels, and over the ratio of their sizes.
 
 use super::design::{Design, LEVEL1_ENTRIES, Levels, SKEWS};
+use super::panels::{cost_axis, in_a_hurry, percent_off};
 use super::steady::{StageCosts, Steady};
-use super::{cost_axis, in_a_hurry, percent_off};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{SharedProgress, measure_all};

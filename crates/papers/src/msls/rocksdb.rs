@@ -1,8 +1,8 @@
 //! Compares random choice of the table to merge with choice in key order.
 
 use super::design::{Design, Pick, SKEWS};
+use super::panels::{PANELS, in_a_hurry, panels, percent_off};
 use super::steady::{StageCosts, Steady};
-use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{SharedProgress, measure_all};

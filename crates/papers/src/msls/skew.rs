@@ -1,8 +1,8 @@
 //! Write cost over the skew of requests.
 
 use super::design::Design;
+use super::panels::{cost_axis, in_a_hurry, percent_off};
 use super::steady::{StageCosts, Steady};
-use super::{cost_axis, in_a_hurry, percent_off};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{SharedProgress, measure_all};

@@ -1,8 +1,8 @@
 //! Throughput over write cost, on a device of one bandwidth.
 
 use super::design::{Design, Pick, SKEWS};
+use super::panels::{PANELS, in_a_hurry, percent_off};
 use super::requests::Requests;
-use super::{PANELS, in_a_hurry, percent_off};
 use crate::unsynced::{Device, Unsynced};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use anyhow::bail;

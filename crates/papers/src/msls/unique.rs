@@ -1,8 +1,8 @@
 //! Different keys over the number of requests: the function on which all formulas rest.
 
 use super::design::SKEWS;
+use super::panels::{PANELS, in_a_hurry, percent_off};
 use super::requests::Requests;
-use super::{PANELS, in_a_hurry, percent_off};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};

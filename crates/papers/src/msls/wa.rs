@@ -1,8 +1,8 @@
 //! Write cost over the number of keys.
 
 use super::design::{Design, SKEWS};
+use super::panels::{PANELS, in_a_hurry, panels, percent_off};
 use super::steady::{StageCosts, Steady};
-use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Clock, Job, SharedProgress, Ticker, measure_all, measure_in_turn};

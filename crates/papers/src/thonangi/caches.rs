@@ -1,9 +1,9 @@
 //! What merges read and write with the paper's buffer caches: section V says which sizes they had,
 //! and why costs count writes alone.
 
+use super::scale::{cost_axis, dataset_axis, scale, scale_note};
 use super::steady::{Bench, Course, Keys, REQUESTS_MAX};
 use super::sweep::{KEEPING, least, most};
-use super::{cost_axis, dataset_axis, scale, scale_note};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};

@@ -1,7 +1,7 @@
 //! Figure 1: where the keys of each level lie, under windows that go down in turn.
 
-use super::scale_note;
-use super::small_scale;
+use super::scale::scale_note;
+use super::scale::small_scale;
 use super::steady::{Bench, Course, Keys, REQUESTS_MAX};
 use super::sweep::{least, most};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};

@@ -1,8 +1,8 @@
 //! Figure 10: seven policies while an index grows.
 
+use super::scale::{cost_axis, scale_note};
 use super::steady::{Bench, Course, Keys, Steady};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, least, most};
-use super::{cost_axis, scale_note};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use anyhow::Context;
 use lsmith_lab::plot::Axis;

@@ -2,9 +2,9 @@
 //! IV-A.
 
 use super::fit::fit;
+use super::scale::{POINTS, cost_axis, dataset_axis, scale_note, small_scale};
 use super::steady::{Bench, Keys};
 use super::sweep::{Spot, Sweep, least, most};
-use super::{POINTS, cost_axis, dataset_axis, scale_note, small_scale};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;
 

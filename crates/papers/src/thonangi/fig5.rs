@@ -1,9 +1,9 @@
 //! Figure 5: the cost of a threshold.
 
 use super::fit::fit;
+use super::scale::{scale_note, small_scale};
 use super::steady::{Bench, Keys, Steady};
 use super::sweep::{Spot, Sweep, least};
-use super::{scale_note, small_scale};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;
 use lsmith_lab::plot::Axis;

@@ -8,9 +8,9 @@ pub(crate) use normal::measure as measure_normal;
 pub(crate) use tpc::measure as measure_tpc;
 pub(crate) use uniform::measure as measure_uniform;
 
+use super::scale::{cost_axis, dataset_axis, scale, scale_note};
 use super::steady::{Bench, Keys};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, farthest};
-use super::{cost_axis, dataset_axis, scale, scale_note};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;
 use std::ops::RangeInclusive;

@@ -1,9 +1,9 @@
 //! Figure 7: the CPU time of policies on the real store.
 
+use super::scale::{cost_axis, dataset_axis};
 use super::steady::{Bench, Keys, Steady};
 use super::store::StoreIndex;
 use super::sweep::{SEVEN, Spot, Sweep, least, most};
-use super::{cost_axis, dataset_axis};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_in_turn};

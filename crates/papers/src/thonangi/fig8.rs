@@ -1,8 +1,8 @@
 //! Figure 8: seven policies over the skew of the keys.
 
+use super::scale::{cost_axis, scale, scale_note};
 use super::steady::{Bench, Keys};
 use super::sweep::{ALL, PAIRS, SEVEN, Spot, Sweep, least};
-use super::{cost_axis, scale, scale_note};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;
 use lsmith_lab::plot::Axis;

@@ -1,8 +1,8 @@
 //! Figure 9: seven policies over the size of the records.
 
+use super::scale::{POINTS, cost_axis, scale};
 use super::steady::{Bench, Keys};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, least, most};
-use super::{POINTS, cost_axis, scale};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;
 use lsmith_lab::plot::Axis;

@@ -4,9 +4,9 @@
 //! levels can be added strategically. A bottom level that becomes the next one when it is half full
 //! does so.
 
+use super::scale::{cost_axis, dataset_axis, scale_note};
 use super::steady::{Bench, Keys};
 use super::sweep::{KEEPING, Spot, Sweep, most};
-use super::{cost_axis, dataset_axis, scale_note};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::SharedProgress;
 

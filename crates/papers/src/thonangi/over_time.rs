@@ -1,8 +1,9 @@
 //! Figures 3 and 4: what merges have written into each level, over time.
 
+use super::fit::fit;
+use super::scale::{POINTS, scale_note, small_scale};
 use super::steady::{Bench, Course, Keys, LevelNow, REQUESTS_MAX};
 use super::sweep::{least, most};
-use super::{POINTS, fit::fit, scale_note, small_scale};
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};

@@ -2,9 +2,10 @@
 //! V that partial and block-preserving merges add little to what they cost under `full-p`.
 
 use super::density::place;
-use super::scale;
+use super::scale::scale;
+use super::scale::scale_note;
 use super::steady::{Bench, Course, Keys, REQUESTS_MAX};
-use super::{scale_note, sweep::most};
+use super::sweep::most;
 use crate::{Claim, Effort, Figure, FigureInfo, Panel};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};

@@ -30,6 +30,27 @@ fn flushes_are_left_to_the_driver() {
 }
 
 #[test]
+fn a_limit_is_set_as_if_it_were_spelled() {
+    for (spec, limited) in [
+        ("load(keys=5)", "load(keys=5, flushes=2k)"),
+        ("load(keys=5, flushes=3)", "load(keys=5, flushes=2k)"),
+        (
+            "churn(keys=5, ops=9, bytes=1GB, key_bytes=64B, compressible=0.5, expire=7, seed=2)",
+            "churn(keys=5, ops=9, bytes=1GB, key_bytes=64B, compressible=0.5, expire=7, seed=2, \
+             flushes=2k)",
+        ),
+    ] {
+        let (found, expected) = (build(spec).limited_to(2000), build(limited));
+        assert_eq!(found.spec(), expected.spec());
+        assert_eq!(found.limit_flushes(), Some(2000));
+        assert_eq!(ops(&found), ops(&expected));
+    }
+    let shares = [1.0, 0.5];
+    let group = build("load(keys=100)").in_group(&shares).unwrap().limited_to(4);
+    assert_eq!(group.group_shares(), shares);
+}
+
+#[test]
 fn live_bytes_follow_a_workload() {
     let trace = b"timestamp,op,key,value_size\n1,put,bb,5\n2,put,a,6\n3,put,bb,7\n4,delete,a,0\n";
     let workload = build_with("trace(t)", trace).unwrap();

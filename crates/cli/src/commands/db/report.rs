@@ -4,7 +4,8 @@ use super::look::stat_fields;
 use crate::output::{print, print_json};
 use crate::page;
 use lsmith::Store;
-use lsmith_lab::page::{Group, History};
+use lsmith_lab::history::History;
+use lsmith_lab::page::Group;
 use serde_json::{Value, json};
 use std::path::Path;
 

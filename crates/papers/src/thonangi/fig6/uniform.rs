@@ -4,7 +4,7 @@ use super::{
     Claim, EQUAL, Effort, FOUR_LEVELS, Figure, FigureInfo, Keys, Plan, Sweep, THREE_LEVELS,
     claim_fourth_level_helps, claim_mixed_wins, reuse_matters,
 };
-use crate::thonangi::POINTS;
+use crate::thonangi::scale::POINTS;
 use crate::thonangi::sweep::{farthest, most};
 use lsmith_lab::SharedProgress;
 

@@ -1,10 +1,17 @@
 //! Histories: the trees of a simulation as differences from step to step.
 
-use super::encoding::Numbers;
-use super::outline::{KeyScale, Outline, Piece};
+mod encoding;
+mod outline;
+#[cfg(test)]
+mod tests;
+
+pub use outline::KeyScale;
+
 use crate::explain::{RouteReport, Tally, routes};
+use encoding::Numbers;
 use lsmith_sim::Event;
 use lsmith_tree::{Counters, Level, LevelId, MergePlan, RunId, Tree, TreeEdit};
+use outline::{Outline, Piece};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
