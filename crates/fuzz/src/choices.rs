@@ -1,5 +1,7 @@
 //! The choices that inputs are made from.
 
+use lsmith_spec::random;
+
 /// Numbers at the limits of common field widths.
 const BORDERS: [u64; 22] = [
     0,
@@ -55,12 +57,8 @@ impl<'a> Choices<'a> {
                 self.bytes = rest;
             }
             None => {
-                // splitmix64
                 self.bytes = &[];
-                self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let once = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                let mixed = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                word = (mixed ^ (mixed >> 31)).to_le_bytes();
+                word = random::next(&mut self.seed).to_le_bytes();
             }
         }
         u64::from_le_bytes(word)

@@ -2,6 +2,7 @@
 //! choices again if `LSMITH_SEED` is set to this seed. `LSMITH_FULL=1` runs more seeds,
 //! `LSMITH_QUICK=1` fewer.
 
+use lsmith_spec::random;
 use std::env;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Write, stderr};
@@ -18,12 +19,9 @@ impl Dice {
         Dice(seed)
     }
 
-    /// Returns the next number (splitmix64).
+    /// Returns the next number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let once = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        random::next(&mut self.0)
     }
 
     /// Returns a number below `limit`.

@@ -3,6 +3,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lsmith_policy::{MergePolicy, Registry};
+use lsmith_spec::random;
 use lsmith_tree::{
     Key, KeyRange, Level, ProfilePoint, Run, RunId, Size, Slice, Table, TableId, Tree, TreeView,
 };
@@ -29,13 +30,7 @@ impl Tables {
 /// Ascending keys at random distances, the same each time; one more than there are blocks.
 fn borders(blocks: usize, seed: u64) -> Vec<Key> {
     let mut state = seed;
-    let mut keys: Vec<u64> = (0..=blocks)
-        .map(|_| {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 1
-        })
-        .collect();
+    let mut keys: Vec<u64> = (0..=blocks).map(|_| random::next(&mut state) >> 1).collect();
     keys.sort_unstable();
     keys.dedup();
     keys.into_iter().map(|key| Key::copy_from_slice(&key.to_be_bytes())).collect()

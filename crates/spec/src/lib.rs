@@ -30,6 +30,7 @@ mod fuzz;
 mod nearest;
 mod params;
 mod quantity;
+pub mod random;
 mod spec;
 
 pub use error::SpecError;

@@ -1,7 +1,7 @@
 //! The set of present keys, to draw from.
 
 use crate::Rng;
-use crate::random::mix;
+use lsmith_spec::random::mix;
 
 /// Marks a slot without a key. No key has this value.
 const FREE: u32 = u32::MAX;

@@ -1,5 +1,7 @@
 //! The only source of randomness: a small seeded generator.
 
+use lsmith_spec::random::{GOLDEN_GAMMA, mix, next};
+
 /// A seeded generator: xoshiro256** of Blackman and Vigna ("Scrambled linear pseudorandom number
 /// generators", 2018; public domain), its state filled by SplitMix64 as they advise.
 ///
@@ -45,27 +47,15 @@ impl Rng {
     }
 }
 
-/// Increment of SplitMix64: 2^64 over the golden ratio, odd.
-const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Output function of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", 2014): a bijection that changes about half of the bits whichever bit changes.
-pub(crate) const fn mix(value: u64) -> u64 {
-    let once = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
 /// Fills `buf` with bytes that do not compress. The same seed gives the same bytes. A shorter
 /// buffer gets the beginning of a longer one.
 pub fn fill_value(seed: u64, buf: &mut [u8]) {
     let mut state = seed;
     let (words, rest) = buf.as_chunks_mut::<8>();
     for word in words {
-        state = state.wrapping_add(GOLDEN_GAMMA);
-        *word = mix(state).to_le_bytes();
+        *word = next(&mut state).to_le_bytes();
     }
-    let last = mix(state.wrapping_add(GOLDEN_GAMMA)).to_le_bytes();
+    let last = next(&mut state).to_le_bytes();
     rest.copy_from_slice(&last[..rest.len()]);
 }
 

@@ -14,6 +14,7 @@
 use super::survey::Survey;
 use anyhow::Result;
 use lsmith_sim::{SCAN_ITEMS, written_kind};
+use lsmith_spec::random::{GOLDEN_GAMMA, mix};
 use lsmith_tree::{EntryKind, logical_bytes};
 use lsmith_workload::{LiveBytes, Op, OpKind, Workload};
 use std::collections::HashMap;
@@ -167,12 +168,9 @@ impl Sampler {
     }
 }
 
-/// Spreads neighbouring items over all remainders: the finalizer of SplitMix64.
+/// Spreads neighbouring items over all remainders.
 fn hash(item: u64) -> u64 {
-    let mut bits = item.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    mix(item.wrapping_add(GOLDEN_GAMMA))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Random legal trees. No two runs of the suite differ: the seeds are fixed.
 
+use lsmith_spec::random;
 use lsmith_tree::{
     Key, KeyRange, KnotId, Level, ProfilePoint, Run, RunId, SeqNo, Size, Slice, Table, TableId,
     Tree, TreeEdit, TreeView, apply,
@@ -17,11 +18,7 @@ impl Random {
     }
 
     fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        random::next(&mut self.state)
     }
 
     /// Returns a number below `bound`, which is not 0.

@@ -2,19 +2,17 @@
 
 use lsmith_policy::laws::outcome;
 use lsmith_policy::{Load, MergePolicy, Registry};
+use lsmith_spec::random;
 use lsmith_tree::{MergePlan, Slice, Table, TreeEdit, TreeView, apply, check_plan};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Random numbers (splitmix64).
+/// Random numbers.
 struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
+        random::next(&mut self.0) % bound
     }
 }
 

@@ -1,7 +1,7 @@
 //! A policy that records its views and plans, and requests that match the present keys.
 
 use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Shape};
-use lsmith_spec::Spec;
+use lsmith_spec::{Spec, random};
 use lsmith_tree::{EntryKind, MergePlan, TreeView};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -71,11 +71,7 @@ pub(crate) struct Dice(pub(crate) u64);
 impl Dice {
     /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((mixed >> 32) * u64::from(bound)) >> 32) as u32
+        (((random::next(&mut self.0) >> 32) * u64::from(bound)) >> 32) as u32
     }
 }
 

@@ -13,6 +13,7 @@ use crate::env::{Env, MemEnv};
 use crate::error::Result;
 use crate::format::key_hash;
 use bytes::Bytes;
+use lsmith_spec::random;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,16 +65,12 @@ impl Table {
     }
 }
 
-/// Pseudo-random numbers that are always the same (splitmix64).
+/// Pseudo-random numbers that are always the same.
 struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
+        random::next(&mut self.0) % limit
     }
 
     fn bytes(&mut self, length: u64, letters: u64) -> Vec<u8> {

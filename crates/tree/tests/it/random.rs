@@ -1,22 +1,19 @@
 //! Random trees, plans and orders, all from one seed.
 
 use crate::model::{Entry, KEYS, Model, key, range};
+use lsmith_spec::random;
 use lsmith_tree::{
     Input, KeyRange, KnotId, MergePlan, Mode, Place, Reason, Run, RunId, Size, Slice, Table,
     TableId,
 };
 use std::collections::BTreeMap;
 
-/// A stream of random numbers (splitmix64).
+/// A stream of random numbers.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % bound as u64) as usize
+        (random::next(&mut self.0) % bound as u64) as usize
     }
 
     pub(crate) fn chance(&mut self, percent: usize) -> bool {

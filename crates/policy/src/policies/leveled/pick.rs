@@ -1,5 +1,6 @@
 //! The choice of the piece that goes down.
 
+use lsmith_spec::random::{GOLDEN_GAMMA, mix};
 use lsmith_spec::{Params, SpecError};
 use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, Tree};
 use std::sync::Arc;
@@ -136,13 +137,9 @@ impl Pick {
     }
 }
 
-/// Returns a pseudo-random number from 0 to 1: two rounds of multiplication and shift, after
-/// SplitMix64 (Steele, Lea and Flood, 2014).
+/// Returns a pseudo-random number from 0 to 1.
 fn stirred(seed: u64, index: u64) -> f64 {
-    let value = seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (value ^ value >> 31) as f64 / u64::MAX as f64
+    mix(seed.wrapping_add(index.wrapping_mul(GOLDEN_GAMMA))) as f64 / u64::MAX as f64
 }
 
 impl Choice<'_> {

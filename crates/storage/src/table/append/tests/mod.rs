@@ -17,6 +17,7 @@ use crate::format::{Codec, key_hash, prefix_hash_of};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::table::{BlockCache, CacheFill, ReadCount, TableOptions};
 use bytes::Bytes;
+use lsmith_spec::random;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, Size, logical_bytes};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -257,16 +258,12 @@ fn scan_back(table: &Arc<AppendTable>, fill: CacheFill) -> Result<Vec<Owned>> {
     Ok(entries)
 }
 
-/// Pseudo-random numbers that are always the same (splitmix64).
+/// Pseudo-random numbers that are always the same.
 struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
+        random::next(&mut self.0) % limit
     }
 
     fn bytes(&mut self, length: u64) -> Vec<u8> {
