@@ -11,6 +11,7 @@ use crate::options::MEMORY_PARTS;
 use crate::stats::MemoryUse;
 use crate::version::TableHandle;
 use lsmith_storage::sync::RwLock;
+use lsmith_storage::table::ReadTable;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

@@ -20,6 +20,7 @@ use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::sync::MutexGuard;
+use lsmith_storage::table::ReadTable;
 use lsmith_tree::{SeqNo, TableId};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -10,7 +10,7 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::TableFacts;
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
-use lsmith_storage::table::StoreTable;
+use lsmith_storage::table::{ReadTable, StoreTable};
 use lsmith_tree::{KeyRange, SeqNo, TableId};
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};

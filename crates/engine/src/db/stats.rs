@@ -1,6 +1,7 @@
 //! The sizes and settings of a keyspace.
 
 use super::Keyspace;
+use lsmith_storage::table::ReadTable;
 use lsmith_tree::{KeyRange, Size};
 
 /// Sizes and settings of a keyspace at one moment; returned by [`Keyspace::stats`].

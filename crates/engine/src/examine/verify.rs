@@ -10,6 +10,7 @@ use lsmith_storage::format::decode_batch;
 use lsmith_storage::log::{LogId, LogKind, LogReader, LogStart};
 use lsmith_storage::names::{self, FileKind, numbered};
 use lsmith_storage::sync::atomic::Ordering;
+use lsmith_storage::table::ReadTable;
 use lsmith_tree::check_tree;
 use std::io::ErrorKind::NotFound;
 use std::path::Path;

@@ -10,6 +10,7 @@ use crate::version::{Reclaim, TableHandle};
 use lsmith_policy::MergePolicy;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::table::ReadTable;
 use lsmith_tree::{Causes, SeqNo, Table, TableId, Tree, TreeView};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map;

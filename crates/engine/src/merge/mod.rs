@@ -57,7 +57,7 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::fold::{Erasing, FoldCounts};
 use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
-use lsmith_storage::table::{ProfileGrain, TableOptions};
+use lsmith_storage::table::{ProfileGrain, ReadTable, TableOptions};
 use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, SeqNo, TableId, Tree};
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 
 use crate::version::{OpenRun, OpenSlice, TableHandle};
 use lsmith_storage::error::Result;
-use lsmith_storage::table::{CacheFill, OpenCursor, ReadTally};
+use lsmith_storage::table::{CacheFill, OpenCursor, ReadCursor, ReadTable, ReadTally};
 use lsmith_tree::blocks::KeptBlock;
 use lsmith_tree::{Key, KeyRange, ProfilePoint, Size};
 use std::ops::Range;

@@ -13,7 +13,7 @@ use crate::version::{OpenRun, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Operators};
-use lsmith_storage::table::ReadTally;
+use lsmith_storage::table::{ReadTable, ReadTally};
 use lsmith_tree::blocks::{
     BlockRules, BlockSink, Neighbours, OutputPart, PreserveRules, Preserved, PreservingMerge,
     input_with_gap, room,

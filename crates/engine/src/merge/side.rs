@@ -9,7 +9,7 @@ use crate::version::OpenRun;
 use lsmith_storage::cursor::{Cursor, EntryRef, newest_first};
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::fold::{Fold, FoldCounts, Walk};
-use lsmith_storage::table::ReadTally;
+use lsmith_storage::table::{ReadCursor, ReadTally};
 use lsmith_tree::blocks::{Age, BlockInput, BlockSink, InputPair, PairNext, PreservingMerge};
 use lsmith_tree::{KeyRange, LevelId, SeqNo, Size};
 use std::cmp::Ordering;

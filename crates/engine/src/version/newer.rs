@@ -10,7 +10,7 @@ use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::Result;
 use lsmith_storage::format::key_hash;
 use lsmith_storage::read::{MergingCursor, VisibleIter};
-use lsmith_storage::table::{CacheFill, ReadCount};
+use lsmith_storage::table::{CacheFill, ReadCount, ReadTable};
 use lsmith_tree::{Key, KeyRange, SeqNo};
 use std::ops::Bound;
 use std::sync::Arc;

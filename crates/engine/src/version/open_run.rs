@@ -9,6 +9,7 @@
 
 use super::TableHandle;
 use lsmith_storage::format::key_prefix;
+use lsmith_storage::table::ReadTable;
 use lsmith_tree::{Key, KeyRange, Run, Slice, TableId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;

@@ -7,7 +7,7 @@
 
 use super::OpenRun;
 use lsmith_storage::format::prefix_hash;
-use lsmith_storage::table::{ReadCount, ReadTally};
+use lsmith_storage::table::{ReadCount, ReadTable, ReadTally};
 use lsmith_tree::KeyRange;
 
 impl OpenRun {

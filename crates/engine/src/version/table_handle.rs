@@ -8,7 +8,7 @@ use lsmith_storage::panics;
 use lsmith_storage::spans::Spans;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use lsmith_storage::table::{AppendTable, BlockCache, OpenTable};
+use lsmith_storage::table::{AppendTable, BlockCache, OpenTable, ReadTable};
 use lsmith_tree::{KeyRange, SeqNo, Slice, TableId};
 use std::io;
 use std::ops::Range;

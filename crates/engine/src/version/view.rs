@@ -12,7 +12,7 @@ use lsmith_storage::memtable::{Memtable, MemtableCursor};
 use lsmith_storage::read::{ConcatCursor, Hidden, MergingCursor, Parts};
 use lsmith_storage::sync::atomic::Ordering;
 use lsmith_storage::table::{
-    CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally, RunCursor, TableCursor,
+    CacheFill, OpenCursor, OpenTable, ReadCount, ReadTable, ReadTally, RunCursor, TableCursor,
 };
 use lsmith_tree::{EntryKind, Erased, Key, KeyRange, MergePlan, RunId, SeqNo, Tree};
 use std::hint::black_box;

@@ -29,7 +29,7 @@ use crate::version::{OpenRun, TableHandle, Version};
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::key_hash;
-use lsmith_storage::table::{CacheFill, ReadCount};
+use lsmith_storage::table::{CacheFill, ReadCount, ReadTable};
 use lsmith_tree::{
     AddPlace, Addition, Input, KeyRange, MergePlan, Place, Reason, Run, RunId, SeqNo, Tree,
     TreeEdit, check_plan,

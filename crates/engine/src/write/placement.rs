@@ -2,6 +2,7 @@
 
 use crate::version::TableHandle;
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::table::ReadTable;
 use lsmith_tree::{
     AddPlace, Addition, KeyRange, LevelId, MergePlan, Run, RunId, SeqNo, Tree, TreeEdit,
 };

@@ -1,6 +1,8 @@
 //! Walks the entries of a table in both directions.
 
-use super::reader::{ReadCount, ReadTally, Table};
+use super::counts::{ReadCount, ReadTally};
+use super::read_table::ReadCursor;
+use super::reader::Table;
 use super::table_file::{CHUNK_BYTES, Loaded, ReadAhead, Wanted};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
@@ -144,24 +146,10 @@ impl TableCursor {
         }
     }
 
-    /// Makes the cursor add its reads to `tally` when it is dropped.
-    #[inline]
-    pub fn count_in(&mut self, tally: &Arc<ReadTally>) {
-        self.tally = Some(Arc::clone(tally));
-    }
-
     /// Returns the reads of the cursor so far.
     #[cfg(test)]
     pub fn reads(&self) -> ReadCount {
         self.reads
-    }
-
-    /// Limits the cursor to blocks with keys of `range`. Callers must ask only for keys within
-    /// `range` from now on. The cursor is on no entry after this.
-    #[inline]
-    pub fn keep_within(&mut self, range: KeyRange) {
-        self.range = range;
-        self.place = None;
     }
 
     /// Returns block `index`, which this cursor has neither requested nor touched yet.
@@ -334,6 +322,19 @@ impl TableCursor {
 
 /// The panic message for a caller that moves a cursor without an entry.
 const ON_ENTRY: &str = "the cursor is on an entry";
+
+impl ReadCursor for TableCursor {
+    #[inline]
+    fn count_in(&mut self, tally: &Arc<ReadTally>) {
+        self.tally = Some(Arc::clone(tally));
+    }
+
+    #[inline]
+    fn keep_within(&mut self, range: KeyRange) {
+        self.range = range;
+        self.place = None;
+    }
+}
 
 impl Cursor for TableCursor {
     fn seek_first(&mut self) -> Result<()> {

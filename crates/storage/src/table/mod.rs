@@ -2,17 +2,20 @@
 //! and a filter. Append tables are append-only files that hold a tree.
 //!
 //! [`TableWriter`] writes a sorted table from entries in the store's order. [`Table`] reads it:
-//! [`Table::search`] reads one key, [`Table::cursor`] reads in order, [`Table::verify`] checks
+//! [`search`](ReadTable::search) reads one key, [`Table::cursor`] reads in order, [`verify`](ReadTable::verify) checks
 //! everything. [`AppendTable`] is one root of an append table, and writes the next one.
-//! [`OpenTable`] is a table of either kind. Open tables share one [`BlockCache`]. The module
+//! Both kinds implement
+//! [`ReadTable`]. [`OpenTable`] is a table of either kind. Open tables share one [`BlockCache`]. The module
 //! `format` encodes and decodes the bytes, and `docs/format.md` documents them.
 
 mod append;
 mod cache;
+mod counts;
 mod cursor;
 mod mapped;
 mod open_files;
 mod open_table;
+mod read_table;
 mod reader;
 mod remains;
 mod search;
@@ -31,10 +34,12 @@ pub use append::{
 };
 pub use cache::BlockCache;
 pub use cache::Cache;
+pub use counts::{ReadCount, ReadTally, TableMemory};
 pub use cursor::{CacheFill, TableCursor};
 pub use open_files::OpenFiles;
 pub use open_table::{OpenCursor, OpenTable, RunCursor};
-pub use reader::{ReadCount, ReadTally, Table, TableMemory};
+pub use read_table::{ReadCursor, ReadTable};
+pub use reader::Table;
 pub use remains::{BlockWalk, Piece, TableRemains};
 pub use table_file::StoreTable;
 pub use writer::{OUTSIDE, TableOptions, TableWriter};

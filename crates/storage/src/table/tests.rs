@@ -12,6 +12,7 @@ use crate::cursor::{Cursor, EntryRef};
 use crate::env::{Env, MemEnv};
 use crate::error::Result;
 use crate::format::key_hash;
+use crate::table::ReadTable;
 use bytes::Bytes;
 use lsmith_spec::random;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo};

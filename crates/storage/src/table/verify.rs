@@ -52,7 +52,7 @@ impl Table {
     /// # Errors
     ///
     /// Fails with the first damage found, with path and offset, or with `Io`.
-    pub fn verify(&self, ranges: &[KeyRange]) -> Result<()> {
+    pub(super) fn check(&self, ranges: &[KeyRange]) -> Result<()> {
         let parts = self.file.parts()?;
         let needed = self.needed_blocks(ranges);
         let all = matches!(&needed[..], [one] if *one == (0..parts.fences.count()));

@@ -25,7 +25,7 @@ impl Table {
     }
 
     /// Returns the file ranges of the blocks that no read within `ranges` needs, ascending.
-    pub fn dead_places(&self, ranges: &[KeyRange]) -> Vec<Range<u64>> {
+    pub(super) fn unneeded_places(&self, ranges: &[KeyRange]) -> Vec<Range<u64>> {
         let needed = self.needed_blocks(ranges);
         let starts = std::iter::once(0).chain(needed.iter().map(|blocks| blocks.end));
         let ends = needed.iter().map(|blocks| blocks.start).chain([self.fences.count()]);

@@ -6,6 +6,7 @@ use crate::keyspace::Request;
 use crate::manifest::Mark;
 use crate::stats::MemoryUse;
 use lsmith_storage::memtable::{Folded, Sealed};
+use lsmith_storage::table::ReadTable;
 use lsmith_tree::{
     AddPlace, Addition, DoneReaders, Erased, Input, KeyRange, LevelId, MergePlan, Place, Reason,
     Reservation, ReservationState, Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit,

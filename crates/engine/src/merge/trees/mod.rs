@@ -18,7 +18,9 @@ use lsmith_storage::error::{Error, Result};
 use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Walk};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
-use lsmith_storage::table::{AppendTable, Appended, BatchRules, ReadTally, TableOptions};
+use lsmith_storage::table::{
+    AppendTable, Appended, BatchRules, ReadTable, ReadTally, TableOptions,
+};
 use lsmith_tree::{Input, RunId, SeqNo, Size, Slice, TableId};
 use parts::{Place, TreePart, divide};
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 use crate::version::TableHandle;
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::{Fold, Walk};
+use lsmith_storage::table::ReadTable;
 use lsmith_tree::{Key, MergePlan, logical_bytes};
 use std::sync::Arc;
 

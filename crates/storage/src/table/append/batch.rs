@@ -16,6 +16,7 @@ use crate::format::{
     AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_EXPIRES, FEATURE_PREFIXES,
     Footer, Span, ValueRef,
 };
+use crate::table::read_table::ReadTable;
 use crate::table::writer::{TableOptions, check_entry};
 use lsmith_tree::{Key, ReplacedNodes, SeqNo, Size, logical_bytes};
 use std::path::Path;

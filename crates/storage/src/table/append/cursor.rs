@@ -6,8 +6,9 @@ use super::refs::{NodePlace, RefWalk};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::{Block, Damage, Slot, Span, Trail, ValueRef};
+use crate::table::counts::ReadTally;
 use crate::table::cursor::CacheFill;
-use crate::table::reader::ReadTally;
+use crate::table::read_table::ReadCursor;
 use bytes::Bytes;
 use lsmith_tree::KeyRange;
 use std::hint::black_box;
@@ -148,17 +149,6 @@ impl AppendTable {
 }
 
 impl AppendCursor {
-    /// Makes the cursor add its reads to `tally` when it is dropped.
-    pub fn count_in(&mut self, tally: &Arc<ReadTally>) {
-        self.tally = Some(Arc::clone(tally));
-    }
-
-    /// Limits the cursor to `range`. The cursor is on no entry after this.
-    pub fn keep_within(&mut self, range: KeyRange) {
-        self.range = range;
-        self.reset();
-    }
-
     /// Goes down from the node at `span`, on the level of the path's end, to a leaf. `choose` finds
     /// the child to go to. Returns the leaf.
     fn descend(
@@ -387,6 +377,17 @@ const AT_LEAF: &str = "the search has come to a leaf";
 
 /// The panic message for a caller that moves a cursor without an entry.
 const ON_ENTRY: &str = "the cursor is on an entry";
+
+impl ReadCursor for AppendCursor {
+    fn count_in(&mut self, tally: &Arc<ReadTally>) {
+        self.tally = Some(Arc::clone(tally));
+    }
+
+    fn keep_within(&mut self, range: KeyRange) {
+        self.range = range;
+        self.reset();
+    }
+}
 
 impl Cursor for AppendCursor {
     fn seek_first(&mut self) -> Result<()> {

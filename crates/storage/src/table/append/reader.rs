@@ -8,10 +8,12 @@ use crate::format::{
     ValueRef,
 };
 use crate::table::cache::{BlockCache, CacheName};
+use crate::table::counts::{ReadCount, TableMemory, profile_bytes};
 use crate::table::mapped::Mapped;
-use crate::table::reader::{ReadCount, TableMemory, profile_bytes};
+use crate::table::read_table::ReadTable;
 use crate::table::table_file::TableFile;
 use lsmith_tree::{Key, KeyRange, Profile, SeqNo, TableId};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -101,23 +103,6 @@ impl AppendTable {
         Ok(Arc::new(opened))
     }
 
-    /// Returns the facts about the entries that this root shows. The profile is in
-    /// [`tree_table`](AppendTable::tree_table). Sequence numbers are bounds, because a batch does
-    /// not look for the greatest and smallest number when it drops entries.
-    pub fn facts(&self) -> &TableFacts {
-        &self.facts
-    }
-
-    /// Returns the metadata of this root for trees.
-    pub fn tree_table(&self) -> &Arc<lsmith_tree::Table> {
-        &self.tree_table
-    }
-
-    /// Returns the memory of filter and profile.
-    pub fn memory(&self) -> TableMemory {
-        self.memory
-    }
-
     /// Returns the number of different keys.
     pub fn keys(&self) -> u64 {
         self.root.top.sum.keys
@@ -132,61 +117,6 @@ impl AppendTable {
     /// them or not.
     pub fn appended_bytes(&self) -> u64 {
         self.root.appended_bytes
-    }
-
-    /// Removes the blocks of all roots of the file from the cache. Call this when nobody reads them
-    /// any more.
-    pub fn forget_blocks(&self) {
-        self.cache.remove_table(self.name);
-    }
-
-    /// Loads the memory that [`excludes`](AppendTable::excludes) reads first for this `key_hash`.
-    #[inline]
-    pub fn touch(&self, hash: u64) -> u64 {
-        self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
-    }
-
-    /// Returns true if the filter knows that the table has no key with this `key_hash`, or no key
-    /// that begins with the prefix of this `prefix_hash`. The prefix must have as many bytes as the
-    /// filter [holds](TableFacts::prefix_bytes), more than 0.
-    #[inline]
-    pub fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
-        let is_excluded = self.filter.as_ref().is_some_and(|filter| !filter.may_hold(hash));
-        reads.filter_negatives += u64::from(is_excluded);
-        is_excluded
-    }
-
-    /// Finds the newest version of `key` that is not newer than `snapshot`, tombstones included.
-    /// Does not ask the filter. Returns the entry and the block that has its value; the entry's
-    /// offsets are into this block.
-    ///
-    /// # Errors
-    ///
-    /// Fails with `Corruption` if a block is damaged, and with `Io`.
-    pub fn search(
-        &self,
-        key: &[u8],
-        snapshot: SeqNo,
-        reads: &mut ReadCount,
-    ) -> Result<Option<(Block, Slot)>> {
-        if self.root.levels == 0 || key < &*self.facts.first_key || key > &*self.facts.last_key {
-            return Ok(None);
-        }
-        let mut span = self.root.top.node;
-        for _ in 1..self.root.levels {
-            let node = self.awaited_block(span, reads)?;
-            let child = node.floor(key).and_then(|slot| child(&node, &slot, span));
-            span = child.map_err(|damage| self.file.damaged(damage, span.offset))?.node;
-        }
-        let leaf = self.awaited_block(span, reads)?;
-        let found = leaf.find(key, snapshot);
-        match found.map_err(|damage| self.file.damaged(damage, span.offset))? {
-            crate::format::BlockAnswer::Found(slot) => {
-                self.with_value(leaf, slot, span, reads).map(Some)
-            }
-            // A leaf has all versions of its keys.
-            _ => Ok(None),
-        }
     }
 
     /// Returns the entry `slot` of the leaf at `span` as an entry of the block with its value.
@@ -259,6 +189,74 @@ impl AppendTable {
             at = slot.end();
         }
         Ok(children)
+    }
+}
+
+impl ReadTable for AppendTable {
+    fn facts(&self) -> &TableFacts {
+        &self.facts
+    }
+
+    fn tree_table(&self) -> &Arc<lsmith_tree::Table> {
+        &self.tree_table
+    }
+
+    fn memory(&self) -> TableMemory {
+        self.memory
+    }
+
+    #[inline]
+    fn touch(&self, hash: u64) -> u64 {
+        self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
+    }
+
+    #[inline]
+    fn excludes(&self, hash: u64, reads: &mut ReadCount) -> bool {
+        let is_excluded = self.filter.as_ref().is_some_and(|filter| !filter.may_hold(hash));
+        reads.filter_negatives += u64::from(is_excluded);
+        is_excluded
+    }
+
+    fn search(
+        &self,
+        key: &[u8],
+        snapshot: SeqNo,
+        reads: &mut ReadCount,
+    ) -> Result<Option<(Block, Slot)>> {
+        if self.root.levels == 0 || key < &*self.facts.first_key || key > &*self.facts.last_key {
+            return Ok(None);
+        }
+        let mut span = self.root.top.node;
+        for _ in 1..self.root.levels {
+            let node = self.awaited_block(span, reads)?;
+            let child = node.floor(key).and_then(|slot| child(&node, &slot, span));
+            span = child.map_err(|damage| self.file.damaged(damage, span.offset))?.node;
+        }
+        let leaf = self.awaited_block(span, reads)?;
+        let found = leaf.find(key, snapshot);
+        match found.map_err(|damage| self.file.damaged(damage, span.offset))? {
+            crate::format::BlockAnswer::Found(slot) => {
+                self.with_value(leaf, slot, span, reads).map(Some)
+            }
+            // A leaf has all versions of its keys.
+            _ => Ok(None),
+        }
+    }
+
+    fn verify(&self, ranges: &[KeyRange]) -> Result<()> {
+        self.check(ranges)
+    }
+
+    fn dead_places(&self, _: &[KeyRange]) -> Vec<Range<u64>> {
+        Vec::new()
+    }
+
+    fn is_from_outside(&self) -> bool {
+        false
+    }
+
+    fn forget_blocks(&self) {
+        self.cache.remove_table(self.name);
     }
 }
 

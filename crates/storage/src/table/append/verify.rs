@@ -8,6 +8,7 @@ use crate::format::{
     Block, ChildRef, Damage, KEY_BYTES_MAX, NodeSum, Slot, Span, Trail, ValueRef,
     common_prefix_bytes, key_hash, prefix_hash_of,
 };
+use crate::table::read_table::ReadTable;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, Size, logical_bytes};
 
 /// The number of data blocks that the walk holds on to.
@@ -40,7 +41,7 @@ impl AppendTable {
     /// # Errors
     ///
     /// Fails with the first damage found, with path and offset, or with `Io`.
-    pub fn verify(&self, ranges: &[KeyRange]) -> Result<()> {
+    pub(super) fn check(&self, ranges: &[KeyRange]) -> Result<()> {
         let RootParts { root, footer } = read_root(&self.file, self.facts().file_bytes)?;
         let damaged = |what| Err(self.file.damaged(Damage::whole(what), footer.properties.start));
         if root != self.root {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::table::ReadTable;
 
 /// Returns one of the keys of `entries`, a key slightly greater or smaller, or an unrelated key.
 fn target(dice: &mut Dice, entries: &[Entry]) -> Vec<u8> {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::error::{Error, ErrorKind};
 use crate::format::{FOOTER_BYTES, FORMAT_VERSION, Footer};
+use crate::table::ReadTable;
 
 /// A table with all special cases: versions over several blocks, tombstones, a huge value.
 fn entries() -> Vec<Entry> {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::ErrorKind;
-use crate::table::ProfileGrain;
+use crate::table::{ProfileGrain, ReadTable};
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{ProfilePoint, Size, key_after, logical_bytes};
 

@@ -1,7 +1,7 @@
 //! Tables that were written outside of a store, and are read under any number.
 
 use super::*;
-use crate::table::{OUTSIDE, OpenFiles, TableRemains};
+use crate::table::{OUTSIDE, OpenFiles, ReadTable, TableRemains};
 
 const NUMBER: u64 = 7;
 

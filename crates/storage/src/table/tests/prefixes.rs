@@ -4,6 +4,7 @@ use super::*;
 use crate::format::{
     FEATURE_PREFIXES, FilterBuilder, SealedPlace, prefix_hash, prefix_hash_of, seal,
 };
+use crate::table::ReadTable;
 
 fn prefixed(prefix_bytes: u16) -> TableOptions {
     TableOptions { prefix_bytes, ..options(300) }

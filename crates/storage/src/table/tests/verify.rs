@@ -6,7 +6,7 @@ use crate::format::{
     BlockBuilder, Fence, FencesBuilder, Filter, FilterBuilder, SEAL_BYTES, SealedPlace, Section,
     common_prefix_bytes, key_hash, seal, unseal,
 };
-use crate::table::ProfileGrain;
+use crate::table::{ProfileGrain, ReadTable};
 use lsmith_tree::logical_bytes;
 
 fn entries() -> Vec<Entry> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::ErrorKind;
-use crate::table::{ProfileGrain, ReadCount};
+use crate::table::{ProfileGrain, ReadCount, ReadCursor, ReadTable};
 
 /// Returns some disjoint ranges in key order, which start and end at keys, beside keys and in gaps,
 /// without parts that are known to be empty at their ends.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cursor::EntryRef;
 use crate::env::{FaultEnv, OpClass};
-use crate::table::{Table, TableWriter};
+use crate::table::{ReadCursor, Table, TableWriter};
 
 const KEYS: u64 = 4000;
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::{Error, ErrorKind};
 use crate::format::{FOOTER_BYTES, FORMAT_VERSION};
-use crate::table::Table;
+use crate::table::{ReadTable, Table};
 
 /// A small table of three batches with all special cases.
 fn bench(codec: Codec) -> Bench {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::expiry::expiring_value;
 use crate::format::{AppendRoot, FEATURE_EXPIRES, Footer, SealedPlace, seal};
+use crate::table::ReadTable;
 
 fn timed(key: impl AsRef<[u8]>, seq: u64, time: u64) -> Owned {
     entry(key, seq, expiring_value(time, b"value")).with(EntryKind::Expiring)

@@ -1,6 +1,7 @@
 //! What reads and batches cost.
 
 use super::*;
+use crate::table::ReadTable;
 
 fn key(number: u64) -> Vec<u8> {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()

@@ -4,6 +4,7 @@ use super::*;
 use crate::cursor::Cursor;
 use crate::expiry::EXPIRY_BYTES;
 use crate::format::{Footer, SEAL_BYTES, SealedPlace, Span, seal};
+use crate::table::ReadTable;
 use lsmith_fuzz::{Choices, change, fuzz, peak_bytes};
 
 /// Returns the bytes of a table of some batches, and the places of its blocks.

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::fold::Fold;
 use crate::format::{Codec, key_hash, prefix_hash_of};
 use crate::read::vec_cursor::{Owned, VecCursor};
-use crate::table::{BlockCache, CacheFill, ReadCount, TableOptions};
+use crate::table::{BlockCache, CacheFill, ReadCount, ReadTable, TableOptions};
 use bytes::Bytes;
 use lsmith_spec::random;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, Size, logical_bytes};

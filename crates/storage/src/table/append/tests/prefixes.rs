@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::format::{FEATURE_PREFIXES, Filter, SealedPlace, prefix_hash, seal};
+use crate::table::ReadTable;
 
 fn prefixed(prefix_bytes: u16) -> TableOptions {
     TableOptions { block_bytes: 300, prefix_bytes, ..TableOptions::default() }
