@@ -1,0 +1,184 @@
+//! Reads of one key, and cursors over all.
+
+use super::{MemoryRun, Moment, OpenRun, Source, Value, Version};
+use lsmith_storage::combine::{Combiner, Stack};
+use lsmith_storage::cursor::Cursor;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
+use lsmith_storage::format::key_hash;
+use lsmith_storage::read::MergingCursor;
+use lsmith_storage::table::{CacheFill, OpenTable, ReadCount, ReadTable, ReadTally};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo};
+use std::hint::black_box;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// The number of tables whose filters are loaded from main memory at the same time.
+const TABLES_ASKED: usize = 8;
+
+/// Returns the error of a read in a keyspace that was dropped.
+#[cold]
+pub(crate) fn dropped() -> Error {
+    Error::new(ErrorKind::NotFound, "the keyspace was dropped: its handles are of no use any more")
+}
+
+impl Version {
+    /// Returns the value of `key` at `moment`, or `None` if the key is absent. Counts reads of
+    /// tables in `reads`.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        moment: Moment<'_>,
+        reads: &mut ReadCount,
+    ) -> Result<Option<Value<'_>>> {
+        // Before the entry: see there.
+        let newest_erased = self.newest_erased(key, moment);
+        let found = match moment {
+            Moment::Latest(visible) => self.active.get_latest(key, visible),
+            Moment::Snapshot(seq) => self.active.get(key, seq),
+        };
+        let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
+        if let Some(version) = found.or_else(in_memory) {
+            let lsmith_storage::memtable::FoundVersion { kind, value, seq } = version;
+            if seq < newest_erased {
+                return Ok(None);
+            }
+            if kind.is_value() {
+                return Ok(Some(Value::InMemory(value)));
+            }
+            return self.compute(Value::InMemory(value), kind, key, moment, reads);
+        }
+        let seq = moment.in_tables();
+        let hash = key_hash(key);
+        let mut runs = self.runs.iter();
+        loop {
+            let mut slots: [Option<&OpenTable>; TABLES_ASKED] = [None; TABLES_ASKED];
+            let mut asked = 0;
+            while asked < TABLES_ASKED
+                && let Some(run) = runs.next()
+            {
+                if let Some(handle) = run.table_of(key)
+                    && (newest_erased == SeqNo(0) || handle.newest() >= newest_erased)
+                {
+                    slots[asked] = Some(handle.table());
+                    asked += 1;
+                }
+            }
+            let were_all = asked < TABLES_ASKED;
+            let tables = slots[..asked].iter().flatten();
+            black_box(tables.clone().fold(0, |all, table| all ^ table.touch(hash)));
+            for table in tables {
+                if table.excludes(hash, reads) {
+                    continue;
+                }
+                if let Some((block, slot)) = table.search(key, seq, reads)? {
+                    let value = Value::InBlock { block, slot, version: PhantomData };
+                    if slot.seq < newest_erased {
+                        return Ok(None);
+                    }
+                    if slot.kind.is_value() {
+                        return Ok(Some(value));
+                    }
+                    return self.compute(value, slot.kind, key, moment, reads);
+                }
+            }
+            if were_all {
+                // Of a dropped keyspace nothing is found, so other reads need not look.
+                return if self.is_dropped { Err(dropped()) } else { Ok(None) };
+            }
+        }
+    }
+
+    /// Returns the value of `key`, whose newest entry at `moment`, with value `stored`, does not
+    /// say it by itself: it is a combine, a tombstone, or expires.
+    #[cold]
+    #[inline(never)]
+    fn compute<'a>(
+        &'a self,
+        stored: Value<'a>,
+        kind: EntryKind,
+        key: &[u8],
+        moment: Moment<'_>,
+        reads: &mut ReadCount,
+    ) -> Result<Option<Value<'a>>> {
+        if kind.is_tombstone() {
+            return Ok(None);
+        }
+        if kind == EntryKind::Expiring {
+            let has_expired = has_expired(kind, stored.bytes(), self.rules.now()?);
+            return Ok((!has_expired).then(|| stored.without_first(EXPIRY_BYTES)));
+        }
+        let mut erased = self.newest_erased(key, moment);
+        // A range delete that became visible meanwhile may lie under entries that were seen.
+        let stack = loop {
+            let stack = self.stack(key, moment, erased, reads)?;
+            let newest = self.newest_erased(key, moment);
+            if newest == std::mem::replace(&mut erased, newest) {
+                break stack;
+            }
+        };
+        let value = stack.combine(key, Some(&*self.rules))?;
+        Ok(value.map(Value::InMemory))
+    }
+
+    /// Reads all entries of `key` down to the first that is no combine, or that lies under the
+    /// range delete `erased`.
+    fn stack(
+        &self,
+        key: &[u8],
+        moment: Moment<'_>,
+        erased: SeqNo,
+        reads: &mut ReadCount,
+    ) -> Result<Stack> {
+        let mut stack = Stack::at(self.rules.now()?).above(erased);
+        self.active.push_on(&mut stack, key, || moment.in_memory());
+        for memory in self.memory.iter() {
+            if !stack.is_whole() {
+                memory.push_on(&mut stack, key, moment);
+            }
+        }
+        let hash = key_hash(key);
+        for table in self.runs.iter().filter_map(|run| run.table_of(key)) {
+            let mut seq = moment.in_tables();
+            while !stack.is_whole()
+                && let Some((block, slot)) = table.table().find(key, hash, seq, reads)?
+            {
+                stack.push(slot.seq, slot.kind, block.shared_value(&slot));
+                // A combine always has a number, and older entries of the table smaller ones.
+                let Some(older) = slot.seq.0.checked_sub(1) else { break };
+                seq = SeqNo(older);
+            }
+        }
+        Ok(stack)
+    }
+
+    /// Returns a cursor over all entries, merged from all sources, newest source first. Adds all
+    /// reads to `tally`.
+    pub(crate) fn cursor(&self, tally: &Arc<ReadTally>) -> MergingCursor<Source> {
+        self.cursor_within(None, || KeyRange::ALL, tally)
+    }
+
+    /// Returns the same cursor with the entries of `own`, which have no numbers and are newer than
+    /// all others of their keys. Callers look only at keys in `range`, so runs that have none there
+    /// may be missing. `range` is called at most once, and only if filters hold prefixes.
+    pub(crate) fn cursor_within(
+        &self,
+        own: Option<Box<dyn Cursor>>,
+        range: impl FnOnce() -> KeyRange,
+        tally: &Arc<ReadTally>,
+    ) -> MergingCursor<Source> {
+        let own =
+            own.map(|cursor| Source::Other { cursor, is_on_storage: false, newest: SeqNo::MAX });
+        let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
+        let in_memory = |run: &Arc<MemoryRun>| Source::of_memory(run, &KeyRange::ALL);
+        let memory = self.memory.iter().map(in_memory);
+        let source = |run: &Arc<OpenRun>| run.source(&KeyRange::ALL, CacheFill::Yes, Some(tally));
+        let range = self.runs.iter().any(|run| run.has_prefixes()).then(range);
+        let is_wanted = |run: &&Arc<OpenRun>| {
+            range.as_ref().is_none_or(|range| !run.has_prefixes() || !run.is_excluded(range, tally))
+        };
+        let runs = self.runs.iter().filter(is_wanted).map(source);
+        MergingCursor::new(own.into_iter().chain(active).chain(memory).chain(runs).collect())
+    }
+}
