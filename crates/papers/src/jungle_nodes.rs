@@ -127,7 +127,7 @@ impl Planted {
         for (at, level) in tree.levels().iter().enumerate() {
             for slice in level.runs().iter().flat_map(|run| run.slices().iter()) {
                 let path = dir.join(format!("{:06}.table", slice.table().id.0));
-                let file = inspect::TreeFile::open(env, &path)?;
+                let file = inspect::AppendFile::open(env, &path)?;
                 let roots = file.roots().iter().filter(|root| root.end <= slice.table().root);
                 let nodes: u64 =
                     roots.map(|root| root.footer.index.end - root.footer.index.start).sum();

@@ -95,11 +95,11 @@ pub struct Needs {
     /// The policy compares sizes that are equal if all memtables are, so that single bytes decide.
     /// Simulations that know only expected sizes say that they are less certain.
     pub exact_sizes: bool,
-    /// The policy appends to append-only tables, one by one. Simulations that know only expected
+    /// The policy appends to append tables, one by one. Simulations that know only expected
     /// sizes say that they are less certain. A store does not flush a memtable as a run of its own
     /// while another plan is under way, because that run would be merged with its whole level: the
     /// policy says what comes before a flush.
-    pub trees: bool,
+    pub appends: bool,
     /// The policy [drops](lsmith_tree::Mode::Drop) data. A store refuses such plans of any other
     /// policy.
     pub drops: bool,
@@ -112,7 +112,7 @@ impl Needs {
         windows: true,
         sequence_numbers: false,
         exact_sizes: false,
-        trees: false,
+        appends: false,
         drops: false,
     };
 }

@@ -50,7 +50,7 @@ pub trait Content {
         Ok(())
     }
 
-    /// Notes that the tree is about to have this append-only table. The table also says when its
+    /// Notes that the tree is about to have this append table. The table also says when its
     /// file was begun, which [`carry_out`](Content::carry_out) did not.
     fn adopt(&mut self, _table: &Arc<Table>) {}
 
@@ -233,7 +233,7 @@ impl<C: Content> Drive<C> {
         let made = self.edit.set_to_plan(tree, plan, level, &mut self.outcome);
         made.map_err(|rule| self.illegal(plan, rule))?;
         self.content.complete(tree, plan, &mut self.edit)?;
-        if plan.makes_trees() {
+        if plan.makes_append() {
             let slices = self.edit.add.iter().flat_map(|addition| &addition.slices);
             slices.for_each(|slice| self.content.adopt(slice.table()));
         }

@@ -63,7 +63,7 @@ pub struct Figures {
     pub runs_max: u64,
     /// The maximum of the bytes held over live bytes, at rest and during merges.
     ///
-    /// The bytes held are the bytes that slices show on storage, the rest of append-only tables,
+    /// The bytes held are the bytes that slices show on storage, the rest of append tables,
     /// the bytes of sealed memtables, and the output under way. What the output takes out of memory
     /// counts once. Live bytes are the newest versions that are not deleted, up to the last sealed
     /// memtable. A full merge of live data makes it 2.

@@ -25,7 +25,7 @@ const FIRST_CUT: &[u8] = &1u64.to_be_bytes();
 /// size ends, so that a policy can cut one piece off. The rest is then a new table that covers all
 /// keys.
 ///
-/// What is appended to a run of append-only tables costs its own size, and nothing is rewritten.
+/// What is appended to a run of append tables costs its own size, and nothing is rewritten.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnitContent {
     ratio: f64,
@@ -98,10 +98,10 @@ impl Content for UnitContent {
     ) -> Result<(), SimError> {
         let target = match plan.place {
             Place::Into(target) | Place::Append(target) => Some(target),
-            Place::Oldest | Place::NewRun(_) | Place::NewTrees(_) => None,
+            Place::Oldest | Place::NewRun(_) | Place::NewAppend(_) => None,
         };
         // Nothing overlaps, so that trees never have dead space, and a tree is never cut.
-        let is_tree = plan.makes_trees();
+        let is_tree = plan.makes_append();
         let cut_bytes = plan.cut_bytes.filter(|_| !is_tree);
         let mut next_table = tree.next_table();
         let mut new = |content: &mut UnitContent, bytes| {

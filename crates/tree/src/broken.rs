@@ -131,14 +131,14 @@ pub enum PlanError {
     CutOrder,
     /// The output is cut at keys, but the plan keeps blocks.
     CutsBlocks,
-    /// The plan keeps blocks, but its output are append-only tables, which have none.
-    KeepsBlocksOfTrees,
+    /// The plan keeps blocks, but its output are append tables, which have none.
+    KeepsBlocksOfAppend,
     /// A move would relabel slices from memory, or slices that share keys.
     CannotMove {
         /// The run.
         run: RunId,
     },
-    /// Only an append-only table that is one whole slice, and taken whole, may be appended to, and
+    /// Only an append table that is one whole slice, and taken whole, may be appended to, and
     /// only what is newer.
     CannotAppend {
         /// The run.
@@ -197,7 +197,7 @@ impl fmt::Display for PlanError {
             PlanError::CutsBlocks => {
                 f.write_str("the output is cut at keys, and the plan keeps blocks")
             }
-            PlanError::KeepsBlocksOfTrees => {
+            PlanError::KeepsBlocksOfAppend => {
                 f.write_str("the plan keeps blocks, and its output are append-only tables")
             }
             PlanError::CannotMove { run } => {

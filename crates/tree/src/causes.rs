@@ -186,7 +186,7 @@ impl Taken {
         let is_target = match plan.place {
             Place::Oldest => plan.inputs.last().is_some_and(|oldest| oldest.run == removed.run),
             Place::Into(target) | Place::Append(target) => target == removed.run,
-            Place::NewRun(_) | Place::NewTrees(_) => false,
+            Place::NewRun(_) | Place::NewAppend(_) => false,
         };
         let cause = match is_target {
             false => Cause::CarriedDown,

@@ -120,7 +120,7 @@ fn check_cuts(plan: &MergePlan) -> Result<(), PlanError> {
         return Err(PlanError::CutOrder);
     }
     match plan.reuse {
-        Some(_) if plan.makes_trees() => Err(PlanError::KeepsBlocksOfTrees),
+        Some(_) if plan.makes_append() => Err(PlanError::KeepsBlocksOfAppend),
         Some(_) if !plan.cuts.is_empty() => Err(PlanError::CutsBlocks),
         _ => Ok(()),
     }
@@ -205,7 +205,7 @@ fn check_target(target: &Run, plan: &MergePlan) -> Result<(), PlanError> {
     if target.slices().len() >= SLICES_MAX {
         return Err(PlanError::TooManySlices { run });
     }
-    let whole = |slice: &Slice| slice.is_tree() && hull.covers(slice.range());
+    let whole = |slice: &Slice| slice.is_append() && hull.covers(slice.range());
     match plan.appends_to() {
         Some(_) if !target.overlapping(&hull).iter().all(whole) => {
             Err(PlanError::CannotAppend { run })
@@ -268,7 +268,7 @@ fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanEr
 fn takes_neighbour(plan: &MergePlan, other: &MergePlan) -> bool {
     match other.place {
         Place::Into(run) | Place::Append(run) => !other.takes(run) && plan.takes(run),
-        Place::Oldest | Place::NewRun(_) | Place::NewTrees(_) => false,
+        Place::Oldest | Place::NewRun(_) | Place::NewAppend(_) => false,
     }
 }
 

@@ -193,8 +193,8 @@ impl TreeEdit {
         }
         if !outcome.slices.is_empty() {
             let mut slices = std::mem::take(&mut outcome.slices);
-            if plan.mode == Mode::Merge && plan.makes_trees() {
-                date_trees(tree, plan, &mut slices);
+            if plan.mode == Mode::Merge && plan.makes_append() {
+                date_append(tree, plan, &mut slices);
             }
             clear_new(tree, plan, outcome.cleared, &mut slices);
             self.add.push(addition(tree, plan, slices)?);
@@ -249,9 +249,9 @@ impl TreeEdit {
     }
 }
 
-/// Says of each append-only table when its file was begun: before the plan if it appends to it,
+/// Says of each append table when its file was begun: before the plan if it appends to it,
 /// else now.
-fn date_trees(tree: &Tree, plan: &MergePlan, slices: &mut [Slice]) {
+fn date_append(tree: &Tree, plan: &MergePlan, slices: &mut [Slice]) {
     let target = match plan.place {
         Place::Append(run) => tree.run(run).map(|(_, run)| run),
         _ => None,
@@ -298,7 +298,7 @@ fn addition(tree: &Tree, plan: &MergePlan, slices: Vec<Slice>) -> Result<Additio
             let oldest = plan.inputs.last().ok_or(PlanError::NoInputs)?;
             (new, AddPlace::Above(oldest.run))
         }
-        Place::NewRun(level) | Place::NewTrees(level) => (new, AddPlace::Top(level)),
+        Place::NewRun(level) | Place::NewAppend(level) => (new, AddPlace::Top(level)),
         Place::Into(run) | Place::Append(run) => (run, AddPlace::Into),
     };
     Ok(Addition { run, place, knot: None, slices })

@@ -108,10 +108,10 @@ impl<'a> Extent<'a> {
         }
         let inputs = &extent.inputs;
         extent.anchor = match plan.place {
-            Place::NewRun(_) | Place::NewTrees(_) if inputs.is_empty() => {
+            Place::NewRun(_) | Place::NewAppend(_) if inputs.is_empty() => {
                 return Err(PlanError::NoInputs);
             }
-            Place::NewRun(_) | Place::NewTrees(_) => None,
+            Place::NewRun(_) | Place::NewAppend(_) => None,
             Place::Oldest => Some(*inputs.last().ok_or(PlanError::NoInputs)?),
             Place::Into(run) | Place::Append(run) => {
                 match inputs.iter().rfind(|spot| spot.run.id() == run) {
@@ -126,7 +126,7 @@ impl<'a> Extent<'a> {
     /// Returns the position of the output in the order of [ages](Spot::age).
     pub(crate) fn place(&self) -> usize {
         match (self.plan.place, &self.anchor) {
-            (Place::NewRun(level) | Place::NewTrees(level), _) => {
+            (Place::NewRun(level) | Place::NewAppend(level), _) => {
                 let newer = self.tree.levels().iter().take(level).chain([self.tree.memory()]);
                 2 * newer.map(|level| level.runs().len()).sum::<usize>()
             }
@@ -141,7 +141,7 @@ impl<'a> Extent<'a> {
     /// It would go to memory.
     pub(crate) fn place_level(&self) -> Result<usize, PlanError> {
         match (self.plan.place, &self.anchor) {
-            (Place::NewRun(level) | Place::NewTrees(level), _) => Ok(level),
+            (Place::NewRun(level) | Place::NewAppend(level), _) => Ok(level),
             (_, None) => Err(PlanError::NoInputs),
             (_, Some(anchor)) => match anchor.level() {
                 LevelId::Disk(level) => Ok(level),

@@ -1,4 +1,4 @@
-//! The nodes of append-only tables, in logical bytes.
+//! The nodes of append tables, in logical bytes.
 //!
 //! An append-only file has a leaf for each so many entries, and nodes above. A batch writes anew
 //! each leaf in which it has a key, and what lies above. What it replaces is dead.

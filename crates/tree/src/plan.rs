@@ -32,21 +32,21 @@ pub enum Place {
     Oldest,
     /// A new run, the newest of this level on storage.
     NewRun(usize),
-    /// The same, of append-only tables.
-    NewTrees(usize),
+    /// The same, of append tables.
+    NewAppend(usize),
     /// The named run takes the output in, between the slices that stay.
     Into(RunId),
-    /// The append-only tables of the named run take the output in.
+    /// The append tables of the named run take the output in.
     ///
     /// If the plan has other inputs than that run, their entries are appended to the tables that
     /// the plan takes from it. Those between two of these tables, or beyond them, go to new tables
-    /// if they fill [one part in so many](MergePlan::NEW_TREE_PARTS) of a table by the cut rule.
+    /// if they fill [one part in so many](MergePlan::NEW_APPEND_PARTS) of a table by the cut rule.
     /// Otherwise they go to the table in front of them, or else to the first. New roots replace the
     /// old ones, and nothing else is written.
     ///
-    /// If the plan has no other inputs, what it takes is written as new append-only tables.
+    /// If the plan has no other inputs, what it takes is written as new append tables.
     ///
-    /// New tables end where [`ends_tree`](MergePlan::ends_tree) says so.
+    /// New tables end where [`ends_append`](MergePlan::ends_append) says so.
     Append(RunId),
 }
 
@@ -157,14 +157,14 @@ pub struct MergePlan {
 impl MergePlan {
     /// A plan that [appends](Place::Append) makes a new table between the old ones for at least one
     /// part in this many of a table.
-    pub const NEW_TREE_PARTS: u64 = 32;
+    pub const NEW_APPEND_PARTS: u64 = 32;
 
-    /// Returns true if a new append-only table of `bytes` ends in front of a key, whose newest
+    /// Returns true if a new append table of `bytes` ends in front of a key, whose newest
     /// version has `next` bytes, if tables are cut at `cut_bytes`: when it has so many bytes, or
     /// would have twice as many with the key. So entries of at least twice `cut_bytes` with two
     /// keys always become several tables.
     #[inline]
-    pub fn ends_tree(bytes: u64, next: u64, cut_bytes: u64) -> bool {
+    pub fn ends_append(bytes: u64, next: u64, cut_bytes: u64) -> bool {
         let is_long = bytes.saturating_add(next) >= cut_bytes.saturating_mul(2);
         bytes > 0 && (bytes >= cut_bytes || is_long)
     }
@@ -209,7 +209,7 @@ impl MergePlan {
         self.inputs.iter().fold(nothing, |hull, input| hull.hull(&input.range))
     }
 
-    /// Returns the run whose append-only tables get new entries, if there is one.
+    /// Returns the run whose append tables get new entries, if there is one.
     pub fn appends_to(&self) -> Option<RunId> {
         match self.place {
             Place::Append(run) if self.inputs.iter().any(|input| input.run != run) => Some(run),
@@ -218,8 +218,8 @@ impl MergePlan {
     }
 
     /// Returns true if new tables of the output are append-only.
-    pub fn makes_trees(&self) -> bool {
-        matches!(self.place, Place::Append(_) | Place::NewTrees(_))
+    pub fn makes_append(&self) -> bool {
+        matches!(self.place, Place::Append(_) | Place::NewAppend(_))
     }
 
     /// Returns true if `run` is an input.

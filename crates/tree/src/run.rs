@@ -118,7 +118,7 @@ impl Run {
         self.size.bytes
     }
 
-    /// Returns the logical bytes that files of append-only tables hold besides the slices.
+    /// Returns the logical bytes that files of append tables hold besides the slices.
     pub fn dead_bytes(&self) -> u64 {
         self.dead_bytes
     }

@@ -35,13 +35,13 @@ impl fmt::Display for TableId {
 pub struct Table {
     /// The name of the table.
     pub id: TableId,
-    /// The root of an append-only table; 0 for every other table.
+    /// The root of an append table; 0 for every other table.
     pub root: u64,
     /// The range from the first key to the least key above the last.
     pub range: KeyRange,
     /// The size of all entries.
     pub size: Size,
-    /// The logical bytes in the file of an append-only table that the root does not show: entries,
+    /// The logical bytes in the file of an append table that the root does not show: entries,
     /// and [nodes](crate::ReplacedNodes) that batches have replaced. 0 for every other table.
     pub dead_bytes: u64,
     /// The number of [flushes](crate::Tree::flushes) of the tree when the file of an append-only
@@ -177,7 +177,7 @@ impl Slice {
         }
     }
 
-    /// Returns this slice of an append-only table whose file was begun after so many flushes.
+    /// Returns this slice of an append table whose file was begun after so many flushes.
     pub(crate) fn born_at(self, flushes: u64) -> Slice {
         if self.table.born == flushes {
             return self;
@@ -383,20 +383,20 @@ impl Slice {
         self.size
     }
 
-    /// Returns true if the slice covers an append-only table, so that it may be appended to.
-    pub fn is_tree(&self) -> bool {
+    /// Returns true if the slice covers an append table, so that it may be appended to.
+    pub fn is_append(&self) -> bool {
         self.table.root > 0 && self.is_whole()
     }
 
     /// Returns the logical bytes that the file of the table holds besides the slice, if it covers
-    /// an append-only table; 0 for every other slice.
+    /// an append table; 0 for every other slice.
     pub fn dead_bytes(&self) -> u64 {
         if self.is_whole() { self.table.dead_bytes } else { 0 }
     }
 
     /// Returns the logical bytes of the file if the table were rewritten as an append-only one: the
     /// bytes of the slice and of the [nodes](crate::node_bytes) above its entries.
-    pub fn tree_bytes(&self) -> u64 {
+    pub fn bytes_with_nodes(&self) -> u64 {
         self.size.bytes.saturating_add(crate::node_bytes(self.size.entries))
     }
 

@@ -70,7 +70,8 @@ impl Made {
         store.persist(PersistMode::SyncAll)?;
         let tree = keyspace.tree();
         let slices = tree.disk_runs().map(|run| run.slices().len()).sum::<usize>();
-        let is_tree = tree.disk_runs().any(|run| run.slices().iter().any(|slice| slice.is_tree()));
+        let is_tree =
+            tree.disk_runs().any(|run| run.slices().iter().any(|slice| slice.is_append()));
         assert!(slices == 1 && is_tree == (shape != Shape::Sorted), "{tree}");
         drop((keyspace, store));
         Ok(Made { dir })

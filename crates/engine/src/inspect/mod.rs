@@ -2,7 +2,7 @@
 //!
 //! * [`FileType::of`] returns the type of a file by its name.
 //! * [`TableFile`] reads a sorted table block by block.
-//! * [`TreeFile`] reads an append table leaf by leaf.
+//! * [`AppendFile`] reads an append table leaf by leaf.
 //! * [`LogFile`] reads the records of a write-ahead log, a manifest, or a copy of memory.
 //! * [`current`] returns the number of the manifest that `CURRENT` names.
 //! * [`trees`] returns the trees of all keyspaces, also beside the process that has the store open.
@@ -35,19 +35,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod append_file;
 mod entry;
 mod file_type;
 mod log;
 mod table;
-mod tree_file;
 mod trees;
 
+pub use append_file::{AppendFile, AppendLeaf, Root, RootProperties};
 pub use entry::Entry;
 pub use file_type::FileType;
 pub use log::{Content, LogFile, LogRecord, Write};
 pub use lsmith_tree::EntryKind;
 pub use table::{Filter, Footer, Properties, TableBlock, TableFile, is_table};
-pub use tree_file::{Root, RootProperties, TreeFile, TreePart};
 pub use trees::{KeyspaceTree, trees};
 
 use crate::manifest;
@@ -82,8 +82,8 @@ pub fn damage(env: &dyn Env, dir: &Path) -> Result<Vec<Error>> {
 }
 
 fn table_damage(env: &dyn Env, path: &Path, damage: &mut Vec<Error>) -> Result<()> {
-    if TreeFile::is_tree(env, path)? {
-        let table = TreeFile::open(env, path)?;
+    if AppendFile::is_append(env, path)? {
+        let table = AppendFile::open(env, path)?;
         table.parts().for_each(|part| damage.extend(part.damage));
         damage.extend(table.into_damage());
         return Ok(());

@@ -119,8 +119,8 @@ impl TableFile {
     ///
     /// # Errors
     /// `InvalidArgument` if the file is no table; `Unsupported` if it has a newer format or is an
-    /// append table, for which there is [`TreeFile`](super::TreeFile); `Io` if it cannot be read.
-    /// Damage is not an error here: see [`damage`](TableFile::damage).
+    /// append table, for which there is [`AppendFile`](super::AppendFile); `Io` if it cannot be
+    /// read. Damage is not an error here: see [`damage`](TableFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<TableFile> {
         let number = match FileType::one_of(&[FileType::Table], path) {
             Ok((_, number)) => number,

@@ -74,9 +74,9 @@ impl Policy {
         self.needs.blocks
     }
 
-    /// Returns true if the policy appends to append-only tables.
-    pub(crate) fn wants_trees(&self) -> bool {
-        self.needs.trees
+    /// Returns true if the policy appends to append tables.
+    pub(crate) fn appends(&self) -> bool {
+        self.needs.appends
     }
 
     /// Returns true if the policy looks at sequence numbers.

@@ -25,8 +25,9 @@
 //! which commit one by one if possible (`by_part`). A plan with `Reuse` keeps blocks where no other
 //! input has keys, and joins small ones (`preserve`). The driver in [`lsmith_tree::blocks`] decides
 //! at every block of the two inputs (`side`, `part`). A plan whose output are append tables writes
-//! them tree by tree (`trees`).
+//! them table by table (`append`).
 
+mod append;
 mod by_part;
 mod filters;
 mod input;
@@ -38,7 +39,6 @@ mod reserved;
 mod rewrite;
 mod side;
 mod split;
-mod trees;
 
 pub(crate) use by_part::PlanPart;
 use input::{InputCursor, TakenSizes, entry_size};
@@ -103,7 +103,7 @@ impl Merger {
         }
         let options = self.table_options(reserved, version);
         let era = self.begin_era(&reserved.keyspace);
-        if reserved.plan.makes_trees() {
+        if reserved.plan.makes_append() {
             return self.grow(reserved, version, options, era);
         }
         let output = self.output(reserved.plan.cut_bytes, options.clone());
@@ -216,7 +216,7 @@ fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
         Some((LevelId::Memory, _)) | None => 0,
     };
     match plan.place {
-        Place::NewRun(level) | Place::NewTrees(level) => level,
+        Place::NewRun(level) | Place::NewAppend(level) => level,
         Place::Into(run) | Place::Append(run) => of(run),
         Place::Oldest => plan.inputs.last().map_or(0, |input| of(input.run)),
     }

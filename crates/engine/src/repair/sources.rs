@@ -146,7 +146,7 @@ impl RunSource {
     pub(super) fn add_run(&mut self, old: &mut DamagedStore, tables: &mut Tables, run: &[Slice]) {
         for (index, slice) in run.iter().enumerate() {
             let mut range = slice.range().clone();
-            if slice.is_tree() && !tables.names_roots {
+            if slice.is_append() && !tables.names_roots {
                 // The last root may have keys of the gaps beside it.
                 let start = if index == 0 { Key::new() } else { range.start };
                 let end = run.get(index + 1).map(|next| next.range().start.clone());
@@ -181,7 +181,7 @@ impl RunSource {
                 let slice = SortedSlice { table, date, may_have_holes, next: 0 };
                 SourceSlice { range, table: SourceTable::Sorted(slice) }
             }
-            Remains::Append(table) => tree_slice(table, range),
+            Remains::Append(table) => append_slice(table, range),
         });
     }
 
@@ -195,7 +195,7 @@ impl RunSource {
                 self.slices.push_back(SourceSlice { range: KeyRange::ALL, table });
             }
             Ok(Some(Remains::Append(table))) => {
-                self.slices.push_back(tree_slice(table, KeyRange::ALL));
+                self.slices.push_back(append_slice(table, KeyRange::ALL));
             }
             Ok(None) => self.lose_all(old, number, &KeyRange::ALL, "the table cannot be read"),
             Err(error) => self.lose_all(old, number, &KeyRange::ALL, error.message()),
@@ -240,7 +240,7 @@ impl RunSource {
                 SourceTable::Append(table, walk) => {
                     let table = Rc::clone(table);
                     match table.next_part(walk) {
-                        None => self.end_tree(&table, &range),
+                        None => self.end_append(&table, &range),
                         Some(part) => self.take_part(&table, part, &range),
                     }
                     if !self.ready.is_empty() {
@@ -252,7 +252,7 @@ impl RunSource {
     }
 
     /// Ends the slice of `table`. If its top is lost, all its entries are.
-    fn end_tree(&mut self, table: &AppendRemains, range: &KeyRange) {
+    fn end_append(&mut self, table: &AppendRemains, range: &KeyRange) {
         self.slices.pop_front();
         if let Some(error) = table.lost_top() {
             self.salvage(table, range);
@@ -314,7 +314,7 @@ impl RunSource {
     }
 }
 
-fn tree_slice(table: Rc<AppendRemains>, range: KeyRange) -> SourceSlice {
+fn append_slice(table: Rc<AppendRemains>, range: KeyRange) -> SourceSlice {
     let walk = table.walk(&range);
     SourceSlice { range, table: SourceTable::Append(table, walk) }
 }
@@ -418,8 +418,8 @@ impl DamagedStore {
         let damage = match &table {
             Remains::Sorted(table) => &table.damage,
             // Damage that costs the top is reported with the lost keys.
-            Remains::Append(tree) if tree.lost_top().is_some() => return Ok(Some(table)),
-            Remains::Append(tree) => &tree.damage,
+            Remains::Append(append) if append.lost_top().is_some() => return Ok(Some(table)),
+            Remains::Append(append) => &append.damage,
         };
         for error in damage {
             // The blocks are found without the damaged parts.

@@ -207,9 +207,9 @@ impl Scheduler {
         // come first again and again.
         let is_flush_urgent = state.waiting_memtables() >= SEALED_MAX
             && ours.as_ref().is_some_and(|plan| !state.takes_memory(&plan.plan));
-        // A policy of append-only tables says itself what comes before a flush. A memtable that
+        // A policy of append tables says itself what comes before a flush. A memtable that
         // becomes a run of its own would cost a merge with its whole level.
-        let has_turns = state.policy.wants_trees() && !is_kept;
+        let has_turns = state.policy.appends() && !is_kept;
         let flush = || if has_turns { None } else { propose::flush_waiting(state) };
         let flush_first = if is_flush_urgent { flush() } else { None };
         let proposal = flush_first.or(ours).or_else(flush)?;

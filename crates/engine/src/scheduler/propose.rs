@@ -31,7 +31,7 @@ pub(super) struct Proposal {
 
 impl Scheduler {
     /// Returns the next plan for a keyspace, or `None` if there is none, or if a manual merge waits
-    /// for other plans to end. Under a policy of append-only tables, a memtable for which it has no
+    /// for other plans to end. Under a policy of append tables, a memtable for which it has no
     /// plan also waits for them: as a run of its own it would cost a merge with its whole level.
     pub(super) fn propose(&self, state: &KeyspaceState) -> Option<Proposal> {
         if state.requests.has(Request::Merge) {
@@ -70,7 +70,7 @@ impl Scheduler {
             let (plan, table) = state.rewrite(self.context.options.rewrite_below)?;
             Some(Proposal { plan, origin: Origin::Rewrite(table) })
         };
-        let waits = state.policy.wants_trees() && state.is_busy();
+        let waits = state.policy.appends() && state.is_busy();
         flush_waiting(state).filter(|_| !waits).or_else(rewrite)
     }
 }

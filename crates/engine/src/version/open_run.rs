@@ -25,7 +25,7 @@ pub(crate) struct OpenRun {
     /// The number of parts.
     len: usize,
     /// True if a part is of an append table.
-    has_trees: bool,
+    has_append: bool,
     /// True if the filter of a part's table holds prefixes.
     has_prefixes: bool,
 }
@@ -34,7 +34,7 @@ pub(crate) struct OpenRun {
 #[derive(Debug)]
 struct Chunk {
     /// True if a part is of an append table.
-    has_trees: bool,
+    has_append: bool,
     /// True if the filter of a part's table holds prefixes.
     has_prefixes: bool,
     /// From the start of the first slice to the end of the last.
@@ -72,7 +72,7 @@ impl Chunk {
         let last = slices[slices.len() - 1].range();
         let parts: Vec<_> = slices.iter().map(open).filter(|part| !part.range.is_empty()).collect();
         Chunk {
-            has_trees: parts.iter().any(|part| part.table.table().as_append().is_some()),
+            has_append: parts.iter().any(|part| part.table.table().as_append().is_some()),
             has_prefixes: parts.iter().any(|part| part.table.table().facts().prefix_bytes > 0),
             hull: KeyRange { start: first.start.clone(), end: last.end.clone() },
             ids: parts.iter().map(|part| part.id).collect(),
@@ -121,9 +121,9 @@ impl OpenRun {
             start
         });
         let starts = each_start.collect();
-        let has_trees = chunks.iter().any(|chunk| chunk.has_trees);
+        let has_append = chunks.iter().any(|chunk| chunk.has_append);
         let has_prefixes = chunks.iter().any(|chunk| chunk.has_prefixes);
-        let open = OpenRun { run: Arc::clone(run), chunks, starts, len, has_trees, has_prefixes };
+        let open = OpenRun { run: Arc::clone(run), chunks, starts, len, has_append, has_prefixes };
         debug_assert!(open.matches_run(), "shared chunks have the slices of the run");
         open
     }
@@ -141,8 +141,8 @@ impl OpenRun {
     }
 
     /// Returns true if the run has append tables.
-    pub(super) fn has_trees(&self) -> bool {
-        self.has_trees
+    pub(super) fn has_append(&self) -> bool {
+        self.has_append
     }
 
     /// Returns true if the filter of a part's table holds prefixes.

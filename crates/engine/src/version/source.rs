@@ -21,7 +21,7 @@ impl OpenRun {
         fill: CacheFill,
         tally: Option<&Arc<ReadTally>>,
     ) -> Source {
-        if self.has_trees() {
+        if self.has_append() {
             let parts: RunParts<OpenCursor> = self.parts(range, fill, tally);
             let cursor = Box::new(ConcatCursor::new(parts));
             let newest = self.slices().map(|part| part.table().newest()).max().unwrap_or_default();

@@ -25,7 +25,7 @@ const FILTER_BITS: u8 = 40;
 /// The policies whose blocks simulations know.
 fn of_sorted_tables() -> impl Iterator<Item = &'static str> {
     let all = POLICIES.iter().chain(BLOCK_POLICIES).copied();
-    all.filter(|policy| !Registry::builtin().build(policy).unwrap().needs().trees)
+    all.filter(|policy| !Registry::builtin().build(policy).unwrap().needs().appends)
 }
 
 #[test]

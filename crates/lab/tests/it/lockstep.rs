@@ -306,7 +306,7 @@ fn trees_expire_in_the_store_as_in_the_simulation() {
 /// tree depends on the nodes that it changes.
 #[test]
 fn ranges_are_deleted_in_the_store_as_in_the_simulation() {
-    let is_sorted = |spec: &&str| !Registry::builtin().build(spec).unwrap().needs().trees;
+    let is_sorted = |spec: &&str| !Registry::builtin().build(spec).unwrap().needs().appends;
     let policies: Vec<&str> = POLICIES.iter().copied().filter(is_sorted).collect();
     for workload in [
         "churn(keys=6k, ops=20k, value=100B, ranges=0.002, span=600)",

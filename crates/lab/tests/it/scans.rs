@@ -114,7 +114,7 @@ fn check_mixed(policy: &str, seed: u64) {
     let blocks = per_scan(stats.scan_blocks - stats.scan_blocks_in_vain);
     let runs = per_scan(stats.scan_runs);
     // The simulation does not know the blocks of append tables.
-    let measured = ScanCost { runs, blocks: (!built.needs().trees).then_some(blocks) };
+    let measured = ScanCost { runs, blocks: (!built.needs().appends).then_some(blocks) };
     assert_eq!(sim.figures().scan_cost_measured, Some(measured), "{policy}");
     assert!(stats.scans > 1000 && measured.runs > 0.9, "{policy}: {stats:?}");
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 const LEVEL0_TABLES: f64 = 4.0;
 
 /// What falls between two trees makes a tree if it fills one part in this many of a new tree.
-const NEW_TREE_PARTS: f64 = 32.0;
+const NEW_APPEND_PARTS: f64 = 32.0;
 
 /// A tree of less than one part in this many of a new tree is fused with a neighbour.
 const SMALL_PARTS: f64 = 5.0;
@@ -74,7 +74,7 @@ impl JungleTrees {
     /// fuse it either.
     pub fn holds(&self) -> bool {
         let [level0, others] = [self.table / LEVEL0_TABLES, self.table / self.ratio];
-        level0 >= NEW_TREE_PARTS && others >= SMALL_PARTS
+        level0 >= NEW_APPEND_PARTS && others >= SMALL_PARTS
     }
 
     /// Returns the costs per request, plus the log, of all full memtables of `setting`. Means are
@@ -408,7 +408,7 @@ impl Forest<'_, '_> {
         let chance = &mut self.chance;
         let mut fill = |start: f64, end: f64| {
             let gap = piece.clip(start, end, flush);
-            let is_large = gap.live > 0.0 && gap.live >= new_tree / NEW_TREE_PARTS;
+            let is_large = gap.live > 0.0 && gap.live >= new_tree / NEW_APPEND_PARTS;
             let count = if is_large { (gap.live / new_tree).round().max(1.0) } else { 0.0 };
             made.extend(gap.cut(count, flush, chance));
             is_large
@@ -419,7 +419,7 @@ impl Forest<'_, '_> {
         }
         // The tree in front of the piece may take in what is little.
         let met = run.overlapping(piece.start, piece.end);
-        let least = (new_tree / NEW_TREE_PARTS).ceil();
+        let least = (new_tree / NEW_APPEND_PARTS).ceil();
         let (mut written, mut grown, mut dead) = (0.0, 0.0, 0.0);
         for at in met.start.saturating_sub(1)..met.end {
             let next = run.trees.get(at + 1).map_or(f64::INFINITY, |tree| tree.start);

@@ -23,7 +23,7 @@ impl NodeMeter {
     /// that these replace. As many nodes are written again, and the tree's additional nodes.
     pub(super) fn observe(&mut self, event: Event<'_>) {
         let Event::Merge { plan, edit, .. } = event else { return };
-        if !plan.makes_trees() || plan.mode != Mode::Merge {
+        if !plan.makes_append() || plan.mode != Mode::Merge {
             return;
         }
         let entries: u64 = edit.counters.iter().map(|(_, count)| count.bytes_written).sum();

@@ -30,7 +30,7 @@ const KEYS: u64 = 32_000;
 /// Profile points of a memtable.
 const POINTS: u64 = 32;
 
-/// The same under a policy of append-only tables. All keys between two points have 24 KiB. The law
+/// The same under a policy of append tables. All keys between two points have 24 KiB. The law
 /// cannot judge a policy whose tables have fewer: sizes say nothing of what lies between two
 /// points, and most of what is written to such a table would be lost.
 const POINTS_BY_TREE: u64 = 1024;
@@ -141,7 +141,7 @@ impl<'a> Store<'a> {
 
     /// Returns the profile points of a memtable.
     fn points(&self) -> u64 {
-        if self.policy.needs().trees { POINTS_BY_TREE } else { POINTS }
+        if self.policy.needs().appends { POINTS_BY_TREE } else { POINTS }
     }
 
     /// Returns the number and the bytes of the sealed memtables that no plan under way takes.

@@ -82,17 +82,17 @@ fn outcome_of(
     let cut_keys = plan.cut_keys(tree);
     let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
     let mut pieces = pieces(&taken, &cut_keys, &mut outcome, join);
-    if plan.makes_trees() {
+    if plan.makes_append() {
         pieces = pieces.into_iter().flat_map(|piece| halves(piece, cut_bytes)).collect();
     }
     let entries_in = outcome.from_memory.entries + outcome.read.entries;
     let seqs = seq_bounds(&taken);
     let cuts_below = |piece: &Piece| cut_keys.partition_point(|key| *key <= piece.range.start);
     let parts = pieces.chunk_by(|left, right| cuts_below(left) == cuts_below(right));
-    let tables = parts.flat_map(|part| cut(part, cut_bytes, plan.makes_trees()));
+    let tables = parts.flat_map(|part| cut(part, cut_bytes, plan.makes_append()));
     for (id, pieces) in (tree.next_table().0..).zip(tables) {
         let mut table = table(TableId(id), pieces, seqs, per_mille());
-        if plan.makes_trees() {
+        if plan.makes_append() {
             table.root = 1;
         }
         if plan.appends_to().is_some() {
@@ -146,7 +146,7 @@ fn pieces(
 }
 
 /// Returns `piece`, or its halves if it has more than `cut_bytes` and room for two keys. So a table
-/// with two keys can always be cut, as a policy that cuts append-only tables relies on.
+/// with two keys can always be cut, as a policy that cuts append tables relies on.
 fn halves(piece: Piece, cut_bytes: u64) -> Vec<Piece> {
     let middle = key_after(&piece.range.start);
     let has_room = piece.range.end.as_ref().is_some_and(|end| middle < *end);
@@ -167,7 +167,7 @@ fn halves(piece: Piece, cut_bytes: u64) -> Vec<Piece> {
     ]
 }
 
-/// Groups pieces into tables of at least `bytes`, or into append-only tables.
+/// Groups pieces into tables of at least `bytes`, or into append tables.
 fn cut(pieces: &[Piece], bytes: u64, trees: bool) -> impl Iterator<Item = &[Piece]> {
     let mut rest = pieces;
     std::iter::from_fn(move || {
@@ -177,7 +177,7 @@ fn cut(pieces: &[Piece], bytes: u64, trees: bool) -> impl Iterator<Item = &[Piec
             sum += piece.size.bytes;
             match trees {
                 // No piece is empty, though its size may be rounded to nothing.
-                true => MergePlan::ends_tree(before.max(1), piece.size.bytes, bytes),
+                true => MergePlan::ends_append(before.max(1), piece.size.bytes, bytes),
                 false => before >= bytes,
             }
         };

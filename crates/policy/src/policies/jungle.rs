@@ -27,7 +27,7 @@ const BEHIND_PARTS_OF_MEMTABLE: u64 = 4;
 /// The memo with the bytes by which merges were behind at the last flush, if they were too many.
 const BEHIND: &str = "behind";
 
-/// Each level is one run of append-only tables, the trees, with disjoint key ranges. When the live
+/// Each level is one run of append tables, the trees, with disjoint key ranges. When the live
 /// bytes of a level exceed its limit, one tree goes down: its entries are appended to the trees of
 /// the next level, which are not rewritten. So an entry is written about once per level. A tree is
 /// rewritten alone when its file holds more than `c` times the bytes to which it would be
@@ -164,7 +164,7 @@ impl Jungle {
             |slice: &Slice| range.end.as_ref().is_none_or(|end| slice.range().start < *end);
         let end = slices.partition_point(is_below).max(from + 1);
         let touched = || slices.range(from..end).into_iter();
-        if let Some(other) = touched().find(|slice| !slice.is_tree()) {
+        if let Some(other) = touched().find(|slice| !slice.is_append()) {
             let reason = Reason::new("a table is no tree, and nothing can be appended", [0; 3]);
             return Jungle::rewrite(target, other.range().clone(), reason);
         }
@@ -243,7 +243,7 @@ impl Jungle {
             [] => {
                 let inputs = vec![Input::all(memtable.id())];
                 let cut_bytes = Some(self.new_tree(view, 0));
-                let plan = self.plan(view, inputs, Place::NewTrees(0), reason);
+                let plan = self.plan(view, inputs, Place::NewAppend(0), reason);
                 Some(MergePlan { cut_bytes, ..plan })
             }
             [target] => Some(self.append(view, memtable, &memtable.hull(), target, reason)),
@@ -256,7 +256,7 @@ impl Jungle {
     fn gather(&self, view: &TreeView, level: usize, runs: &[Arc<Run>]) -> MergePlan {
         let reason = Reason::new("level {} has {} runs of 1", [level as u64, runs.len() as u64, 0]);
         let inputs = runs.iter().map(|run| Input::all(run.id())).collect();
-        self.plan(view, inputs, Place::NewTrees(level), reason)
+        self.plan(view, inputs, Place::NewAppend(level), reason)
     }
 
     /// Returns the plans that take live bytes out of `level`, the best one first.
@@ -277,7 +277,7 @@ impl Jungle {
         match levels.get(level + 1).map_or(&[][..], Level::runs) {
             [] => {
                 let inputs = vec![Input::all(run.id())];
-                let plan = self.plan(view, inputs, Place::NewTrees(level + 1), reason);
+                let plan = self.plan(view, inputs, Place::NewAppend(level + 1), reason);
                 Box::new(std::iter::once(MergePlan { mode: Mode::Move, cut_bytes: None, ..plan }))
             }
             [target] => {
@@ -290,7 +290,7 @@ impl Jungle {
                 Box::new(order.map(move |at| {
                     let victim = &slices[at];
                     let range = victim.range();
-                    if victim.is_tree() && target.overlapping(range).is_empty() {
+                    if victim.is_append() && target.overlapping(range).is_empty() {
                         return Jungle::lower(run, range, target, reason.clone());
                     }
                     let plan = self.append(view, run, range, target, reason.clone());
@@ -357,7 +357,7 @@ impl Jungle {
         let new = self.new_tree(view, level);
         let sizes = [left.size().bytes, right.size().bytes];
         let is_small = sizes.iter().any(|bytes| *bytes < new / SMALL_PARTS);
-        let is_due = is_small && left.is_tree() && right.is_tree();
+        let is_due = is_small && left.is_append() && right.is_append();
         (is_due && sizes[0].saturating_add(sizes[1]) <= table).then(|| {
             let reason =
                 Reason::new("trees of {} and {} live bytes fit into one", [sizes[0], sizes[1], 0]);
@@ -432,7 +432,7 @@ impl MergePolicy for Jungle {
     }
 
     fn needs(&self) -> Needs {
-        Needs { trees: true, ..Needs::default() }
+        Needs { appends: true, ..Needs::default() }
     }
 
     fn shape(&self) -> Shape {

@@ -91,7 +91,7 @@ impl Store {
             let kept = self.policy.needs().blocks;
             (!kept && check_plan(&self.view, &flush).is_ok()).then_some(flush)
         };
-        if self.policy.needs().trees {
+        if self.policy.needs().appends {
             // A run of its own would cost a merge with its whole level.
             let is_busy = self.threads.iter().any(Option::is_some);
             return plan.or_else(|| if is_busy { None } else { flush() });

@@ -154,9 +154,9 @@ struct TreePart<'a> {
 }
 
 /// Divides `new` among `trees`. Segments between two trees, or beyond them, make new trees if they
-/// fill [one part in so many](MergePlan::NEW_TREE_PARTS) of a table of `cut_bytes`.
+/// fill [one part in so many](MergePlan::NEW_APPEND_PARTS) of a table of `cut_bytes`.
 fn parts<'a>(new: &[Segment], trees: &'a [Slice], cut_bytes: u64) -> Vec<TreePart<'a>> {
-    let least = (cut_bytes / MergePlan::NEW_TREE_PARTS).max(1) as f64;
+    let least = (cut_bytes / MergePlan::NEW_APPEND_PARTS).max(1) as f64;
     let is_large = |gap: &[Segment]| trees.is_empty() || amount(gap).bytes >= least;
     let start_of = |tree: Option<&Slice>| tree.map_or(u64::MAX, |tree| place(&tree.range().start));
     let new_trees = |gap: &[Segment], parts: &mut Vec<TreePart<'a>>| {

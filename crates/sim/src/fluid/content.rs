@@ -108,7 +108,7 @@ impl FluidContent {
         Slice::whole(table)
     }
 
-    /// Makes the table of `slice`, which must be whole, a root of an append-only table. The file
+    /// Makes the table of `slice`, which must be whole, a root of an append table. The file
     /// holds `dead_bytes` besides.
     pub(super) fn set_root(&mut self, slice: &Slice, root: u64, dead_bytes: u64) -> Slice {
         let table = Arc::new(Table { root, dead_bytes, ..Table::clone(slice.table()) });
@@ -178,7 +178,7 @@ impl FluidContent {
                 continue;
             }
             let (mut slice, blocks) = self.add_table(id, segments, size);
-            if plan.makes_trees() {
+            if plan.makes_append() {
                 slice = self.set_root(&slice, 1, 0);
             }
             outcome.blocks.written += blocks;

@@ -69,8 +69,8 @@ impl FluidWorkload {
         if needs.exact_sizes {
             error += if self.is_new() { TIES_OF_NEW_KEYS } else { TIES };
         }
-        if let (true, Shape::Leveled { ratio, .. }) = (needs.trees, policy.shape()) {
-            let least = entries / (ratio * MergePlan::NEW_TREE_PARTS as f64);
+        if let (true, Shape::Leveled { ratio, .. }) = (needs.appends, policy.shape()) {
+            let least = entries / (ratio * MergePlan::NEW_APPEND_PARTS as f64);
             let is_one = least < 1.0;
             error += if is_one { TREES_OF_ONE } else { (TREES / entries).min(TREES_OF_ONE) };
             error += SPLITS * self.live_entries(self.writes()) / self.writes().max(1.0);

@@ -136,13 +136,13 @@ struct TreePart<'a> {
 }
 
 /// Divides `new` among `trees`. Entries between two trees, or beyond them, make new trees if they
-/// fill [one part in so many](MergePlan::NEW_TREE_PARTS) of a table of `cut_bytes`.
+/// fill [one part in so many](MergePlan::NEW_APPEND_PARTS) of a table of `cut_bytes`.
 fn parts<'a, E: KeyedEntry>(new: &[E], trees: &'a [Slice], cut_bytes: u64) -> Vec<TreePart<'a>> {
     let place = |key: Option<&Key>| {
         let end = key.map_or(u64::MAX, |key| rank_from(key));
         new.partition_point(|entry| u64::from(entry.rank()) < end)
     };
-    let least = (cut_bytes / MergePlan::NEW_TREE_PARTS).max(1);
+    let least = (cut_bytes / MergePlan::NEW_APPEND_PARTS).max(1);
     let is_large =
         |entries: &Range<usize>| trees.is_empty() || bytes_of(&new[entries.clone()]) >= least;
     let new_trees = |entries: Range<usize>, parts: &mut Vec<TreePart<'a>>| {
@@ -186,7 +186,7 @@ fn cut<E: KeyedEntry>(
     std::iter::from_fn(move || {
         let mut sum = 0;
         let full = all[from..entries.end].iter().position(|entry| {
-            let is_end = MergePlan::ends_tree(sum, entry.bytes(), table_bytes);
+            let is_end = MergePlan::ends_append(sum, entry.bytes(), table_bytes);
             sum += entry.bytes();
             is_end
         });

@@ -292,12 +292,12 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let mut end = keyspaces.map_or(u64::MAX, |_| 0);
         let cut_keys = plan.cut_keys(tree).iter().map(|key| rank_from(key)).collect();
         let mut cuts = CutWalk::new(cut_keys);
-        let makes_trees = plan.makes_trees();
+        let makes_append = plan.makes_append();
         let dropped = merge(sides, dropping, |entry| {
             let rank = u64::from(entry.rank());
             let is_cut = cuts.passes(|cut| *cut <= rank) && builder.len() > 0;
-            let is_full = match makes_trees {
-                true => MergePlan::ends_tree(builder.bytes(), entry.bytes(), cut_bytes),
+            let is_full = match makes_append {
+                true => MergePlan::ends_append(builder.bytes(), entry.bytes(), cut_bytes),
                 false => builder.bytes() >= cut_bytes,
             };
             if is_full || is_cut {
@@ -318,7 +318,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         outcome.entries_dropped = dropped.entries;
         outcome.dropped_below = dropped.below;
         for mut held in done {
-            if makes_trees {
+            if makes_append {
                 held.set_root(1, 0);
             }
             let slice = self.add_table(held);

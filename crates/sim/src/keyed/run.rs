@@ -277,7 +277,7 @@ impl KeyedSim {
         let scans = self.scans.as_ref().filter(|_| self.drive.content().ranges.is_none());
         let mut scan_cost_measured = scans.and_then(Scans::cost);
         let mut missed = self.drive.content().caches().uncached().next();
-        if self.drive.policy().needs().trees {
+        if self.drive.policy().needs().appends {
             // Which blocks of append tables are read depends on how batches lie in their files.
             missed = None;
             scan_cost_measured.iter_mut().for_each(|cost| cost.blocks = None);

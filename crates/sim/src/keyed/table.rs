@@ -63,7 +63,7 @@ impl<E: KeyedEntry> KeyedTable<E> {
         })
     }
 
-    /// Makes this one root of an append-only table, whose file has `dead_bytes` besides. The table
+    /// Makes this one root of an append table, whose file has `dead_bytes` besides. The table
     /// must be new.
     pub(super) fn set_root(&mut self, root: u64, dead_bytes: u64) {
         let table = Arc::get_mut(&mut self.table).expect("a new table has one owner");

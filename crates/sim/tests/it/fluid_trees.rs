@@ -188,7 +188,7 @@ fn files_grow_by_what_is_written() {
             let total = |slice: &Slice| slice.size().bytes + slice.dead_bytes();
             let (mut grown, mut nodes) = (0, 0);
             for slice in edit.add.iter().flat_map(|addition| &addition.slices) {
-                assert!(slice.is_tree(), "{slice:?}");
+                assert!(slice.is_append(), "{slice:?}");
                 let now = (total(slice), slice.size().entries);
                 let (before, entries) = files.insert(slice.table().id.0, now).unwrap_or_default();
                 grown += now.0 - before;

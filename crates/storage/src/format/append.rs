@@ -25,7 +25,7 @@ pub const NODE_BYTES: usize = 4096;
 /// The most parts of the filter of a root.
 pub const FILTER_PARTS_MAX: usize = 16;
 
-/// The most levels of nodes. A tree of as many has more leaves than a file has bytes.
+/// The most levels of nodes. A table of as many has more leaves than a file has bytes.
 const LEVELS_MAX: u64 = 64;
 
 /// The place of a block in the file.
@@ -129,7 +129,7 @@ impl ValueRef {
     }
 }
 
-/// How much a part of a tree holds.
+/// How much a part of a table holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeSum {
     /// Different keys.
@@ -178,14 +178,14 @@ impl ChildRef {
 ///
 /// ```text
 /// batches | appended bytes | levels | least sequence number | greatest - least
-/// | filter room | parts | part ... | tree | prefixes | expiry
+/// | filter room | parts | part ... | top | prefixes | expiry
 /// part = offset | bytes
-/// tree = offset | node bytes | keys | size | first key | last key
+/// top = offset | node bytes | keys | size | first key | last key
 /// prefixes = prefix bytes | prefixes in the filter
 /// expiry = 0 | latest time
 /// ```
 ///
-/// All numbers are varints, and keys have their lengths in front. There is no `tree` if there are
+/// All numbers are varints, and keys have their lengths in front. There is no `top` if there are
 /// no levels. The first part of the filter is a filter block, the others are lists of hashes. There
 /// are no `prefixes` if the filter holds none. There is no `expiry` if an entry stays. The 0 tells
 /// it from `prefixes`. Features of the footer say it too: [one](super::FEATURE_PREFIXES) for
@@ -197,7 +197,7 @@ pub struct AppendRoot {
     /// Logical bytes of all entries that batches have written, and of the nodes that they have
     /// replaced.
     pub appended_bytes: u64,
-    /// Levels of nodes; 0 for an empty tree.
+    /// Levels of nodes; 0 for an empty table.
     pub levels: u64,
     /// At most the smallest sequence number of all entries.
     pub seq_min: SeqNo,
@@ -219,13 +219,13 @@ pub struct AppendRoot {
     /// The number of prefixes that were added to the filter. Prefixes that it held by chance
     /// already are not counted.
     pub filter_prefixes: u64,
-    /// A time at which all entries of the tree have expired, deletions aside; 0 if some stay. The
-    /// tree may have had an entry with this time, or one that stays, before a batch replaced it.
+    /// A time at which all entries of the table have expired, deletions aside; 0 if some stay. The
+    /// table may have had an entry with this time, or one that stays, before a batch replaced it.
     pub expires: u64,
 }
 
 impl AppendRoot {
-    /// Returns true if all entries of the tree are deletions, or expire.
+    /// Returns true if all entries of the table are deletions, or expire.
     pub fn expires_wholly(&self) -> bool {
         let size = self.top.sum.size;
         self.expires > 0 || size.entries == size.tombstones
@@ -280,7 +280,7 @@ impl AppendRoot {
             root.filter.push(Span::take(&mut reader, offset)?);
         }
         if root.levels > LEVELS_MAX {
-            return Err(reader.damage("a tree has too many levels"));
+            return Err(reader.damage("a table has too many levels"));
         }
         if root.levels > 0 {
             let node = Span::take(&mut reader, offset)?;
@@ -318,7 +318,7 @@ impl AppendRoot {
             reader.varint()?;
             self.expires = reader.varint()?;
             if self.expires == 0 {
-                return Err(reader.damage("expected the time at which the tree expires"));
+                return Err(reader.damage("expected the time at which the table expires"));
             }
         }
         Ok(())

@@ -363,5 +363,5 @@ fn optional_parts_of_roots_are_told_apart() {
     let zero = [&plain.encode()[..], &[0, 0]].concat();
     assert!(AppendRoot::parse(&zero, 1000).is_err(), "no time is 0");
     let empty = AppendRoot { expires: 5, ..AppendRoot::default() };
-    assert!(AppendRoot::parse(&empty.encode(), 1000).is_err(), "an empty tree does not expire");
+    assert!(AppendRoot::parse(&empty.encode(), 1000).is_err(), "an empty table does not expire");
 }

@@ -1,12 +1,12 @@
 //! Tables of two kinds. Sorted tables are immutable files of checksummed blocks with fence pointers
-//! and a filter. Append tables are append-only files that hold a tree.
+//! and a filter. Append tables are append-only files that hold a B+-tree.
 //!
 //! [`TableWriter`] writes a sorted table from entries in the store's order. [`Table`] reads it:
-//! [`search`](ReadTable::search) reads one key, [`Table::cursor`] reads in order, [`verify`](ReadTable::verify) checks
-//! everything. [`AppendTable`] is one root of an append table, and writes the next one.
-//! Both kinds implement
-//! [`ReadTable`]. [`OpenTable`] is a table of either kind. Open tables share one [`BlockCache`]. The module
-//! `format` encodes and decodes the bytes, and `docs/format.md` documents them.
+//! [`search`](ReadTable::search) reads one key, [`Table::cursor`] reads in order,
+//! [`verify`](ReadTable::verify) checks everything. [`AppendTable`] is one root of an append table,
+//! and writes the next one. Both kinds implement [`ReadTable`]. [`OpenTable`] is a table of either
+//! kind. Open tables share one [`BlockCache`]. The module `format` encodes and decodes the bytes,
+//! and `docs/format.md` documents them.
 
 mod append;
 mod cache;

@@ -179,7 +179,7 @@ fn anything_may_become_a_tree_but_without_blocks_and_not_by_a_move() {
     ] {
         assert_eq!(plan_error(TREES, plan), None, "{plan}");
     }
-    let keeps = Some(PlanError::KeepsBlocksOfTrees);
+    let keeps = Some(PlanError::KeepsBlocksOfAppend);
     assert_eq!(plan_error(TREES, "merge r6 over .. appended to r6 reuse 1B full 1B"), keeps);
     assert_eq!(plan_error(TREES, "merge r6 over .. into new trees at L1 reuse 1B full 1B"), keeps);
     let moved = Some(PlanError::CannotMove { run: r(8) });

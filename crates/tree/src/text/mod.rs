@@ -9,7 +9,7 @@
 //!
 //! * A slice is `table:range size`; the size is logical bytes, then entries as `40e` and
 //!   tombstones as `2d` where there are any, then sequence numbers as `s1..40`, the root of an
-//!   append-only table as `root 3` (`root 3 dead 5kB born 17` if its file has more bytes, and was
+//!   append table as `root 3` (`root 3 dead 5kB born 17` if its file has more bytes, and was
 //!   begun after 17 flushes), and the profile as `{k 64KiB 20e, m..p 128KiB 40e}`: nothing lies
 //!   between `m` and `p`. A part of a table is `t4:c..f of a..z 1MB`: what follows `of` are facts
 //!   about the whole table.

@@ -337,7 +337,7 @@ fn place(line: &mut Scanner<'_>) -> Result<Place> {
     }
     line.want("at")?;
     line.want("L")?;
-    level_index(line).map(if are_trees { Place::NewTrees } else { Place::NewRun })
+    level_index(line).map(if are_trees { Place::NewAppend } else { Place::NewRun })
 }
 
 impl FromStr for TreeView {

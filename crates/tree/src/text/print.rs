@@ -255,7 +255,7 @@ impl Display for MergePlan {
         match self.place {
             Place::Oldest => f.write_str(" in place")?,
             Place::NewRun(level) => write!(f, " into new run at {}", LevelId::Disk(level))?,
-            Place::NewTrees(level) => write!(f, " into new trees at {}", LevelId::Disk(level))?,
+            Place::NewAppend(level) => write!(f, " into new trees at {}", LevelId::Disk(level))?,
             Place::Into(run) => write!(f, " into {run}")?,
             Place::Append(run) => write!(f, " appended to {run}")?,
         }

@@ -1,8 +1,8 @@
 //! `db dump`: prints a file of a store as text, even if the store cannot be opened.
 
+mod append;
 mod log;
 mod table;
-mod tree;
 
 use super::access::Print;
 use crate::args::DumpArgs;
@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::text::Coding;
 use anyhow::bail;
 use lsmith::env::RealEnv;
-use lsmith::inspect::{self, Entry, EntryKind, FileType, TreeFile};
+use lsmith::inspect::{self, AppendFile, Entry, EntryKind, FileType};
 use lsmith_tree::text::display_key;
 use serde_json::{Map, Value, json};
 use std::io;
@@ -43,7 +43,9 @@ pub(super) fn dump(dir: &Path, args: &DumpArgs, print: Print) -> anyhow::Result<
         damage: Vec::new(),
     };
     match file_type {
-        FileType::Table if TreeFile::is_tree(&RealEnv::new(), &dump.path)? => dump.tree()?,
+        FileType::Table if AppendFile::is_append(&RealEnv::new(), &dump.path)? => {
+            dump.append_table()?
+        }
         FileType::Table => dump.table()?,
         FileType::Current => dump.current()?,
         _ => dump.log()?,

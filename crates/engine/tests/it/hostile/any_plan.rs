@@ -95,7 +95,7 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
         0..=3 => Place::Oldest,
         4..=6 => Place::NewRun(dice.below(5)),
         7 | 8 => Place::Into(named),
-        9 => Place::NewTrees(dice.below(5)),
+        9 => Place::NewAppend(dice.below(5)),
         _ => Place::Append(named),
     };
     let mode = match dice.below(100) {

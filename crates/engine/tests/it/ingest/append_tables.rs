@@ -23,7 +23,7 @@ fn store_of_trees(env: &MemEnv, dir: &str) -> (Keyspace, PathBuf) {
     let tree = space.tree();
     let slices = tree.disk_runs().flat_map(|run| run.slices().iter()).collect::<Vec<_>>();
     let most = slices.into_iter().max_by_key(|slice| slice.dead_bytes()).unwrap();
-    assert!(most.is_tree() && most.dead_bytes() > 0, "{tree}");
+    assert!(most.is_append() && most.dead_bytes() > 0, "{tree}");
     (space, PathBuf::from(format!("{dir}/{:06}.table", most.table().id.0)))
 }
 

@@ -3,7 +3,7 @@
 use super::{Map, check_rest, lost_keys, maps_of};
 use crate::dice::Dice;
 use lsmith::env::{Env, MemEnv};
-use lsmith::inspect::{FileType, Root, TreeFile};
+use lsmith::inspect::{AppendFile, FileType, Root};
 use lsmith::{FindingKind, Keyspace, PersistMode, RepairOptions, RepairReport, Store, repair};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -99,9 +99,9 @@ impl Grown {
         paths.filter(|path| FileType::of(path).is_some_and(|it| it.0 == FileType::Table)).collect()
     }
 
-    fn tree(&self, path: &Path) -> TreeFile {
-        assert!(TreeFile::is_tree(&self.disk, path).unwrap());
-        TreeFile::open(&self.disk, path).unwrap()
+    fn tree(&self, path: &Path) -> AppendFile {
+        assert!(AppendFile::is_append(&self.disk, path).unwrap());
+        AppendFile::open(&self.disk, path).unwrap()
     }
 
     /// Returns the table with the most keys, and its newest root.
@@ -274,7 +274,7 @@ fn a_repaired_store_of_trees_goes_on() {
     new.settle().unwrap();
     assert!(new.verify().unwrap().is_empty());
     let tree = space.tree();
-    let is_tree = tree.disk_runs().any(|run| run.slices().iter().any(|slice| slice.is_tree()));
+    let is_tree = tree.disk_runs().any(|run| run.slices().iter().any(|slice| slice.is_append()));
     assert!(is_tree, "{tree}");
     assert_eq!((new.stats().plans_failed, new.stats().plans_refused), (0, 0));
 }
@@ -288,7 +288,7 @@ fn a_damaged_node_is_told_with_path_and_offset() {
     for at in [place + 4, root.footer.filter.start - 2] {
         let disk = grown.disk.process_crash_clone();
         disk.flip(&path, at, 1).unwrap();
-        let tree = TreeFile::open(&disk, &path).unwrap();
+        let tree = AppendFile::open(&disk, &path).unwrap();
         let damage: Vec<_> = tree.parts().flat_map(|part| part.damage).collect();
         assert!(!damage.is_empty());
         let store = open(&disk, OLD);

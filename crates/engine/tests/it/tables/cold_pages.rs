@@ -288,7 +288,7 @@ fn open_tree(dir: &Path, env: &Watched) -> Keyspace {
     }
     let tree = space.tree();
     let trees: Vec<_> = tree.disk_runs().flat_map(|run| run.slices().to_vec()).collect();
-    assert!(trees.len() == 1 && trees[0].is_tree(), "{tree}");
+    assert!(trees.len() == 1 && trees[0].is_append(), "{tree}");
     space
 }
 

@@ -87,13 +87,13 @@ impl DeadLimit {
 
 /// Returns the dead bytes of a tree over what a file of `c` times its live bytes has.
 fn over(slice: &Slice, c: f64) -> f64 {
-    slice.dead_bytes() as f64 - (c - 1.0) * slice.tree_bytes() as f64
+    slice.dead_bytes() as f64 - (c - 1.0) * slice.bytes_with_nodes() as f64
 }
 
 /// Returns the dead bytes of all trees over what files of `space` times their live bytes have.
 fn over_all(view: &TreeView, space: f64) -> f64 {
     let dead = view.tree.disk_runs().map(|run| run.dead_bytes()).fold(0, u64::saturating_add);
-    let nodes = trees(view).map(|(_, _, slice)| slice.tree_bytes() - slice.size().bytes);
+    let nodes = trees(view).map(|(_, _, slice)| slice.bytes_with_nodes() - slice.size().bytes);
     let live = nodes.fold(view.tree.disk_bytes(), u64::saturating_add);
     dead as f64 - (space - 1.0) * live as f64
 }
@@ -103,7 +103,7 @@ fn trees(view: &TreeView) -> impl Iterator<Item = (usize, &Run, &Slice)> {
     let levels = view.tree.levels().iter().enumerate();
     let runs = levels.flat_map(|(at, level)| level.runs().iter().map(move |run| (at, &**run)));
     let slices = runs.flat_map(|(at, run)| run.slices().iter().map(move |slice| (at, run, slice)));
-    slices.filter(|(_, _, slice)| slice.is_tree())
+    slices.filter(|(_, _, slice)| slice.is_append())
 }
 
 /// Returns the tree that is rewritten next, so that in the end all trees together have at most
@@ -126,7 +126,7 @@ fn due_of_all(
     }
     let score = |slice: &Slice| {
         let age = view.tree.flushes().saturating_sub(slice.table().born).max(1);
-        slice.dead_bytes() as f64 / slice.tree_bytes() as f64 * age as f64
+        slice.dead_bytes() as f64 / slice.bytes_with_nodes() as f64 * age as f64
     };
     let all = trees(view).filter(|(_, _, slice)| slice.dead_bytes() > 0);
     let mut all: Vec<_> = all.map(|(_, run, slice)| (score(slice), run, slice)).collect();

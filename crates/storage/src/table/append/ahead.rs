@@ -1,6 +1,6 @@
 //! Blocks that a cursor fetches together, before it needs them.
 //!
-//! In the order of keys, the values of a tree come from as many places of the file as there were
+//! In the order of keys, the values of a table come from as many places of the file as there were
 //! batches, and from each place in the order of the file. So a cursor that goes forward looks at
 //! the references of the entries to come, a *window* of them at a time. Their blocks, in the order
 //! of the file, make one *piece* for each place. So a window costs as many reads as it has places,

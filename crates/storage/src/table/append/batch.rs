@@ -21,7 +21,7 @@ use crate::table::writer::{TableOptions, check_entry};
 use lsmith_tree::{Key, ReplacedNodes, SeqNo, Size, logical_bytes};
 use std::path::Path;
 
-/// Which entries a batch may drop, of its own and of the tree. It meets all versions of its keys.
+/// Which entries a batch may drop, of its own and of the table. It meets all versions of its keys.
 #[derive(Clone, Debug)]
 pub struct BatchRules<B> {
     /// The live snapshots, newest first.
@@ -41,10 +41,10 @@ pub struct BatchRules<B> {
 pub struct Appended {
     /// The name of the new root: the length of the file.
     pub root: u64,
-    /// What happened to the entries of the batch, and to the versions of their keys that the tree
+    /// What happened to the entries of the batch, and to the versions of their keys that the table
     /// had.
     pub counts: FoldCounts,
-    /// The versions of its keys that the tree had.
+    /// The versions of its keys that the table had.
     pub met: Size,
     /// The versions that stay where they are, for snapshots. `counts` has them as put out.
     pub kept: Size,
@@ -112,10 +112,10 @@ struct Batch<'a, C, B> {
     fold: Fold<GroupWalk<'a, C>, B>,
     values: ValueWriter,
     leaves: LeafBuilder,
-    /// The keys that the tree did not have.
+    /// The keys that the table did not have.
     new_keys: NewKeys,
     appended: Appended,
-    /// Entries of the tree in front of the next key of the batch.
+    /// Entries of the table in front of the next key of the batch.
     passed: u64,
     replaced: ReplacedNodes,
     /// The written entries that expire.
@@ -134,7 +134,7 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
     let BatchRules { snapshots, nothing_beneath, forgets, operators, erasing } = rules;
     let start = file.end();
     let walk = GroupWalk::new(entries, base);
-    let tree = base.map(|base| &base.root).filter(|root| root.levels > 0);
+    let before = base.map(|base| &base.root).filter(|root| root.levels > 0);
     let mut batch = Batch {
         base,
         fold: Fold::new(walk, snapshots, nothing_beneath)?
@@ -146,12 +146,12 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
         new_keys: NewKeys::new(options),
         appended: Appended::default(),
         passed: 0,
-        replaced: ReplacedNodes::of(tree.map_or(0, |root| root.top.sum.size.entries)),
+        replaced: ReplacedNodes::of(before.map_or(0, |root| root.top.sum.size.entries)),
         expiring: ExpiryTally::default(),
-        seq_min: tree.map_or(SeqNo::MAX, |root| root.seq_min),
-        seq_max: tree.map_or(SeqNo(0), |root| root.seq_max),
+        seq_min: before.map_or(SeqNo::MAX, |root| root.seq_min),
+        seq_max: before.map_or(SeqNo(0), |root| root.seq_max),
     };
-    let (children, level) = match tree {
+    let (children, level) = match before {
         Some(root) => {
             (batch.children(vec![(Vec::new(), root.top)], root.levels, None)?, root.levels)
         }
@@ -221,7 +221,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
             self.passed += child.sum.size.entries;
             return Ok(Child::Kept(separator.to_vec(), child));
         }
-        let base = self.base.expect("an empty tree has no nodes");
+        let base = self.base.expect("an empty table has no nodes");
         let mut below = base.children(child.node)?;
         self.appended.read_bytes += child.node.bytes;
         // Nodes in front of this one may have vanished since it was written.
@@ -278,7 +278,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
         }
     }
 
-    /// Adds the next key of the batch. `old` has its versions in the tree.
+    /// Adds the next key of the batch. `old` has its versions in the table.
     fn merge_key(&mut self, old: Vec<OldVersion>) -> Result<()> {
         let was_there = !old.is_empty();
         self.replaced.add(self.passed);
@@ -367,7 +367,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
             let key = |edge, is_last| match (edge, base) {
                 (nodes::Edge::Key(key), _) => Ok(key),
                 (edge, Some(base)) => base.edge_key(edge, is_last),
-                (_, None) => unreachable!("only an old tree has nodes that are kept"),
+                (_, None) => unreachable!("only an old table has nodes that are kept"),
             };
             root.levels = levels;
             root.top = child;
@@ -395,7 +395,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
     }
 }
 
-/// Returns a bound on the latest expiry in the tree after this batch, or 0 if an entry never
+/// Returns a bound on the latest expiry in the table after this batch, or 0 if an entry never
 /// expires. `written` counts the batch's entries. Old entries that it replaced still count.
 fn expires(before: Option<&AppendRoot>, expiring: ExpiryTally, written: Size) -> u64 {
     let all_expire = before.is_none_or(AppendRoot::expires_wholly) && expiring.is_all_of(written);

@@ -92,7 +92,7 @@ enum Aim {
     Restart(usize),
     /// The entry is in `leaf`. The value may have to be touched.
     Found { value: ValueRef, must_touch: bool },
-    /// The key is greater than all keys of the leaf below the path, or the tree is empty.
+    /// The key is greater than all keys of the leaf below the path, or the table is empty.
     Behind,
 }
 
@@ -108,7 +108,7 @@ impl Aim {
     }
 }
 
-/// An end of a part of the tree.
+/// An end of a part of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     First,

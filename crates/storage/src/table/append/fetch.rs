@@ -14,7 +14,7 @@ use bytes::Bytes;
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// The most data blocks that a cursor holds on to. In the order of keys the values of a tree come
+/// The most data blocks that a cursor holds on to. In the order of keys the values of a table come
 /// from as many places of the file as there were batches, and from each in order.
 const HELD_MAX: usize = 64;
 
@@ -243,7 +243,7 @@ impl Fetch {
 
     /// Keeps `block`, which is at `span`, and returns its index.
     fn hold(&mut self, span: Span, block: Block) -> usize {
-        // A tree of few batches needs few.
+        // A table of few batches needs few.
         let most = (self.table.batches() as usize).clamp(2, HELD_MAX - 1) + 1;
         if self.held.len() < most {
             self.held.push(block);

@@ -2,8 +2,8 @@
 //!
 //! The first part in the file is a filter block with room for half as many keys and prefixes again
 //! as there were when it was written. A batch adds a list of hashes, for keys that are new to the
-//! tree and prefixes that are new to the filter. It adds nothing for keys that it only writes anew.
-//! When the lists are many, the next batch writes all their hashes as one list. When keys and
+//! table and prefixes that are new to the filter. It adds nothing for keys that it only writes
+//! anew. When the lists are many, the next batch writes all their hashes as one list. When keys and
 //! prefixes no longer fit, the next batch reads all keys and writes a new filter block. So a key
 //! costs eight bytes once, and a filter now and then.
 
@@ -39,7 +39,7 @@ pub(super) struct NewKeys {
 }
 
 impl NewKeys {
-    /// Returns no keys yet, of a tree with these options.
+    /// Returns no keys yet, of a table with these options.
     pub(super) fn new(options: &TableOptions) -> NewKeys {
         let prefix_bytes = if options.bits_per_key() > 0.0 { options.prefix_bytes } else { 0 };
         NewKeys { prefix_bytes, keys: Vec::new(), prefixes: Vec::new() }

@@ -1,4 +1,4 @@
-//! The versions of one key, of a batch and of the tree before it, as one walk.
+//! The versions of one key, of a batch and of the table before it, as one walk.
 
 use super::reader::AppendTable;
 use crate::cursor::{EntryRef, newest_first};
@@ -9,10 +9,10 @@ use lsmith_tree::{EntryKind, SeqNo, Size, logical_bytes};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// The [mark](Walk::mark) of entries that the tree has.
+/// The [mark](Walk::mark) of entries that the table has.
 pub(super) const OLD: u32 = 1;
 
-/// A version that the tree has.
+/// A version that the table has.
 #[derive(Debug)]
 pub(super) struct OldVersion {
     pub(super) seq: SeqNo,
@@ -26,11 +26,11 @@ pub(super) fn value_bytes(reference: &[u8]) -> usize {
     ValueRef::parse(reference, u64::MAX).map_or(0, |value| value.value_bytes as usize)
 }
 
-/// Walks all versions of one key, of the batch and of the tree, in the store's order. The walk ends
-/// behind each key.
+/// Walks all versions of one key, of the batch and of the table, in the store's order. The walk
+/// ends behind each key.
 pub(super) struct GroupWalk<'a, C> {
     pub(super) batch: C,
-    /// The tree before the batch.
+    /// The table before the batch.
     base: Option<&'a AppendTable>,
     /// The key of the walk; empty before the first one.
     pub(super) key: Vec<u8>,
@@ -44,7 +44,7 @@ impl<'a, C: Walk> GroupWalk<'a, C> {
         GroupWalk { batch, base, key: Vec::new(), old: Vec::new(), passed: 0 }
     }
 
-    /// Starts a walk of the key under the batch. `old` has the versions of the key in the tree.
+    /// Starts a walk of the key under the batch. `old` has the versions of the key in the table.
     pub(super) fn enter(&mut self, old: Vec<OldVersion>) {
         self.key.clear();
         if let Some(entry) = self.batch.here() {
@@ -54,7 +54,7 @@ impl<'a, C: Walk> GroupWalk<'a, C> {
         self.passed = 0;
     }
 
-    /// Returns the size of the versions that the tree has of the key.
+    /// Returns the size of the versions that the table has of the key.
     pub(super) fn old_size(&self) -> Size {
         let of = |old: &OldVersion| Size {
             bytes: logical_bytes(self.key.len(), value_bytes(&old.reference)),
@@ -68,8 +68,8 @@ impl<'a, C: Walk> GroupWalk<'a, C> {
         self.batch.here().filter(|entry| entry.key == self.key)
     }
 
-    /// Returns the next version of the tree, if it comes before the next version of the batch. With
-    /// equal numbers, the version of the batch is newer.
+    /// Returns the next version of the table, if it comes before the next version of the batch.
+    /// With equal numbers, the version of the batch is newer.
     fn next_old(&self) -> Option<&OldVersion> {
         let old = self.old.get(self.passed)?;
         let is_first = |new: EntryRef<'_>| newest_first(new.seq, old.seq) == Ordering::Greater;

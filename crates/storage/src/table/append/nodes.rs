@@ -11,10 +11,10 @@ use crate::format::{
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 
-/// A node of the tree after a batch.
+/// A node of the table after a batch.
 #[derive(Debug)]
 pub(super) enum Child {
-    /// A node of the tree before, with its separator.
+    /// A node of the table before, with its separator.
     Kept(Vec<u8>, ChildRef),
     /// A new leaf.
     Leaf(Leaf),
@@ -22,11 +22,11 @@ pub(super) enum Child {
     Inner(Vec<Child>),
 }
 
-/// Where the first or the last key of a part of the tree is.
+/// Where the first or the last key of a part of the table is.
 #[derive(Debug)]
 pub(super) enum Edge {
     Key(Vec<u8>),
-    /// In the node at this place of the tree before, on this level.
+    /// In the node at this place of the table before, on this level.
     Kept(Span, u64),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Placed {
     only: Option<Box<Placed>>,
 }
 
-/// The uppermost node of a tree.
+/// The uppermost node of a table.
 #[derive(Debug)]
 pub(super) struct Top {
     pub(super) child: ChildRef,
@@ -51,7 +51,7 @@ pub(super) struct Top {
 }
 
 /// Writes all new nodes among `children`, which are on `level`, and below, and the nodes above
-/// them. Returns the top of the tree, or `None` for an empty tree.
+/// them. Returns the top of the table, or `None` for an empty table.
 pub(super) fn write(
     file: &mut BatchFile,
     children: Vec<Child>,

@@ -1,4 +1,4 @@
-//! Walks the leaves of the tree that a batch changes.
+//! Walks the leaves of the table that a batch changes.
 
 use super::group::OldVersion;
 use super::leaves::LeafEntry;

@@ -57,7 +57,7 @@ impl AppendTable {
         for (key, is_last) in [(&root.first_key, false), (&root.last_key, true)] {
             let edge = super::nodes::Edge::Kept(root.top.node, root.levels - 1);
             if self.edge_key(edge, is_last)? != **key {
-                return damaged("the root has another first or last key than the tree");
+                return damaged("the root has another first or last key than the table");
             }
         }
         Ok(())
@@ -189,7 +189,7 @@ impl VerifyWalk<'_> {
         }
     }
 
-    /// Checks that the entry `slot`, with this value, may be in a tree that expires as the root
+    /// Checks that the entry `slot`, with this value, may be in a table that expires as the root
     /// says. Whether its time fits is checked with its value.
     fn expiry(&self, slot: &Slot, value: &ValueRef) -> Checked<()> {
         let damage = |what| Err(Damage { what, at: slot.start() });
@@ -198,7 +198,7 @@ impl VerifyWalk<'_> {
             return damage("an entry that expires has no time");
         }
         if self.table.root.expires > 0 && !expires && !slot.kind.is_tombstone() {
-            return damage("an entry stays in a tree that expires");
+            return damage("an entry stays in a table that expires");
         }
         Ok(())
     }

@@ -37,9 +37,9 @@ pub struct AppendRemains {
 /// What is known of the uppermost node.
 #[derive(Debug)]
 enum Top {
-    /// There is none: the tree is empty.
+    /// There is none: the table is empty.
     None,
-    /// Its place, and a range with all keys of the tree.
+    /// Its place, and a range with all keys of the table.
     Node(Span, KeyRange),
     /// Nothing. The offset of the damage, and what it is.
     Lost(u64, String),
@@ -153,7 +153,7 @@ impl AppendRemains {
         roots(&self.file, self.file_bytes)
     }
 
-    /// Returns the damage that hides the whole tree, if there is such.
+    /// Returns the damage that hides the whole table, if there is such.
     pub fn lost_top(&self) -> Option<Error> {
         match &self.top {
             Top::Lost(offset, what) => Some(Error::corruption(self.file.path(), *offset, what)),

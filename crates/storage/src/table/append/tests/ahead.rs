@@ -17,16 +17,16 @@ fn entry_ref(entry: &Owned) -> EntryRef<'_> {
     EntryRef { key: &entry.key, seq: entry.seq, kind: entry.kind, value: &entry.value }
 }
 
-/// A sorted table, and a tree of ten batches of every tenth key, with the same entries.
+/// A sorted table, and a table of ten batches of every tenth key, with the same entries.
 struct Pair {
-    tree: Bench,
+    appended: Bench,
     sorted: MemEnv,
 }
 
 impl Pair {
     fn new(value_bytes: u64, codec: Codec) -> Pair {
         let options = TableOptions { codec, ..TableOptions::default() };
-        let mut tree = Bench::new(options);
+        let mut appended = Bench::new(options);
         let mut dice = Dice(1);
         for batch in 0..BATCHES {
             let numbers = (batch..KEYS).step_by(BATCHES as usize);
@@ -35,17 +35,17 @@ impl Pair {
                 value[..8].copy_from_slice(&dice.bytes(8));
                 value
             };
-            tree.append(numbers.map(|n| entry(key(n), batch + 1, value(&mut dice))).collect());
+            appended.append(numbers.map(|n| entry(key(n), batch + 1, value(&mut dice))).collect());
         }
         let sorted = MemEnv::new();
         let env: Arc<dyn Env> = Arc::new(sorted.clone());
-        let mut writer = TableWriter::create(&env, path(), TABLE, &tree.options).unwrap();
-        tree.model.iter().for_each(|entry| writer.add(entry_ref(entry)).unwrap());
+        let mut writer = TableWriter::create(&env, path(), TABLE, &appended.options).unwrap();
+        appended.model.iter().for_each(|entry| writer.add(entry_ref(entry)).unwrap());
         writer.finish().unwrap();
-        Pair { tree, sorted }
+        Pair { appended, sorted }
     }
 
-    /// Returns the calls that read the sorted table and the tree, and the bytes that they read, for
+    /// Returns the calls that read both tables, and the bytes that they read, for
     /// ranges of `entries` entries, without maps.
     fn reads(&self, fill: CacheFill, entries: u64) -> [(u64, u64); 2] {
         let cache = || Arc::new(BlockCache::new(1 << 20));
@@ -55,16 +55,16 @@ impl Pair {
         let (calls, bytes) = (env.count(OpClass::Read), Arc::default());
         let mut cursor = table.cursor(fill);
         cursor.count_in(&bytes);
-        read_ranges(&mut cursor, entries, &self.tree.model);
+        read_ranges(&mut cursor, entries, &self.appended.model);
         drop(cursor);
         let sorted = (env.count(OpClass::Read) - calls, bytes.bytes());
-        let env = FaultEnv::over(self.tree.disk.clone().unmapped());
+        let env = FaultEnv::over(self.appended.disk.clone().unmapped());
         let shared: Arc<dyn Env> = Arc::new(env.clone());
-        let table = AppendTable::open(&shared, path(), TABLE, self.tree.root, cache()).unwrap();
+        let table = AppendTable::open(&shared, path(), TABLE, self.appended.root, cache()).unwrap();
         let (calls, bytes) = (env.count(OpClass::Read), Arc::default());
         let mut cursor = table.cursor(fill);
         cursor.count_in(&bytes);
-        read_ranges(&mut cursor, entries, &self.tree.model);
+        read_ranges(&mut cursor, entries, &self.appended.model);
         drop(cursor);
         [sorted, (env.count(OpClass::Read) - calls, bytes.bytes())]
     }
@@ -88,16 +88,17 @@ fn a_scan_of_ten_batches_reads_little_more_than_one_of_a_sorted_table() {
         for codec in [Codec::None, Codec::Lz4] {
             let pair = Pair::new(value_bytes, codec);
             for fill in [CacheFill::Yes, CacheFill::No] {
-                let [sorted, tree] = pair.reads(fill, KEYS);
-                let what = format!("{value_bytes} B, {codec:?}, {fill:?}: {sorted:?}, {tree:?}");
+                let [sorted, appended] = pair.reads(fill, KEYS);
+                let what =
+                    format!("{value_bytes} B, {codec:?}, {fill:?}: {sorted:?}, {appended:?}");
                 // Nodes take a fifth at 100 bytes. They are never compressed, so they take as much
                 // as values that are.
                 let most = if codec == Codec::None { 1.4 } else { 2.2 };
-                assert!(tree.1 as f64 <= sorted.1 as f64 * most, "bytes of {what}");
+                assert!(appended.1 as f64 <= sorted.1 as f64 * most, "bytes of {what}");
                 // Ten places for each window of up to half a megabyte, and leaves. The first
                 // windows are short.
                 let windows = KEYS * value_bytes / (512 << 10);
-                assert!(tree.0 <= windows * 12 + 80, "calls of {what}");
+                assert!(appended.0 <= windows * 12 + 80, "calls of {what}");
             }
         }
     }
@@ -108,9 +109,9 @@ fn a_range_of_ten_batches_reads_at_most_twice_what_one_of_a_sorted_table_does() 
     for value_bytes in [1000, 8000] {
         let pair = Pair::new(value_bytes, Codec::None);
         for entries in [100, 400] {
-            let [sorted, tree] = pair.reads(CacheFill::Yes, entries);
-            let what = format!("{entries} of {value_bytes} B: {sorted:?}, {tree:?}");
-            assert!(tree.1 <= sorted.1 * 2, "bytes of {what}");
+            let [sorted, appended] = pair.reads(CacheFill::Yes, entries);
+            let what = format!("{entries} of {value_bytes} B: {sorted:?}, {appended:?}");
+            assert!(appended.1 <= sorted.1 * 2, "bytes of {what}");
         }
     }
 }
@@ -119,14 +120,14 @@ fn a_range_of_ten_batches_reads_at_most_twice_what_one_of_a_sorted_table_does() 
 #[test]
 fn damage_ahead_does_no_harm_to_entries_in_front_of_it() {
     let pair = Pair::new(300, Codec::None);
-    let Bench { disk, model, root, .. } = &pair.tree;
+    let Bench { disk, model, root, .. } = &pair.appended;
     for maps in [false, true] {
         for fill in [CacheFill::Yes, CacheFill::No] {
             let mut dice = Dice(3);
             for _ in 0..20 {
                 let disk = disk.process_crash_clone();
                 disk.flip(path(), dice.below(root * 9 / 10), 4).unwrap();
-                let bench = Bench { disk, ..pair.tree.clone() };
+                let bench = Bench { disk, ..pair.appended.clone() };
                 let Ok(table) = bench.open_at(*root, maps) else { continue };
                 let mut cursor = table.cursor(fill);
                 let mut read = 0;
@@ -154,10 +155,10 @@ fn damage_ahead_does_no_harm_to_entries_in_front_of_it() {
 #[test]
 fn turns_in_the_middle_of_what_was_read_ahead() {
     let pair = Pair::new(500, Codec::None);
-    let model = &pair.tree.model;
+    let model = &pair.appended.model;
     let mut dice = Dice(9);
     for maps in [false, true] {
-        let table = pair.tree.open_at(pair.tree.root, maps).unwrap();
+        let table = pair.appended.open_at(pair.appended.root, maps).unwrap();
         for fill in [CacheFill::Yes, CacheFill::No] {
             let mut cursor = table.cursor(fill);
             let mut at = dice.below(KEYS / 2) as usize;

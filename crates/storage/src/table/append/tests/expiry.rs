@@ -1,4 +1,4 @@
-//! The time at which a tree has expired, over many batches.
+//! The time at which a table has expired, over many batches.
 
 use super::*;
 use crate::expiry::expiring_value;
@@ -9,7 +9,7 @@ fn timed(key: impl AsRef<[u8]>, seq: u64, time: u64) -> Owned {
     entry(key, seq, expiring_value(time, b"value")).with(EntryKind::Expiring)
 }
 
-/// Appends `batch` and checks the tree. Returns when it expires.
+/// Appends `batch` and checks the table. Returns when it expires.
 fn expires_with(bench: &mut Bench, batch: Vec<Owned>) -> u64 {
     bench.append_with(batch, &[], false);
     bench.check();
@@ -21,7 +21,7 @@ fn expires_with(bench: &mut Bench, batch: Vec<Owned>) -> u64 {
 }
 
 #[test]
-fn tree_expires_with_its_last_entry_unless_one_stays() {
+fn table_expires_with_its_last_entry_unless_one_stays() {
     let mut bench = Bench::small();
     let first = vec![timed(b"a", 1, 30), timed(b"c", 2, 10), deletion(b"d", 3)];
     assert_eq!(expires_with(&mut bench, first), 30);
@@ -33,12 +33,12 @@ fn tree_expires_with_its_last_entry_unless_one_stays() {
     assert_eq!(expires_with(&mut bench, vec![timed(b"x", 9, 60)]), 0);
     bench.append_with(bench.model.iter().map(|old| deletion(&old.key, 20)).collect(), &[], true);
     assert_eq!((bench.open().keys(), bench.open().root.expires), (0, 0));
-    // The tree is empty, so it begins anew.
+    // The table is empty, so it begins anew.
     assert_eq!(expires_with(&mut bench, vec![timed(b"x", 30, 60)]), 60);
 }
 
 #[test]
-fn tree_of_deletions_expires_with_the_first_entry_that_does() {
+fn table_of_deletions_expires_with_the_first_entry_that_does() {
     let mut bench = Bench::small();
     assert_eq!(expires_with(&mut bench, vec![deletion(b"a", 1), deletion(b"b", 2)]), 0);
     assert_eq!(expires_with(&mut bench, vec![deletion(b"c", 3)]), 0);
@@ -46,7 +46,7 @@ fn tree_of_deletions_expires_with_the_first_entry_that_does() {
 }
 
 #[test]
-fn older_version_for_a_snapshot_keeps_the_tree() {
+fn older_version_for_a_snapshot_keeps_the_table() {
     let mut bench = Bench::small();
     assert_eq!(expires_with(&mut bench, vec![entry(b"a", 1, b"stays")]), 0);
     bench.append_with(vec![timed(b"a", 5, 9)], &[SeqNo(3)], false);
@@ -95,7 +95,7 @@ fn root_that_lies_about_expiry_is_found() {
         bench.append_with(vec![entry(b"d", 4, value)], &[], false);
         assert_eq!(verified(&bench, |_| {}), "");
         let found = verified(&bench, |root| root.expires = 40);
-        assert!(found.contains("an entry stays in a tree that expires"), "{found}");
+        assert!(found.contains("an entry stays in a table that expires"), "{found}");
     }
 }
 

@@ -30,7 +30,7 @@ fn file(choices: &mut Choices<'_>) -> (Vec<u8>, Vec<Span>) {
     let table = bench.open();
     let mut spans = table.root.filter.clone();
     let mut nodes = vec![(table.root.top.node, table.root.levels)];
-    // Deletions alone leave an empty tree.
+    // Deletions alone leave an empty table.
     nodes.retain(|(_, levels)| *levels > 0);
     while let Some((span, levels)) = nodes.pop() {
         spans.push(span);

@@ -1,4 +1,4 @@
-//! Trees that grow, shrink and vanish, with keys and values of all lengths.
+//! Tables that grow, shrink and vanish, with keys and values of all lengths.
 
 use super::*;
 use crate::fold::{Erasing, Walk};
@@ -13,7 +13,7 @@ fn puts(numbers: impl IntoIterator<Item = u64>, seq: u64, value_bytes: usize) ->
 }
 
 #[test]
-fn tree_of_several_levels_grows_by_single_keys_and_by_whole_batches() {
+fn table_of_several_levels_grows_by_single_keys_and_by_whole_batches() {
     let mut bench = Bench::small();
     let long = |n: u64| [vec![b'k'; 300], key(n)].concat();
     bench.append((0..900).map(|n| entry(long(n * 10), 1, b"value")).collect());

@@ -1,4 +1,4 @@
-//! The entries of a merge, as one walk for each tree.
+//! The entries of a merge, as one walk for each table.
 
 use super::super::{InputCursor, Merger, ReservedPlan};
 use crate::keyspace::KeyspaceShared;
@@ -8,9 +8,9 @@ use lsmith_storage::error::Result;
 use lsmith_storage::fold::{Fold, FoldCounts, Walk};
 use lsmith_tree::{CutWalk, Key, MergePlan, Size, logical_bytes};
 
-/// Walks the entries that a merge writes. The walk ends where the entries of a tree end, and goes
-/// on from there for the next tree. All versions of a key go to one tree.
-pub(super) struct TreeWalk<'a, B> {
+/// Walks the entries that a merge writes. The walk ends where the entries of a table end, and goes
+/// on from there for the next table. All versions of a key go to one table.
+pub(super) struct TablesWalk<'a, B> {
     merger: &'a Merger,
     keyspace: &'a KeyspaceShared,
     fold: Fold<InputCursor, B>,
@@ -18,12 +18,12 @@ pub(super) struct TreeWalk<'a, B> {
     has_entry: bool,
     /// The first key that does not belong to the part.
     end: Option<Key>,
-    /// Logical bytes at which a tree is cut, and the bytes of the tree so far.
+    /// Logical bytes at which a table is cut, and the bytes of the table so far.
     cut_bytes: u64,
     bytes: u64,
-    /// Keys at which trees are cut whatever their size.
+    /// Keys at which tables are cut whatever their size.
     cuts: CutWalk<Key>,
-    /// True if the next entry belongs to the next tree of the part.
+    /// True if the next entry belongs to the next table of the part.
     is_cut: bool,
     last_key: Vec<u8>,
     entries: u64,
@@ -31,14 +31,14 @@ pub(super) struct TreeWalk<'a, B> {
     unpaced_bytes: Option<u64>,
 }
 
-impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
-    /// Returns a walk over the entries of `fold`. Trees are cut at `cuts`.
+impl<'a, B: FnMut(&[u8]) -> bool> TablesWalk<'a, B> {
+    /// Returns a walk over the entries of `fold`. Tables are cut at `cuts`.
     pub(super) fn new(
         merger: &'a Merger,
         mut fold: Fold<InputCursor, B>,
         reserved: &'a ReservedPlan,
         cuts: Vec<Key>,
-    ) -> Result<TreeWalk<'a, B>> {
+    ) -> Result<TablesWalk<'a, B>> {
         let mut cuts = CutWalk::new(cuts);
         let has_entry = match fold.next_entry()? {
             Some(first) => {
@@ -48,7 +48,7 @@ impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
             }
             None => false,
         };
-        Ok(TreeWalk {
+        Ok(TablesWalk {
             merger,
             keyspace: &reserved.keyspace,
             fold,
@@ -64,15 +64,15 @@ impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
         })
     }
 
-    /// Enters the part that ends in front of `end`. Its trees are cut at `cut_bytes`.
+    /// Enters the part that ends in front of `end`. Its tables are cut at `cut_bytes`.
     pub(super) fn enter(&mut self, end: Option<Key>, cut_bytes: u64) {
         self.end = end;
         self.cut_bytes = cut_bytes;
-        self.begins_tree();
+        self.begins_table();
     }
 
-    /// Begins the next tree of the part. Returns false if the part has no more entries.
-    pub(super) fn begins_tree(&mut self) -> bool {
+    /// Begins the next table of the part. Returns false if the part has no more entries.
+    pub(super) fn begins_table(&mut self) -> bool {
         self.is_cut = false;
         self.bytes = 0;
         self.next_entry().is_some()
@@ -80,7 +80,7 @@ impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
 
     /// Returns the counts of the fold, and the size taken from each input.
     pub(super) fn end(self) -> (FoldCounts, Vec<Size>) {
-        debug_assert!(!self.has_entry, "all entries went to trees");
+        debug_assert!(!self.has_entry, "all entries went to tables");
         (self.fold.counts(), self.fold.walk().taken_each())
     }
 
@@ -111,16 +111,16 @@ impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
         if next.key != self.last_key {
             let passed = self.cuts.passes(|cut| **cut <= *next.key);
             let bytes = logical_bytes(next.key.len(), next.value.len());
-            self.is_cut = passed || MergePlan::ends_tree(self.bytes, bytes, self.cut_bytes);
+            self.is_cut = passed || MergePlan::ends_append(self.bytes, bytes, self.cut_bytes);
         }
         Ok(())
     }
 }
 
-/// The walk over the entries of one tree.
-pub(super) struct OneTree<'w, 'a, B>(pub(super) &'w mut TreeWalk<'a, B>);
+/// The walk over the entries of one table.
+pub(super) struct OneTable<'w, 'a, B>(pub(super) &'w mut TablesWalk<'a, B>);
 
-impl<B: FnMut(&[u8]) -> bool> Walk for OneTree<'_, '_, B> {
+impl<B: FnMut(&[u8]) -> bool> Walk for OneTable<'_, '_, B> {
     fn begin(&mut self) -> Result<()> {
         Ok(())
     }

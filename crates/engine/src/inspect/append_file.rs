@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// The file of an append table, whole or damaged.
 #[derive(Debug)]
-pub struct TreeFile {
+pub struct AppendFile {
     number: u64,
     remains: AppendRemains,
     roots: Vec<Root>,
@@ -34,7 +34,7 @@ pub struct Root {
     pub properties: Option<RootProperties>,
 }
 
-/// What a root says of its tree.
+/// What a root says of its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RootProperties {
@@ -46,7 +46,7 @@ pub struct RootProperties {
     pub levels: u64,
     /// The number of different keys.
     pub keys: u64,
-    /// The entries of the tree.
+    /// The size of the entries.
     pub size: Size,
     /// A bound of the sequence numbers of all entries.
     pub seq_min: SeqNo,
@@ -63,7 +63,7 @@ pub struct RootProperties {
 /// A leaf, or a damaged node.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct TreePart {
+pub struct AppendLeaf {
     /// The place of the node in the file.
     pub place: Range<u64>,
     /// A range that holds all keys of the node.
@@ -76,13 +76,13 @@ pub struct TreePart {
     pub damage: Vec<Error>,
 }
 
-impl TreeFile {
+impl AppendFile {
     /// Returns true if the table at `path` is an append table. If all its footers are damaged, its
     /// nodes tell.
     ///
     /// # Errors
     /// `Io` if the file cannot be read.
-    pub fn is_tree(env: &dyn Env, path: &Path) -> Result<bool> {
+    pub fn is_append(env: &dyn Env, path: &Path) -> Result<bool> {
         AppendRemains::is_append(env, path, number_of(path))
     }
 
@@ -91,8 +91,8 @@ impl TreeFile {
     ///
     /// # Errors
     /// `Unsupported` if the table has a newer format; `Io` if the file cannot be read. Damage is
-    /// not an error here: see [`damage`](TreeFile::damage).
-    pub fn open(env: &dyn Env, path: &Path) -> Result<TreeFile> {
+    /// not an error here: see [`damage`](AppendFile::damage).
+    pub fn open(env: &dyn Env, path: &Path) -> Result<AppendFile> {
         let number = number_of(path);
         let all = AppendRemains::open(env, path, number, None, &OpenFiles::few())?;
         let roots: Vec<Root> = all.roots()?.into_iter().map(root_of).collect();
@@ -103,7 +103,7 @@ impl TreeFile {
             }
             None => all,
         };
-        Ok(TreeFile { number, remains, roots })
+        Ok(AppendFile { number, remains, roots })
     }
 
     /// Returns the number in the name of the file.
@@ -132,7 +132,7 @@ impl TreeFile {
 
     /// Returns the leaves of the root that counts, in the order of their keys, and damaged nodes
     /// where they should be.
-    pub fn parts(&self) -> impl Iterator<Item = TreePart> {
+    pub fn parts(&self) -> impl Iterator<Item = AppendLeaf> {
         let mut walk = self.remains.walk(&KeyRange::ALL);
         std::iter::from_fn(move || self.remains.next_part(&mut walk).map(part_of))
     }
@@ -169,12 +169,12 @@ fn root_of(found: FoundRoot) -> Root {
     Root { end: found.end, footer: footer_of(&found.footer), properties }
 }
 
-fn part_of(part: AppendPart) -> TreePart {
+fn part_of(part: AppendPart) -> AppendLeaf {
     let is_lost = part.is_lost();
     let AppendPart { place, keys, entries, losses } = part;
     let entries = entries.into_iter().filter_map(entry_of).collect();
     let damage = losses.into_iter().map(|loss| loss.error).collect();
-    TreePart { place, keys, entries, is_lost, damage }
+    AppendLeaf { place, keys, entries, is_lost, damage }
 }
 
 /// Returns `entry`, unless its value is lost.

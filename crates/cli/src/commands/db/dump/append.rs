@@ -2,14 +2,14 @@
 
 use super::{Dump, Item};
 use lsmith::env::RealEnv;
-use lsmith::inspect::{Entry, Root, RootProperties, TreeFile, TreePart};
+use lsmith::inspect::{AppendFile, AppendLeaf, Entry, Root, RootProperties};
 use lsmith_tree::KeyRange;
 use lsmith_tree::text::display_key;
 use serde_json::{Value, json};
 
 impl Dump {
-    pub(super) fn tree(&mut self) -> anyhow::Result<()> {
-        let table = TreeFile::open(&RealEnv::new(), &self.path)?;
+    pub(super) fn append_table(&mut self) -> anyhow::Result<()> {
+        let table = AppendFile::open(&RealEnv::new(), &self.path)?;
         self.begin(head(&table), "leaves")?;
         for error in table.damage() {
             self.damaged(error)?;
@@ -29,8 +29,8 @@ impl Dump {
         Ok(self.end(Item { text: String::new(), fields: json!({}) })?)
     }
 
-    fn part(&mut self, part: &TreePart) -> std::io::Result<()> {
-        let TreePart { place, keys, entries, is_lost, .. } = part;
+    fn part(&mut self, part: &AppendLeaf) -> std::io::Result<()> {
+        let AppendLeaf { place, keys, entries, is_lost, .. } = part;
         let bytes = place.end - place.start;
         let name = if *is_lost { "node" } else { "leaf" };
         let mut item = Item {
@@ -47,7 +47,7 @@ impl Dump {
     }
 
     /// Prints what can be found of `keys` although their nodes are damaged.
-    fn salvaged(&mut self, table: &TreeFile, keys: &KeyRange) -> std::io::Result<()> {
+    fn salvaged(&mut self, table: &AppendFile, keys: &KeyRange) -> std::io::Result<()> {
         let entries = table.salvage(keys);
         let count = entries.len();
         let mut item = Item {
@@ -66,7 +66,7 @@ impl Dump {
 }
 
 /// Returns the header: the roots of the table.
-fn head(table: &TreeFile) -> Item {
+fn head(table: &AppendFile) -> Item {
     let number = table.number();
     let bytes = table.bytes();
     let roots = table.roots();

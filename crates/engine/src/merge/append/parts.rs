@@ -1,4 +1,4 @@
-//! Which entries go to which tree.
+//! Which entries go to which table.
 
 use crate::version::TableHandle;
 use lsmith_storage::error::Result;
@@ -10,32 +10,32 @@ use std::sync::Arc;
 /// Where entries go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// To the tree at this index.
-    Tree(usize),
-    /// To new trees.
+    /// To the old table at this index.
+    Old(usize),
+    /// To new tables.
     New,
 }
 
 /// Entries that go to one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TreePart {
+pub(super) struct TablePart {
     pub(super) place: Place,
     /// The first key that does not belong to it; `None` for the last part.
     pub(super) end: Option<Key>,
-    /// Logical bytes at which a new tree is cut.
+    /// Logical bytes at which a new table is cut.
     pub(super) cut_bytes: u64,
 }
 
-/// Divides the entries of `fold` among `trees`, which are in key order. Those between two trees, or
-/// beyond them, make new trees if they fill
-/// [one part in so many](MergePlan::NEW_TREE_PARTS) of a table of `cut_bytes`. Otherwise they go to
-/// the tree in front of them, or else to the first.
+/// Divides the entries of `fold` among `tables`, which are in key order. Those between two tables,
+/// or beyond them, make new tables if they fill [one part in so many](MergePlan::NEW_APPEND_PARTS)
+/// of a table of `cut_bytes`. Otherwise they go to the table in front of them, or else to the
+/// first.
 pub(super) fn divide<C: Walk, B: FnMut(&[u8]) -> bool>(
     fold: Fold<C, B>,
-    trees: &[Arc<TableHandle>],
+    tables: &[Arc<TableHandle>],
     cut_bytes: u64,
-) -> Result<Vec<TreePart>> {
-    let ranges = trees.iter().map(|tree| &tree.table().tree_table().range);
+) -> Result<Vec<TablePart>> {
+    let ranges = tables.iter().map(|table| &table.table().tree_table().range);
     let borders: Vec<Option<Key>> =
         ranges.flat_map(|range| [Some(range.start.clone()), range.end.clone()]).collect();
     let bytes = bytes_between(fold, &borders)?;
@@ -61,22 +61,22 @@ fn bytes_between<C: Walk, B: FnMut(&[u8]) -> bool>(
     Ok(bytes)
 }
 
-/// Returns the parts. `borders` are the first key and the end of each tree, and `bytes` go to the
-/// gaps and trees between them, beginning with the gap in front of the first tree.
-fn parts(bytes: &[u64], borders: &[Option<Key>], cut_bytes: u64) -> Vec<TreePart> {
-    let least = (cut_bytes / MergePlan::NEW_TREE_PARTS).max(1);
+/// Returns the parts. `borders` are the first key and the end of each table, and `bytes` go to the
+/// gaps and tables between them, beginning with the gap in front of the first table.
+fn parts(bytes: &[u64], borders: &[Option<Key>], cut_bytes: u64) -> Vec<TablePart> {
+    let least = (cut_bytes / MergePlan::NEW_APPEND_PARTS).max(1);
     let is_large = |gap: usize| borders.is_empty() || bytes[gap] >= least;
-    let new = |gap: usize| TreePart {
+    let new = |gap: usize| TablePart {
         place: Place::New,
         end: borders.get(gap).cloned().flatten(),
         cut_bytes: equal_cut(bytes[gap], cut_bytes),
     };
-    let mut parts: Vec<TreePart> = is_large(0).then(|| new(0)).into_iter().collect();
-    for tree in 0..borders.len() / 2 {
-        let gap = 2 * tree + 2;
+    let mut parts: Vec<TablePart> = is_large(0).then(|| new(0)).into_iter().collect();
+    for table in 0..borders.len() / 2 {
+        let gap = 2 * table + 2;
         let is_new = is_large(gap);
         let end = borders.get(if is_new { gap - 1 } else { gap }).cloned().flatten();
-        parts.push(TreePart { place: Place::Tree(tree), end, cut_bytes: u64::MAX });
+        parts.push(TablePart { place: Place::Old(table), end, cut_bytes: u64::MAX });
         parts.extend(is_new.then(|| new(gap)));
     }
     parts

@@ -1,10 +1,10 @@
-//! Merges whose output are append tables, the trees.
+//! Merges whose output are append tables.
 //!
-//! A plan that makes new trees is a merge like any other, except for the kind of its tables. A plan
-//! that [appends](lsmith_tree::Place::Append) reads its entries twice: first to learn how many
-//! bytes go to each tree and to each gap between two trees (`parts`), then to write them, tree by
-//! tree (`walk`). Appended bytes lie behind the root that the tree of the keyspace names. So if the
-//! plan fails, or is given up, the next batch is written over them.
+//! A plan that makes new tables is a merge like any other, except for their kind. A plan that
+//! [appends](lsmith_tree::Place::Append) reads its entries twice: first to learn how many bytes go
+//! to each table and to each gap between two tables (`parts`), then to write them, table by table
+//! (`walk`). Appended bytes lie behind the root that the tree names. So if the plan fails, or is
+//! given up, the next batch is written over them.
 
 mod parts;
 mod walk;
@@ -22,14 +22,14 @@ use lsmith_storage::table::{
     AppendTable, Appended, BatchRules, ReadTable, ReadTally, TableOptions,
 };
 use lsmith_tree::{Input, RunId, SeqNo, Size, Slice, TableId};
-use parts::{Place, TreePart, divide};
+use parts::{Place, TablePart, divide};
 use std::path::PathBuf;
 use std::sync::Arc;
-use walk::{OneTree, TreeWalk};
+use walk::{OneTable, TablesWalk};
 
-/// The trees that a plan has written.
+/// The tables that a plan has written.
 #[derive(Default)]
-struct Trees {
+struct Grown {
     /// The numbers of new files.
     created: Vec<u64>,
     /// What becomes of the target, in key order.
@@ -46,7 +46,7 @@ struct Trees {
     file_bytes: u64,
 }
 
-/// A tree after the plan.
+/// A table after the plan.
 enum Made {
     /// It is as it was.
     Same(Slice),
@@ -56,7 +56,7 @@ enum Made {
     New(u64, u64),
 }
 
-impl Trees {
+impl Grown {
     /// Counts a batch. `before` is the length of the file without it.
     fn count(&mut self, appended: &Appended, before: u64) {
         self.counts += appended.counts;
@@ -71,7 +71,7 @@ impl Trees {
 }
 
 /// What a plan merges, and by which rules.
-struct TreePlan<'a> {
+struct AppendPlan<'a> {
     reserved: &'a ReservedPlan,
     version: &'a Version,
     options: TableOptions,
@@ -79,13 +79,13 @@ struct TreePlan<'a> {
     snapshots: Vec<SeqNo>,
     /// The range deletes.
     erasing: Erasing,
-    /// The inputs without the run whose trees are appended to.
+    /// The inputs without the run whose tables are appended to.
     inputs: Vec<Input>,
     tally: Arc<ReadTally>,
 }
 
-impl TreePlan<'_> {
-    /// Returns what is to be written. Tombstones are dropped here only if `drops`: trees that take
+impl AppendPlan<'_> {
+    /// Returns what is to be written. Tombstones are dropped here only if `drops`: tables that take
     /// entries in have older ones.
     fn fold(&self, drops: bool) -> Result<Fold<InputCursor, impl FnMut(&[u8]) -> bool + use<>>> {
         let cursor = InputCursor::new(self.version, &self.inputs, &self.tally);
@@ -97,7 +97,7 @@ impl TreePlan<'_> {
         Ok(fold.erasing(self.erasing.clone()))
     }
 
-    /// Returns what a tree that takes entries in may drop.
+    /// Returns what a table that takes entries in may drop.
     fn rules(&self, drops: bool) -> BatchRules<impl FnMut(&[u8]) -> bool + use<>> {
         let bottom = drops && self.reserved.bottom;
         BatchRules {
@@ -111,8 +111,8 @@ impl TreePlan<'_> {
 }
 
 impl Merger {
-    /// Carries out a plan that [makes trees](lsmith_tree::MergePlan::makes_trees). After an error
-    /// no new file stays on the device.
+    /// Carries out a plan that [makes append tables](lsmith_tree::MergePlan::makes_append). After
+    /// an error no new file stays on the device.
     pub(super) fn grow(
         &self,
         reserved: &ReservedPlan,
@@ -123,7 +123,7 @@ impl Merger {
         let target = reserved.plan.appends_to();
         let others = reserved.plan.inputs.iter().filter(|input| Some(input.run) != target);
         let (erasing, snapshots) = erasing(&self.context, &reserved.plan, version);
-        let plan = TreePlan {
+        let plan = AppendPlan {
             reserved,
             version,
             options,
@@ -132,24 +132,24 @@ impl Merger {
             inputs: others.cloned().collect(),
             tally: Arc::default(),
         };
-        let mut trees = Trees::default();
-        let grown = panics::as_error("a merge", || {
+        let mut grown = Grown::default();
+        let taken = panics::as_error("a merge", || {
             let taken = match target {
-                Some(run) => self.append(&plan, run, &mut trees)?,
-                None => self.plant(&plan, &mut trees)?,
+                Some(run) => self.append(&plan, run, &mut grown)?,
+                None => self.plant(&plan, &mut grown)?,
             };
-            self.open_trees(&mut trees)?;
+            self.open_tables(&mut grown)?;
             Ok(taken)
         });
-        match grown {
+        match taken {
             Ok(taken) => {
-                add(&self.context.counts.node_bytes, trees.node_bytes);
-                let is_filtered = trees.counts.filtered > 0;
-                Ok(output(&plan, trees, &taken).filtered(is_filtered, era))
+                add(&self.context.counts.node_bytes, grown.node_bytes);
+                let is_filtered = grown.counts.filtered > 0;
+                Ok(output(&plan, grown, &taken).filtered(is_filtered, era))
             }
             Err(error) => {
-                for number in &trees.created {
-                    let path = self.tree_path(*number);
+                for number in &grown.created {
+                    let path = self.table_path(*number);
                     directory::remove(&*self.context.options.env, &path, "a failed output");
                 }
                 Err(named(error, &reserved.plan.inputs, version))
@@ -157,108 +157,112 @@ impl Merger {
         }
     }
 
-    /// Writes all entries to new trees. Returns the size taken from each input.
-    fn plant(&self, plan: &TreePlan<'_>, trees: &mut Trees) -> Result<Vec<Size>> {
+    /// Writes all entries to new tables. Returns the size taken from each input.
+    fn plant(&self, plan: &AppendPlan<'_>, grown: &mut Grown) -> Result<Vec<Size>> {
         let cuts = plan.reserved.plan.cut_keys(&plan.version.tree);
-        let mut walk = TreeWalk::new(self, plan.fold(true)?, plan.reserved, cuts)?;
+        let mut walk = TablesWalk::new(self, plan.fold(true)?, plan.reserved, cuts)?;
         walk.enter(None, plan.reserved.plan.cut_bytes.unwrap_or(u64::MAX));
-        self.write_new(plan, &mut walk, trees, false)?;
-        Ok(self.end(walk, trees))
+        self.write_new(plan, &mut walk, grown, false)?;
+        Ok(self.end(walk, grown))
     }
 
-    /// Appends the entries to the trees that the plan takes from run `target`, and to new ones
+    /// Appends the entries to the tables that the plan takes from run `target`, and to new ones
     /// between them. Returns the size taken from each other input.
-    fn append(&self, plan: &TreePlan<'_>, target: RunId, trees: &mut Trees) -> Result<Vec<Size>> {
+    fn append(&self, plan: &AppendPlan<'_>, target: RunId, grown: &mut Grown) -> Result<Vec<Size>> {
         let run = plan.version.disk_run(target).expect("check_plan found every run");
-        // Without trees of the target, all entries go to new ones.
+        // Without tables of the target, all entries go to new ones.
         let mut taken = plan.reserved.plan.inputs.iter().filter(|input| input.run == target);
         let parts = taken.next().map(|input| run.overlapping(&input.range));
         let old: Vec<Arc<TableHandle>> =
             parts.into_iter().flatten().map(|part| Arc::clone(part.table())).collect();
         let cut_bytes = plan.reserved.plan.cut_bytes.unwrap_or(u64::MAX);
         let parts = divide(plan.fold(false)?, &old, cut_bytes)?;
-        let mut walk = TreeWalk::new(self, plan.fold(false)?, plan.reserved, Vec::new())?;
-        for TreePart { place, end, cut_bytes } in parts {
+        let mut walk = TablesWalk::new(self, plan.fold(false)?, plan.reserved, Vec::new())?;
+        for TablePart { place, end, cut_bytes } in parts {
             walk.enter(end, cut_bytes);
             match place {
-                Place::Tree(index) => {
-                    let made = self.append_to(plan, &old[index], &mut walk, trees)?;
-                    trees.made.push(made);
+                Place::Old(index) => {
+                    let made = self.append_to(plan, &old[index], &mut walk, grown)?;
+                    grown.made.push(made);
                 }
-                Place::New => self.write_new(plan, &mut walk, trees, true)?,
+                Place::New => self.write_new(plan, &mut walk, grown, true)?,
             }
         }
-        Ok(self.end(walk, trees))
+        Ok(self.end(walk, grown))
     }
 
-    /// Appends the entries up to the end of the part to the tree of `handle`.
+    /// Appends the entries up to the end of the part to the table of `handle`.
     fn append_to<B: FnMut(&[u8]) -> bool>(
         &self,
-        plan: &TreePlan<'_>,
+        plan: &AppendPlan<'_>,
         handle: &Arc<TableHandle>,
-        walk: &mut TreeWalk<'_, B>,
-        trees: &mut Trees,
+        walk: &mut TablesWalk<'_, B>,
+        grown: &mut Grown,
     ) -> Result<Made> {
-        if OneTree(walk).here().is_none() {
+        if OneTable(walk).here().is_none() {
             return Ok(Made::Same(handle.whole()));
         }
         let base = handle.table().as_append().expect("check_plan found append tables");
-        let appended = base.append(&plan.options, OneTree(walk), plan.rules(true))?;
-        trees.count(&appended, base.facts().file_bytes);
+        let appended = base.append(&plan.options, OneTable(walk), plan.rules(true))?;
+        grown.count(&appended, base.facts().file_bytes);
         Ok(Made::Root(handle.open_next(base, appended.root)?))
     }
 
-    /// Writes the entries up to the end of the part as new trees.
+    /// Writes the entries up to the end of the part as new tables.
     fn write_new<B: FnMut(&[u8]) -> bool>(
         &self,
-        plan: &TreePlan<'_>,
-        walk: &mut TreeWalk<'_, B>,
-        trees: &mut Trees,
+        plan: &AppendPlan<'_>,
+        walk: &mut TablesWalk<'_, B>,
+        grown: &mut Grown,
         drops: bool,
     ) -> Result<()> {
-        while walk.begins_tree() {
+        while walk.begins_table() {
             let env = &self.context.options.env;
             let (number, file) = self.context.make_numbered(FileKind::Table, |path, _| {
                 env.create(path).map_err(|error| Error::io("create", path, error))
             })?;
-            trees.created.push(number);
-            let path = self.tree_path(number);
+            grown.created.push(number);
+            let path = self.table_path(number);
             let rules = plan.rules(drops);
-            let entries = OneTree(walk);
+            let entries = OneTable(walk);
             let appended = AppendTable::create(file, &path, number, &plan.options, entries, rules)?;
-            trees.count(&appended, 0);
+            grown.count(&appended, 0);
             if appended.written.entries == 0 {
                 // All entries were tombstones.
-                trees.created.pop();
-                directory::remove(&**env, &path, "an empty tree");
+                grown.created.pop();
+                directory::remove(&**env, &path, "an empty table");
                 continue;
             }
-            trees.made.push(Made::New(number, appended.root));
+            grown.made.push(Made::New(number, appended.root));
         }
         Ok(())
     }
 
     /// Returns the size taken from each input of `walk`, which is at its end.
-    fn end<B: FnMut(&[u8]) -> bool>(&self, walk: TreeWalk<'_, B>, trees: &mut Trees) -> Vec<Size> {
+    fn end<B: FnMut(&[u8]) -> bool>(
+        &self,
+        walk: TablesWalk<'_, B>,
+        grown: &mut Grown,
+    ) -> Vec<Size> {
         let (counts, taken) = walk.end();
-        // What the trees met they have counted; what the walk gave them counts once.
-        trees.counts.entries_in += counts.entries_in - counts.entries_out;
-        trees.counts.filtered += counts.filtered;
-        trees.counts.dropped_below = trees.counts.dropped_below.max(counts.dropped_below);
+        // What the tables met they have counted; what the walk gave them counts once.
+        grown.counts.entries_in += counts.entries_in - counts.entries_out;
+        grown.counts.filtered += counts.filtered;
+        grown.counts.dropped_below = grown.counts.dropped_below.max(counts.dropped_below);
         taken
     }
 
-    fn tree_path(&self, number: u64) -> PathBuf {
+    fn table_path(&self, number: u64) -> PathBuf {
         numbered(&self.context.options.dir, FileKind::Table, number)
     }
 
-    /// Makes the names of new files survive power loss, and opens the trees.
-    fn open_trees(&self, trees: &mut Trees) -> Result<()> {
+    /// Makes the names of new files survive power loss, and opens the tables.
+    fn open_tables(&self, grown: &mut Grown) -> Result<()> {
         let options = &self.context.options;
-        if !trees.created.is_empty() {
+        if !grown.created.is_empty() {
             directory::sync(&*options.env, &options.dir)?;
         }
-        for made in &mut trees.made {
+        for made in &mut grown.made {
             if let Made::New(number, root) = *made {
                 let place = self.context.tables();
                 let handle = TableHandle::open_root(&place, TableId(number), root)?;
@@ -270,29 +274,29 @@ impl Merger {
 }
 
 /// Returns the output of `plan`. `taken` is the size that was taken from each input.
-fn output(plan: &TreePlan<'_>, trees: Trees, taken: &[Size]) -> PlanOutput {
-    let mut outcome = outcome_of(trees.counts, taken_of(plan.version, &plan.inputs, taken));
-    outcome.read += trees.met;
-    outcome.reused += trees.kept;
-    outcome.written = trees.written;
+fn output(plan: &AppendPlan<'_>, grown: Grown, taken: &[Size]) -> PlanOutput {
+    let mut outcome = outcome_of(grown.counts, taken_of(plan.version, &plan.inputs, taken));
+    outcome.read += grown.met;
+    outcome.reused += grown.kept;
+    outcome.written = grown.written;
     outcome.cleared = plan.erasing.cleared(&plan.reserved.plan.hull(), &plan.snapshots);
     outcome.blocks.read = plan.tally.blocks();
-    outcome.blocks.written = trees.value_blocks;
+    outcome.blocks.written = grown.value_blocks;
     let mut tables = Vec::new();
-    for made in trees.made {
+    for made in grown.made {
         match made {
             Made::Same(slice) => outcome.slices.push(slice),
             Made::Root(handle) => {
-                // A tree that has lost all entries is a table without a slice, and goes.
+                // A table that has lost all entries has no slice, and goes.
                 if handle.table().facts().size.entries > 0 {
                     outcome.slices.push(handle.whole());
                 }
                 tables.push(handle);
             }
-            Made::New(..) => unreachable!("all trees were opened"),
+            Made::New(..) => unreachable!("all tables were opened"),
         }
     }
-    let bytes_read = plan.tally.bytes() + trees.node_bytes_read;
+    let bytes_read = plan.tally.bytes() + grown.node_bytes_read;
     let done = PlanOutput::new(outcome, &plan.reserved.plan, plan.version);
-    done.with(tables, bytes_read, trees.file_bytes)
+    done.with(tables, bytes_read, grown.file_bytes)
 }
