@@ -1,4 +1,4 @@
-//! Fuzz tests of copies of memory and lists of codecs. Any input is refused, or equals what is
+//! Fuzz tests of spills and lists of codecs. Any input is refused, or equals what is
 //! written after it was read.
 
 use crate::compression::Compression;
@@ -43,7 +43,7 @@ fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
 }
 
 #[test]
-fn fuzz_copies_of_memory() {
+fn fuzz_spills() {
     fuzz!(150_000, |choices| {
         let entry = |(kind, seq, key, value): EntryParts| Spilled {
             seq: SeqNo(seq),

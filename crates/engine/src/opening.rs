@@ -5,7 +5,7 @@
 //! 1. The lock of the directory is taken (`take_lock`).
 //! 2. `CURRENT` names the manifest, which names keyspaces, trees and tables (`manifest::read`).
 //!    The keyspaces are opened with empty memtables (`Opening::new`).
-//! 3. Copies of memory that the manifest names are read back into memtables
+//! 3. Spills that the manifest names are read back into memtables
 //!    (`Opening::read_spills`).
 //! 4. The write-ahead logs are read in their order (`Opening::replay`). Writes that are in tables
 //!    or in a copy are skipped; the others go back into memtables. Missing writes are damage if
@@ -159,7 +159,7 @@ impl Opening {
         })
     }
 
-    /// Reads the copies of memory and the logs.
+    /// Reads the spills and the logs.
     fn read(&mut self) -> Result<()> {
         self.read_spills()?;
         self.replay()
@@ -196,7 +196,7 @@ impl Opening {
         }
     }
 
-    /// Reads the copies of memory back into memtables.
+    /// Reads the spills back into memtables.
     fn read_spills(&self) -> Result<()> {
         let Options { env, dir, .. } = &self.context.options;
         for (id, known) in &self.account.keyspaces {

@@ -56,10 +56,10 @@ stats! {
     user_bytes,
     /// Batches written.
     batches,
-    /// Bytes of records of the write-ahead log, with their framing, and of copies of memory that
+    /// Bytes of records of the write-ahead log, with their framing, and of spills that
     /// replace the start of the log.
     wal_bytes,
-    /// Bytes of those copies of memory alone.
+    /// Bytes of those spills alone.
     spill_bytes,
     /// Entries that were looked at one by one when memory was folded. Under a policy that counts in
     /// blocks, a new entry is, and later whenever a block begins with it.

@@ -270,13 +270,13 @@ pub(crate) struct TreeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
-    /// The file: a table, log, copy of memory (`.spill`), manifest or CURRENT. A path, or a name in
+    /// The file: a table, log, spill (`.spill`), manifest or CURRENT. A path, or a name in
     /// the directory of the store
     pub(crate) file: PathBuf,
     /// Print values, not only their lengths
     #[arg(long)]
     pub(crate) values: bool,
-    /// Print at most N items: the entries of a table or a copy of memory, the writes of a log, or
+    /// Print at most N items: the entries of a table or a spill, the writes of a log, or
     /// the records of a manifest. 0 prints an outline. The whole file is checked anyway
     /// [default: all]
     #[arg(long, visible_alias = "entries", value_name = "N")]

@@ -4,7 +4,7 @@
 //! load or edit is half done, and the manifest, the trees and the logs agree. Then writes go on:
 //!
 //! * Tables are held by their handles, and their blocks by the versions that show them.
-//! * Copies of memory and logs are not removed as long as the [`Hold`] lives.
+//! * Spills and logs are not removed as long as the [`Hold`] lives.
 //! * A full log does not change any more, and neither does a sorted table. The newest log and
 //!   append tables are written on behind the bytes that belong to the capture.
 
@@ -108,7 +108,7 @@ fn named_tables(account: &Account, keyspace: &KeyspaceShared) -> Vec<Arc<TableHa
     named.iter().map(table).collect()
 }
 
-/// Returns the copies of memory that `account` names.
+/// Returns the spills that `account` names.
 fn spills_of(env: &dyn Env, dir: &Path, account: &Account) -> Result<Vec<CapturedFile>> {
     let spills = account.keyspaces.values().filter_map(|known| known.spill);
     let file = |number| {

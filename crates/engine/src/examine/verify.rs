@@ -15,7 +15,7 @@ use lsmith_tree::check_tree;
 use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
-/// Returns all damage that it finds in the trees, tables, copies of memory and logs of the store.
+/// Returns all damage that it finds in the trees, tables, spills and logs of the store.
 ///
 /// # Errors
 /// As [`Store::verify`](crate::Store::verify).

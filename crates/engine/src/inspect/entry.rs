@@ -4,7 +4,7 @@ use bytes::Bytes;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_tree::{EntryKind, SeqNo};
 
-/// An entry of a table, a log or a copy of memory.
+/// An entry of a table, a log or a spill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The key.

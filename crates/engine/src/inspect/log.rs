@@ -13,7 +13,7 @@ use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogSt
 use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::path::{Path, PathBuf};
 
-/// The content of a write-ahead log, a manifest, or a copy of memory. It holds the whole file in
+/// The content of a write-ahead log, a manifest, or a spill. It holds the whole file in
 /// memory.
 #[derive(Debug)]
 pub struct LogFile {
@@ -63,7 +63,7 @@ pub enum Content {
         /// The writes, in their order.
         writes: Vec<Write>,
     },
-    /// Entries of a copy of memory, in key order.
+    /// Entries of a spill, in key order.
     Copy {
         /// The number of the keyspace.
         keyspace: u32,
@@ -86,7 +86,7 @@ pub struct Write {
 }
 
 impl LogFile {
-    /// Reads the file at `path`, which must be named like a log, a manifest or a copy of memory.
+    /// Reads the file at `path`, which must be named like a log, a manifest or a spill.
     ///
     /// # Errors
     /// `InvalidArgument` for another name; `Unsupported` if the file has a newer format; `Io` if it

@@ -3,7 +3,7 @@
 //! * [`FileType::of`] returns the type of a file by its name.
 //! * [`TableFile`] reads a sorted table block by block.
 //! * [`AppendFile`] reads an append table leaf by leaf.
-//! * [`LogFile`] reads the records of a write-ahead log, a manifest, or a copy of memory.
+//! * [`LogFile`] reads the records of a write-ahead log, a manifest, or a spill.
 //! * [`current`] returns the number of the manifest that `CURRENT` names.
 //! * [`trees`] returns the trees of all keyspaces, also beside the process that has the store open.
 //! * [`damage`] returns the damage in all files of a directory.

@@ -37,7 +37,7 @@ pub(crate) struct KeyspaceState {
     /// Writes that cancelled each other when memory was folded, since the last plan that took
     /// memory.
     pub(crate) vanished: Option<WriteSpan>,
-    /// The copy of memory that replaces the start of the log.
+    /// The spill that replaces the start of the log.
     pub(crate) spill: Option<Spill>,
     pub(crate) tables: FxHashMap<TableId, Arc<TableHandle>>,
     /// Frees the space of blocks in `tables` that no slice shows.

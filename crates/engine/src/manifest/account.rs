@@ -67,7 +67,7 @@ pub(crate) struct KeyspaceFacts {
     pub(crate) flushed_seq: SeqNo,
     /// Marks of writes above `flushed_seq` that are in tables too.
     pub(crate) taken: TakenMarks,
-    /// The copy of memory that opening reads before the log.
+    /// The spill that opening reads before the log.
     pub(crate) spill: Option<Spill>,
 }
 
@@ -94,7 +94,7 @@ impl KeyspaceFacts {
     }
 
     /// Returns true if replay must skip write `seq` to `key` in the log, because the write is in a
-    /// table or in the copy of memory, or has left nothing.
+    /// table or in the spill, or has left nothing.
     pub(crate) fn is_covered(&self, key: &[u8], seq: SeqNo) -> bool {
         self.spill.is_some_and(|spill| seq <= spill.newest) || self.has_left_memory(key, seq)
     }
@@ -111,19 +111,19 @@ impl KeyspaceFacts {
         seq <= self.durable_seq()
     }
 
-    /// Returns the number up to which all writes of this keyspace are in tables or in the copy of
-    /// memory, or have left nothing.
+    /// Returns the number up to which all writes of this keyspace are in tables or in the spill, or
+    /// have left nothing.
     pub(crate) fn complete_seq(&self) -> SeqNo {
         self.flushed_seq.max(self.spill.map(|spill| spill.newest).unwrap_or_default())
     }
 
-    /// Returns a number up to which the writes of all keyspaces are durable: in tables, in copies
-    /// of memory, or in logs that were synced before the manifest recorded the number.
+    /// Returns a number up to which the writes of all keyspaces are durable: in tables, in spills,
+    /// or in logs that were synced before the manifest recorded the number.
     pub(crate) fn durable_seq(&self) -> SeqNo {
         self.complete_seq().max(self.taken.newest_of_all())
     }
 
-    /// Forgets marks and copies of memory that `flushed_seq` makes superfluous.
+    /// Forgets marks and spills that `flushed_seq` makes superfluous.
     fn tidy(&mut self) {
         self.taken.forget(self.flushed_seq);
         self.spill = self.spill.filter(|spill| spill.newest > self.flushed_seq);

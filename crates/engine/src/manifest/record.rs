@@ -121,7 +121,7 @@ pub(crate) struct LogRow {
     /// The oldest log that is still needed. Logs with smaller numbers are not.
     pub(crate) from: u64,
     /// The sequence number of the first write in log `from` or a later one. All older writes are in
-    /// tables or in copies of memory, or have left nothing.
+    /// tables or in spills, or have left nothing.
     pub(crate) first: SeqNo,
     /// The newest log at that moment.
     pub(crate) newest: u64,

@@ -49,7 +49,7 @@ enum SpillContent {
     Vanished(WriteSpan),
 }
 
-/// An entry that was read from a copy of memory.
+/// An entry that was read from a spill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spilled {
     pub(crate) seq: SeqNo,
@@ -229,11 +229,11 @@ pub(crate) fn remove_spill(context: &Context, spill: Option<Spill>) {
 
 fn remove_file(context: &Context, file: u64) {
     let path = numbered(&context.options.dir, FileKind::Spill, file);
-    let remove = || context.leases.remove(file, path, "an old copy of memory");
+    let remove = || context.leases.remove(file, path, "an old spill");
     panics::logged("the environment", remove);
 }
 
-/// A copy of memory that is being written.
+/// A spill that is being written.
 struct Copy<'a> {
     context: &'a Context,
     keyspace: &'a KeyspaceShared,
@@ -317,7 +317,7 @@ pub(crate) fn spilled_keyspace(payload: &[u8]) -> std::result::Result<u32, Damag
 /// number `newest`.
 ///
 /// # Errors
-/// Fails if the record is of another keyspace, or not as a copy of memory has it.
+/// Fails if the record is of another keyspace, or not as a spill has it.
 pub(crate) fn take_record(
     payload: &[u8],
     keyspace: u32,
@@ -366,7 +366,7 @@ pub(crate) fn read_spill(
         end = offset;
     }
     if let Some(LogEnd::Torn { offset, .. }) = reader.end() {
-        return Err(Error::corruption(&path, offset, "the end of the copy of memory is missing"));
+        return Err(Error::corruption(&path, offset, "the end of the spill is missing"));
     }
     if entries.len() as u64 != spill.entries {
         let message = format!("expected {} entries, found {}", spill.entries, entries.len());

@@ -4,7 +4,7 @@
 //! first, and each states the number of its first write. If numbers are missing between two logs,
 //! or at the end, one of three things has happened:
 //!
-//! * Nothing is lost: every keyspace has the missing writes in tables or in a copy of memory.
+//! * Nothing is lost: every keyspace has the missing writes in tables or in a spill.
 //! * Power was lost before the writes reached the device. Then all later writes are left out, so
 //!   that the store opens on a prefix of the batches.
 //! * The writes were synced, and are damaged or gone. Opening fails, and changes nothing.
@@ -14,7 +14,7 @@
 //! 1. a valid record with a sync mark in a later log: logs are synced in their order, and a record
 //!    is marked only if everything before it was synced when it was appended;
 //! 2. the start record of a later log, which states how much of the log before was synced;
-//! 3. a table or a copy of memory with later writes, if a keyspace needs earlier writes from the
+//! 3. a table or a spill with later writes, if a keyspace needs earlier writes from the
 //!    log: the log is synced before such a table enters the tree;
 //! 4. the record `synced` of the manifest, which each opening and each closing writes: opening
 //!    replaces the logs that it keeps by synced copies, and closing syncs the log.
@@ -48,7 +48,7 @@ impl ReadProgress {
     }
 }
 
-/// Which writes are in tables or in copies of memory.
+/// Which writes are in tables or in spills.
 struct InTables {
     /// The number of the last write that some keyspace has there.
     durable: u64,
@@ -302,7 +302,7 @@ impl Opening {
     }
 
     /// Inserts the writes of a batch of `log`, with numbers from `first` on, into memtables. Skips
-    /// writes that are in tables or in a copy of memory, and writes to dropped keyspaces.
+    /// writes that are in tables or in a spill, and writes to dropped keyspaces.
     fn insert(
         &mut self,
         log: Log,

@@ -68,7 +68,7 @@ pub(super) struct Logs {
     is_over: bool,
     /// The number of a log before which everything was synced.
     synced_before: u64,
-    /// All writes up to this number are in tables or copies of memory.
+    /// All writes up to this number are in tables or spills.
     complete: u64,
     /// The number of the last write that was certainly synced; 0 if none is known.
     proven: u64,

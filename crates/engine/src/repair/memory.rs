@@ -1,4 +1,4 @@
-//! Reads what memory held, from copies of memory and from the logs: the newest write of each key.
+//! Reads what memory held, from spills and from the logs: the newest write of each key.
 
 use super::damaged::DamagedStore;
 use super::known::Known;
@@ -18,12 +18,12 @@ use std::collections::{BTreeMap, VecDeque};
 /// none.
 pub(super) type Newest = BTreeMap<Bytes, VecDeque<Entry>>;
 
-/// The entries of one keyspace from logs and copies of memory.
+/// The entries of one keyspace from logs and spills.
 #[derive(Default)]
 pub(super) struct Memory {
     /// Entries that are newer than all tables.
     pub(super) held: Newest,
-    /// The file number and the entries of a copy of memory, if it is unknown which of them have
+    /// The file number and the entries of a spill, if it is unknown which of them have
     /// been merged into tables since.
     pub(super) copied: Option<(u64, Newest)>,
     /// Entries of the log that are in tables too.
@@ -32,7 +32,7 @@ pub(super) struct Memory {
     pub(super) erased: Erased,
     /// All range deletes of the logs.
     pub(super) logged_erased: Erased,
-    /// The number up to which a copy of memory replaces the log.
+    /// The number up to which a spill replaces the log.
     copied_end: SeqNo,
 }
 
@@ -54,7 +54,7 @@ fn keep_newest(newest: &mut Newest, entry: Entry) {
     known.insert(newer, entry);
 }
 
-/// Reads all copies of memory and all logs.
+/// Reads all spills and all logs.
 pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
     let mut memories = Memories::new();
     if known.is_exact {
@@ -116,7 +116,7 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
     memories
 }
 
-/// The readable content of a copy of memory.
+/// The readable content of a spill.
 #[derive(Default)]
 struct CopiedMemory {
     keyspace: Option<u32>,
@@ -130,7 +130,7 @@ struct CopiedMemory {
 }
 
 impl DamagedStore {
-    /// Reads the copy of memory number `file`, and reports entries that are lost behind its first
+    /// Reads the spill number `file`, and reports entries that are lost behind its first
     /// record. The caller reports a file that cannot be read at all.
     fn read_copy(&mut self, file: u64, known: &mut Known) -> CopiedMemory {
         let path = numbered(&self.dir, FileKind::Spill, file);
@@ -171,11 +171,11 @@ impl DamagedStore {
         copied
     }
 
-    /// Reports that the copy of memory number `file` has lost entries within `keys`.
+    /// Reports that the spill number `file` has lost entries within `keys`.
     fn lose_copied(&mut self, file: u64, offset: u64, keys: KeyRange, keyspace: String) {
         let path = numbered(&self.dir, FileKind::Spill, file);
         let kind = FindingKind::LostKeys { keys, older: 0, logged: 0 };
-        self.report(kind, &path, Some(offset), "entries of a copy of memory cannot be read");
+        self.report(kind, &path, Some(offset), "entries of a spill cannot be read");
         if let Some(last) = self.findings.last_mut() {
             last.keyspace = Some(keyspace);
         }

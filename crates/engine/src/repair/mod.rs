@@ -2,7 +2,7 @@
 //!
 //! 1. [`known`] knows keyspaces, trees and tables from the manifest, which [`reading`] reads as far
 //!    as it is readable. [`loose`] applies the records behind damage as well as possible.
-//! 2. [`memory`] reads the copies of memory and the logs ([`logs`] decides which batches count),
+//! 2. [`memory`] reads the spills and the logs ([`logs`] decides which batches count),
 //!    and keeps the newest write of each key.
 //! 3. [`sources`] reads runs of tables block by block, and skips damaged blocks.
 //! 4. [`copy`] picks the newest entry of each key, and writes the entries to the new store by a

@@ -51,7 +51,7 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// Entries of a table or of a copy of memory cannot be read.
+    /// Entries of a table or of a spill cannot be read.
     LostKeys {
         /// A range that holds all keys of these entries.
         keys: KeyRange,

@@ -18,7 +18,7 @@ struct UnneededLogs {
 }
 
 impl Wal {
-    /// Seals memtables and requests copies of memory that keep more logs than the options allow.
+    /// Seals memtables and requests spills that keep more logs than the options allow.
     pub(crate) fn bound_logs(&self, writer: &WalWriter) {
         self.seal_holders(writer);
         self.spill_holders(writer);
@@ -49,7 +49,7 @@ impl Wal {
         }
     }
 
-    /// Requests copies of memory whose old entries need more bytes of log than the options allow.
+    /// Requests spills whose old entries need more bytes of log than the options allow.
     fn spill_holders(&self, writer: &WalWriter) {
         let log_bytes_max = self.log_bytes_max();
         let mut bytes = 0;
@@ -63,7 +63,7 @@ impl Wal {
         }
     }
 
-    /// Requests copies of memory that needs log `limit` or an older one. Leaves out keyspaces that
+    /// Requests spills that needs log `limit` or an older one. Leaves out keyspaces that
     /// flush their memory soon anyway. Where a plan has failed, nobody knows when that will be.
     pub(crate) fn spill_up_to(&self, limit: u64) {
         for keyspace in self.keyspaces.all() {
@@ -161,7 +161,7 @@ fn take_logs_below(writer: &mut WalWriter, needed: u64, kept_bytes: u64) -> Unne
     };
     let kept = writer.kept.iter().rev().take_while(fits).count();
     let files = writer.kept.drain(..writer.kept.len() - kept).collect();
-    // All their writes are in synced tables or in a synced copy of memory.
+    // All their writes are in synced tables or in a synced spill.
     let writers = writer.unsynced.extract_if(.., |log| log.number() < needed).collect();
     UnneededLogs { files, _writers: writers }
 }

@@ -103,7 +103,7 @@ fn clearing(state: &KeyspaceState, range: KeyRange, seq: SeqNo) -> TreeEdit {
 
 impl KeyspaceState {
     /// Forgets memory that the tree no longer has, and plans that failed. All writes up to number
-    /// `flushed_seq` have left memory. Returns the copy of memory that is not needed any more.
+    /// `flushed_seq` have left memory. Returns the spill that is not needed any more.
     fn forget_cleared(&mut self, flushed_seq: SeqNo) -> Option<crate::manifest::Spill> {
         let tree = &self.view.tree;
         self.sealed.retain(|sealed| tree.run(sealed.run).is_some());

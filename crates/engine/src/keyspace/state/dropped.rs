@@ -36,7 +36,7 @@ impl KeyspaceState {
     }
 
     /// Forgets everything, because the manifest no longer has the keyspace. Returns the version
-    /// that readers see from now on, which is empty and refuses reads, and the copy of memory that
+    /// that readers see from now on, which is empty and refuses reads, and the spill that
     /// is not needed any more.
     pub(crate) fn forget_all(&mut self, keyspace: &KeyspaceShared) -> (Version, Option<Spill>) {
         self.is_dropped = true;

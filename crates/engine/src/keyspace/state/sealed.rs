@@ -33,7 +33,7 @@ pub(crate) struct WriteSpan {
     pub(crate) oldest: SeqNo,
     /// The last write.
     pub(crate) newest: SeqNo,
-    /// The log that holds the oldest write that is not copied elsewhere. `None` if a copy of memory
+    /// The log that holds the oldest write that is not copied elsewhere. `None` if a spill
     /// has all of them.
     pub(crate) log: Option<u64>,
 }
@@ -249,7 +249,7 @@ impl KeyspaceState {
             && !self.is_memory_reserved()
     }
 
-    /// Returns true if a copy of memory is requested, and memory needs a log.
+    /// Returns true if a spill is requested, and memory needs a log.
     pub(crate) fn is_spill_due(&self) -> bool {
         let mut writes = self.sealed.iter().map(|sealed| &sealed.writes).chain(&self.vanished);
         self.requests.has(Request::Spill) && writes.any(|writes| writes.log.is_some())

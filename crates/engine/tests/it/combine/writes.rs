@@ -357,7 +357,7 @@ fn bulk_load_hides_combines_and_export_writes_values() {
     assert_eq!(get(&other, "b").as_deref(), Some("12"));
 }
 
-/// Combines in a copy of memory, in the log and in runs.
+/// Combines in a spill, in the log and in runs.
 #[test]
 fn repair_saves_what_combines_make() {
     let env = MemEnv::new();

@@ -25,7 +25,7 @@ fn builder(env: impl Env, dir: &str, policy: &str) -> Builder {
     builder.memtable_bytes(10_000).block_bytes(200).log_bytes(64 << 10).log_bytes_max(64 << 10)
 }
 
-/// Returns a disk with a store that has tables, logs and perhaps a copy of memory.
+/// Returns a disk with a store that has tables, logs and perhaps a spill.
 fn start(policy: &str) -> MemEnv {
     let disk = MemEnv::new();
     let store = builder(disk.clone(), DIR, policy).open().unwrap();

@@ -275,7 +275,7 @@ fn an_absurd_number_in_a_log_is_damage() {
     assert_eq!(store.keyspace("default").unwrap().iter().count(), 2);
 }
 
-/// Returns a copy of memory with these numbers and keys.
+/// Returns a spill with these numbers and keys.
 fn spill(entries: &[(u64, &[u8])]) -> Vec<u8> {
     let mut payload = Vec::new();
     varint(&mut payload, 0);
@@ -292,7 +292,7 @@ fn spill(entries: &[(u64, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn an_absurd_number_in_a_copy_of_memory_is_damage() {
+fn an_absurd_number_in_a_spill_is_damage() {
     let record = "spill 0 file 9 upto 5 entries 2\n";
     let make = |entries: &[(u64, &[u8])]| {
         let env = store(&[NEXT, SPACE, TREE, record]);

@@ -136,7 +136,7 @@ fn a_torn_end_is_told_and_what_lies_behind_it_shown() {
 }
 
 #[test]
-fn manifests_and_copies_of_memory_tell_what_they_say() {
+fn manifests_and_spills_tell_what_they_say() {
     let (_dirs, paths) = files(FileType::Manifest);
     for path in paths {
         let log = log(&path);

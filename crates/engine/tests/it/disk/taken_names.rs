@@ -182,7 +182,7 @@ fn logs_and_manifests_get_past_the_files_of_others() {
 }
 
 #[test]
-fn copies_of_memory_get_past_the_files_of_others() {
+fn spills_get_past_the_files_of_others() {
     gets_past(
         "spill",
         |builder| {

@@ -1,5 +1,5 @@
 //! A store with files of all kinds: several keyspaces, plain and compressed tables, bulk loads,
-//! tables with kept blocks, several logs, a copy of memory.
+//! tables with kept blocks, several logs, a spill.
 
 use crate::frame::batches::{Batches, POLICIES, Progress};
 use lsmith::env::{Env, MemEnv};

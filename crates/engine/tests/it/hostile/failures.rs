@@ -254,7 +254,7 @@ fn check_failure(env: &MemEnv, lockstep: bool, failure: Failure, heal: impl FnOn
     }
     sick.flush().unwrap();
     store.settle().unwrap();
-    assert_eq!(files(env, "spill"), [""; 0], "a copy of memory is not needed any more");
+    assert_eq!(files(env, "spill"), [""; 0], "a spill is not needed any more");
     // All that was acknowledged has survived the process.
     let store = builder(&crashed, lockstep).open().unwrap();
     let sick = store.keyspace("sick").unwrap();

@@ -269,7 +269,7 @@ fn replay_skips_range_deletes_that_are_in_the_tree() {
 
 /// Memory that stays is copied to a file, so that the start of the log can go.
 #[test]
-fn copies_of_memory_do_not_lose_range_deletes() {
+fn spills_do_not_lose_range_deletes() {
     let env = MemEnv::new();
     let open = || {
         let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);

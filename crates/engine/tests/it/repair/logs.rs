@@ -1,4 +1,4 @@
-//! Damaged logs and copies of memory.
+//! Damaged logs and spills.
 
 use super::{change, files, maps, paths, repaired, spaces};
 use crate::dice::{Dice, with_seeds};
@@ -98,10 +98,10 @@ fn a_log_without_header_costs_nothing() {
     }
 }
 
-/// A copy of memory has the entries of memory from when its log was removed. Entries that are still
+/// A spill has the entries of memory from when its log was removed. Entries that are still
 /// in a log or in tables are saved from there.
 #[test]
-fn a_damaged_copy_of_memory_costs_what_was_in_it_alone() {
+fn a_damaged_spill_costs_what_was_in_it_alone() {
     let dirs = copies();
     let dir = dirs["killed"].path();
     let expected = maps(dir);

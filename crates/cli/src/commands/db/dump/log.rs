@@ -1,4 +1,4 @@
-//! Dumps logs, manifests and copies of memory, record by record.
+//! Dumps logs, manifests and spills, record by record.
 
 use super::{Dump, Item};
 use lsmith::env::RealEnv;

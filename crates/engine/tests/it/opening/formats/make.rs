@@ -204,7 +204,7 @@ fn closed() -> Made {
     Made { name: "closed", disk, maps }
 }
 
-/// Killed: a copy of memory replaces the start of the log, batches are only in several logs, and
+/// Killed: a spill replaces the start of the log, batches are only in several logs, and
 /// the manifest has edits behind its beginning.
 fn killed() -> Made {
     let mut run = Run::begin(2, |builder| builder.memtable_bytes(8000).log_bytes_max(80 << 10));
