@@ -36,19 +36,19 @@ fn main() -> Result<()> {
     let store = Store::builder(dir.path()).open()?;
     let queue = store.keyspace(DEFAULT_KEYSPACE)?;
     println!("     tasks  first: median   p99   max (us)  erase: mean (us)  parts  on storage");
-    let mut erasing = Duration::ZERO;
+    let mut hiding = Duration::ZERO;
     for task in 1..=tasks {
         queue.put(task.to_be_bytes(), [b'x'; 100])?;
         if task % TAKEN == 0 && task > WAITING {
             let begin = Instant::now();
             queue.delete_range(..(task - WAITING).to_be_bytes())?;
-            erasing += begin.elapsed();
+            hiding += begin.elapsed();
         }
         if task % (tasks / 10) == 0 {
             let times = search(&queue, task - WAITING)?;
             let us = |share: usize| times[(times.len() - 1) * share / 100].as_nanos() as f64 / 1e3;
-            let mean = erasing.as_nanos() as f64 / 1e3 / (task / TAKEN) as f64;
-            let (tree, parts) = (queue.tree(), queue.tree().erased().len());
+            let mean = hiding.as_nanos() as f64 / 1e3 / (task / TAKEN) as f64;
+            let (tree, parts) = (queue.tree(), queue.tree().range_deletes().len());
             println!(
                 "{task:>10} {:>14.1} {:>5.1} {:>5.1} {mean:>21.1} {parts:>6} {:>8} kB",
                 us(50),

@@ -172,11 +172,11 @@ impl Committer {
         let version = reserved.keyspace.version.load_full();
         let with_inputs = |error| named(error, &plan.inputs, &version);
         let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome);
-        let erased = state.erased_by(&plan);
+        let range_deletes = state.hidden_by(&plan);
         let readers = state.done_readers(&self.context);
         let edit = edit
             .map_err(|error| error.to_string())
-            .and_then(|edit| erasing(edit, erased, &state.view.tree, readers))
+            .and_then(|edit| with_range_deletes(edit, range_deletes, &state.view.tree, readers))
             .map_err(|message| illegal_outcome(&message).at(&self.context.options.dir))
             .map_err(with_inputs)
             .inspect_err(|_| discard())?;
@@ -344,14 +344,15 @@ impl Committer {
     }
 }
 
-/// Returns `edit` with the range deletes `erased`, and removes range deletes that are then done.
-fn erasing(
+/// Returns `edit` with the range deletes `range_deletes`, and removes range deletes that are then
+/// done.
+fn with_range_deletes(
     mut edit: TreeEdit,
-    erased: Vec<(KeyRange, SeqNo)>,
+    range_deletes: Vec<(KeyRange, SeqNo)>,
     tree: &Tree,
     readers: DoneReaders,
 ) -> std::result::Result<TreeEdit, String> {
-    edit.erase = erased;
+    edit.range_deletes = range_deletes;
     edit.forget_done(tree, readers).map_err(|error| error.to_string())?;
     Ok(edit)
 }

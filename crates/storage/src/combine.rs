@@ -222,7 +222,7 @@ pub struct Stack {
     /// The time of the read.
     now: u64,
     /// Entries with smaller numbers lie under a range delete.
-    erased: SeqNo,
+    hidden_below: SeqNo,
 }
 
 impl Stack {
@@ -231,16 +231,17 @@ impl Stack {
         Stack { now, ..Stack::default() }
     }
 
-    /// Takes entries with numbers below `erased`, the newest range delete over the key, for absent.
-    pub fn above(self, erased: SeqNo) -> Stack {
-        Stack { erased, ..self }
+    /// Takes entries with numbers below `hidden_below`, the newest range delete over the key, for
+    /// absent.
+    pub fn above(self, hidden_below: SeqNo) -> Stack {
+        Stack { hidden_below, ..self }
     }
 
     /// Adds the next older entry. Returns true if no older one matters.
     pub fn push(&mut self, seq: SeqNo, kind: EntryKind, value: Bytes) -> bool {
         debug_assert!(!self.is_whole, "nothing below matters");
         match kind {
-            _ if seq < self.erased => self.is_whole = true,
+            _ if seq < self.hidden_below => self.is_whole = true,
             EntryKind::Combine => self.operands.push(value),
             EntryKind::Expiring => {
                 let is_there = !has_expired(kind, &value, self.now);

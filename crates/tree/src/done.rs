@@ -1,9 +1,9 @@
 //! Finds range deletes that hide nothing any more.
 
 use crate::entry::SeqNo;
-use crate::erased::ErasedPart;
 use crate::key::Key;
 use crate::range::KeyRange;
+use crate::range_deletes::RangeDeletePart;
 use crate::slice::Slice;
 use crate::tree::Tree;
 
@@ -37,9 +37,13 @@ impl Tree {
     ///
     /// A part that still hides something is shortened at its ends only, so there are never more
     /// parts than before.
-    pub fn erased_done(&self, region: &KeyRange, readers: DoneReaders) -> Vec<(KeyRange, SeqNo)> {
+    pub fn range_deletes_done(
+        &self,
+        region: &KeyRange,
+        readers: DoneReaders,
+    ) -> Vec<(KeyRange, SeqNo)> {
         let mut done = Vec::new();
-        for part in self.erased.overlapping(region) {
+        for part in self.range_deletes.overlapping(region) {
             self.part_done(part, readers, &mut done);
         }
         done
@@ -47,7 +51,7 @@ impl Tree {
 
     fn part_done(
         &self,
-        part: &ErasedPart,
+        part: &RangeDeletePart,
         readers: DoneReaders,
         done: &mut Vec<(KeyRange, SeqNo)>,
     ) {
@@ -102,7 +106,7 @@ mod tests {
         tree
     }
 
-    fn erased_lines(tree: &Tree) -> Vec<String> {
+    fn range_delete_lines(tree: &Tree) -> Vec<String> {
         let text = tree.to_string();
         text.lines().filter(|line| line.starts_with("erased")).map(str::to_string).collect()
     }
@@ -111,30 +115,30 @@ mod tests {
     fn a_range_delete_stays_while_a_run_may_hold_older_entries() {
         let tree = "tree\nmem r4[t4:a..z 1kB s60..70]\nL0 r3[t3:b..d 1kB s30..35]\n\
                 L1 r1[t1:a..g 1MB s1..20, t2:m..z 1MB s1..20]\n";
-        let erase = "edit\nerase 50 c..x\n";
-        assert_eq!(erased_lines(&after(tree, erase, 800)), ["erased 50 c..x"]);
+        let range_deletes = "edit\nerase 50 c..x\n";
+        assert_eq!(range_delete_lines(&after(tree, range_deletes, 800)), ["erased 50 c..x"]);
         // Merged without what it hides, and with one newer entry.
         let tree = format!("{tree}erased 50 c..x\n");
         let merged = "edit\ntake r3 ..\ntake r1 ..h\nadd r1 [t5:a..g 1MB s1..60 cleared 50]\n";
         let left = after(&tree, merged, 800);
-        assert_eq!(erased_lines(&left), ["erased 50 m..x"]);
+        assert_eq!(range_delete_lines(&left), ["erased 50 m..x"]);
         assert_eq!(left.dropped().below(&KeyRange::new("c", "d")), SeqNo(50));
         assert_eq!(left.dropped().below(&KeyRange::new("n", "o")), SeqNo(0));
         // A table that was cleared up to an older range delete may hold hidden entries.
         let merged = merged.replace("cleared 50", "cleared 49");
-        assert_eq!(erased_lines(&after(&tree, &merged, 800)), ["erased 50 c..x"]);
+        assert_eq!(range_delete_lines(&after(&tree, &merged, 800)), ["erased 50 c..x"]);
         let gone = "edit\ntake r3 ..\ntake r1 ..\n";
-        assert_eq!(erased_lines(&after(&tree, gone, 800)), [""; 0]);
+        assert_eq!(range_delete_lines(&after(&tree, gone, 800)), [""; 0]);
         // The active memtable has older entries.
         let late = tree.replace("erased 50", "erased 950");
-        assert_eq!(erased_lines(&after(&late, gone, 800)), ["erased 950 c..x"]);
+        assert_eq!(range_delete_lines(&after(&late, gone, 800)), ["erased 950 c..x"]);
     }
 
     #[test]
     fn older_numbers_go_when_no_reader_needs_them() {
         let tree = "tree\nL1 r1[t1:a..z 1MB s1..20]\nerased 30 a..m\nerased 50 c..x\n";
-        let erase = "edit\nerase 60 b..d\n";
-        let lines = |oldest| erased_lines(&after(tree, erase, oldest));
+        let range_deletes = "edit\nerase 60 b..d\n";
+        let lines = |oldest| range_delete_lines(&after(tree, range_deletes, oldest));
         let all = ["erased 30 a..b", "erased 30 b..c", "erased 60 b..c", "erased 30 c..d"];
         assert_eq!(lines(29)[..4], all);
         assert_eq!(lines(55)[..3], ["erased 30 a..b", "erased 30 b..c", "erased 60 b..c"]);

@@ -3,10 +3,10 @@
 
 use crate::check::check_plan;
 use crate::entry::SeqNo;
-use crate::erased::Erased;
 use crate::key::Key;
 use crate::plan::{MergePlan, Mode, Reason};
 use crate::range::KeyRange;
+use crate::range_deletes::RangeDeletes;
 use crate::run::Run;
 use crate::size::Size;
 use crate::slice::Slice;
@@ -15,7 +15,7 @@ use crate::view::TreeView;
 use std::sync::Arc;
 
 /// The least logical bytes of a part of a slice that a plan of its own drops.
-const ERASED_BYTES_MIN: u64 = 1 << 20;
+const HIDDEN_BYTES_MIN: u64 = 1 << 20;
 
 impl MergePlan {
     /// Returns the greatest sequence number of the tables that the plan takes from; 0 if they have
@@ -77,18 +77,18 @@ impl MergePlan {
     /// from all readers, who are at `oldest` or later; or the part of a slice that they hide, if
     /// that is at least half of it and a mebibyte. Returns `None` if there is no such slice, or if
     /// the plan is not legal now.
-    pub fn erase(view: &TreeView, oldest: SeqNo) -> Option<MergePlan> {
+    pub fn drop_hidden(view: &TreeView, oldest: SeqNo) -> Option<MergePlan> {
         let tree = &view.tree;
         tree.disk_runs().find_map(|run| {
-            tree.erased.parts().find_map(|part| {
+            tree.range_deletes.parts().find_map(|part| {
                 let slices = run.overlapping(&part.range).iter();
                 let is_hidden = |slice: &&Slice| part.hides_all(slice.table().seq_max, oldest);
                 slices.filter(is_hidden).find_map(|slice| {
-                    let hidden = tree.erased.stretch_over(slice, &part.range, oldest);
+                    let hidden = tree.range_deletes.stretch_over(slice, &part.range, oldest);
                     let range = whole_cells(slice, &hidden)?;
                     let is_whole = range == *slice.range();
                     let bytes = if is_whole { 0 } else { slice.size_within(&range).bytes };
-                    let is_large = bytes >= ERASED_BYTES_MIN && 2 * bytes >= slice.size().bytes;
+                    let is_large = bytes >= HIDDEN_BYTES_MIN && 2 * bytes >= slice.size().bytes;
                     (is_whole || is_large).then(|| drop_of(view, run, range)).flatten()
                 })
             })
@@ -101,7 +101,7 @@ impl Tree {
     fn hides(&self, run: &Run, range: &KeyRange, at: SeqNo) -> bool {
         run.overlapping(range).iter().all(|slice| {
             let taken = slice.range().intersection(range);
-            self.erased().shown(&taken, slice.table().seq_max, at).is_empty()
+            self.range_deletes().shown(&taken, slice.table().seq_max, at).is_empty()
         })
     }
 }
@@ -126,7 +126,7 @@ fn drop_of(view: &TreeView, run: &Run, range: KeyRange) -> Option<MergePlan> {
     check_plan(view, &plan).is_ok().then_some(plan)
 }
 
-impl Erased {
+impl RangeDeletes {
     /// Returns the stretch of neighbouring parts around the part at `range` that hide all of
     /// `slice`, as far as they cover it, from readers at `at`.
     fn stretch_over(&self, slice: &Slice, range: &KeyRange, at: SeqNo) -> KeyRange {
@@ -153,9 +153,9 @@ mod tests {
     use crate::run::RunId;
 
     /// Returns the plan that drops what nobody sees.
-    fn erasing(view: &str, oldest: u64) -> Option<String> {
+    fn hiding(view: &str, oldest: u64) -> Option<String> {
         let view: TreeView = view.parse().unwrap();
-        MergePlan::erase(&view, SeqNo(oldest)).map(|plan| plan.to_string())
+        MergePlan::drop_hidden(&view, SeqNo(oldest)).map(|plan| plan.to_string())
     }
 
     #[test]
@@ -163,19 +163,19 @@ mod tests {
         let tree = "tree\nL1 r1[t1:a..c 1kB s1..20, t2:c..g 1kB s1..60, t3:g..i 1kB s1..20]\n\
                 erased 50 b..k";
         let plan = "drop r1 over g..i into r1 # range deletes hide this part of run 1";
-        assert_eq!(erasing(tree, 50), Some(plan.into()));
+        assert_eq!(hiding(tree, 50), Some(plan.into()));
         // A reader sees the slice, and not the range delete.
-        assert_eq!(erasing(tree, 49), None);
-        assert_eq!(erasing(&tree.replace(" s1..20", ""), 49), None);
+        assert_eq!(hiding(tree, 49), None);
+        assert_eq!(hiding(&tree.replace(" s1..20", ""), 49), None);
         let reserved = format!("{tree}\nunder_way merge r1 into r1");
-        assert_eq!(erasing(&reserved, 50), None);
+        assert_eq!(hiding(&reserved, 50), None);
         // Two range deletes hide a slice together, unless there is a gap between them.
         let two = tree.replace("b..k", "b..h\nerased 60 h..k");
-        assert_eq!(erasing(&two, 60), Some(plan.into()));
-        assert_eq!(erasing(&two, 50), None);
-        assert_eq!(erasing(&two.replace("60 h", "60 h1"), 60), None);
+        assert_eq!(hiding(&two, 60), Some(plan.into()));
+        assert_eq!(hiding(&two, 50), None);
+        assert_eq!(hiding(&two.replace("60 h", "60 h1"), 60), None);
         let newer = tree.replace("g..i 1kB s1..20", "g..i 1kB s1..51");
-        assert_eq!(erasing(&newer, 50), None);
+        assert_eq!(hiding(&newer, 50), None);
     }
 
     /// The part ends at a profile point.
@@ -183,12 +183,12 @@ mod tests {
     fn a_large_part_that_nobody_sees_is_dropped() {
         let tree = "tree\nL1 r1[t1:a..z 8MiB s1..20 {f 2MiB, n 5MiB}]\nerased 50 ..p";
         let plan = "drop r1 over a..n into r1 # range deletes hide this part of run 1";
-        assert_eq!(erasing(tree, 50), Some(plan.into()));
-        assert_eq!(erasing(&tree.replace("..p", "..m"), 50), None, "less than half");
-        assert_eq!(erasing(&tree.replace("MiB", "kB"), 50), None, "less than a megabyte");
+        assert_eq!(hiding(tree, 50), Some(plan.into()));
+        assert_eq!(hiding(&tree.replace("..p", "..m"), 50), None, "less than half");
+        assert_eq!(hiding(&tree.replace("MiB", "kB"), 50), None, "less than a megabyte");
         let behind = tree.replace("..p", "c..");
         let plan = plan.replace("a..n", "f..z");
-        assert_eq!(erasing(&behind, 50), Some(plan));
+        assert_eq!(hiding(&behind, 50), Some(plan));
     }
 
     /// What lies over older entries of its keys may go if range deletes hide both.
@@ -204,12 +204,12 @@ mod tests {
         let [seen, unseen] =
             [50, 49].map(|oldest| plan.drops_too_early(&hidden.tree, SeqNo(oldest)));
         assert_eq!((seen, unseen), (false, true));
-        for erased in
+        for range_deletes in
             ["erased 39 b..k", "erased 50 c..k", "erased 50 b..c", "erased 50 b..c, c1..k"]
         {
             let partly: TreeView =
-                format!("{tree}{}", erased.replace(", ", "\nerased 50 ")).parse().unwrap();
-            assert_eq!(check_plan(&partly, &plan), refused, "{erased}");
+                format!("{tree}{}", range_deletes.replace(", ", "\nerased 50 ")).parse().unwrap();
+            assert_eq!(check_plan(&partly, &plan), refused, "{range_deletes}");
         }
         // Without numbers it lies under every range delete, except for readers that see none.
         let bare: TreeView =

@@ -6,12 +6,12 @@ use crate::broken::{PlanError, TreeError};
 use crate::check::check_slices;
 use crate::done::DoneReaders;
 use crate::entry::SeqNo;
-use crate::erased::Readers;
 use crate::extent::Extent;
 use crate::level::{Counters, Level};
 use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place};
 use crate::range::KeyRange;
+use crate::range_deletes::Readers;
 use crate::run::{KnotId, Run, RunId};
 use crate::size::Size;
 use crate::slice::{Slice, Table, TableId};
@@ -121,7 +121,7 @@ pub struct TreeEdit {
     /// The greatest sequence number of a tombstone dropped, within the hull of what is removed.
     pub dropped_below: SeqNo,
     /// Range deletes whose memtables left memory by this edit.
-    pub erase: Vec<(KeyRange, SeqNo)>,
+    pub range_deletes: Vec<(KeyRange, SeqNo)>,
     /// Ranges in which range deletes up to a number are done with.
     pub forget: Vec<(KeyRange, SeqNo)>,
     /// Changes of the memo.
@@ -227,15 +227,15 @@ impl TreeEdit {
     /// # Errors
     /// As [`apply`].
     pub fn forget_done(&mut self, tree: &Tree, readers: DoneReaders) -> Result<(), EditError> {
-        if tree.erased.is_empty() && self.erase.is_empty() {
+        if tree.range_deletes.is_empty() && self.range_deletes.is_empty() {
             return Ok(());
         }
         let taken = self.remove.iter().map(|input| &input.range);
-        let all = taken.chain(self.erase.iter().map(|(range, _)| range));
+        let all = taken.chain(self.range_deletes.iter().map(|(range, _)| range));
         let region = all.fold(KeyRange::new("", ""), |hull, range| hull.hull(range));
         let mut after = tree.clone();
         apply(&mut after, self)?;
-        self.forget = after.erased_done(&region, readers);
+        self.forget = after.range_deletes_done(&region, readers);
         Ok(())
     }
 
@@ -267,9 +267,9 @@ fn date_append(tree: &Tree, plan: &MergePlan, slices: &mut [Slice]) {
 
 /// Says of each new table up to which number range deletes hide nothing of it. A table that the
 /// plan keeps in part is cleared as far as the tree says now: since the plan began, range deletes
-/// may have come [late](TreeEdit::erase_late).
+/// may have come [late](TreeEdit::add_late).
 fn clear_new(tree: &Tree, plan: &MergePlan, cleared: SeqNo, slices: &mut [Slice]) {
-    if cleared == SeqNo(0) && tree.erased.is_empty() {
+    if cleared == SeqNo(0) && tree.range_deletes.is_empty() {
         return;
     }
     let target = match plan.place {
@@ -439,7 +439,7 @@ impl TreeEdit {
         self.flushes = 0;
         self.flushed = Size::default();
         self.dropped_below = SeqNo::default();
-        self.erase.clear();
+        self.range_deletes.clear();
         self.forget.clear();
     }
 }
@@ -549,11 +549,11 @@ fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
     let taken = edit.remove.iter().map(|input| input.range.clone());
     let hull = taken.reduce(|hull, range| hull.hull(&range)).unwrap_or(KeyRange::ALL);
     tree.dropped.raise(&hull, edit.dropped_below);
-    for (range, seq) in &edit.erase {
-        tree.erased.erase(range, *seq, &Readers::ANY);
+    for (range, seq) in &edit.range_deletes {
+        tree.range_deletes.delete_range(range, *seq, &Readers::ANY);
     }
     for (range, seq) in &edit.forget {
-        tree.erased.forget(range, *seq);
+        tree.range_deletes.forget(range, *seq);
         tree.dropped.raise(range, *seq);
     }
     for (level, counters) in &edit.counters {

@@ -2,10 +2,10 @@
 
 use crate::dropped::Dropped;
 use crate::entry::SeqNo;
-use crate::erased::Erased;
 use crate::level::Level;
 use crate::memo::Memo;
 use crate::range::KeyRange;
+use crate::range_deletes::RangeDeletes;
 use crate::run::{Run, RunId};
 use crate::size::Size;
 use crate::slice::{Slice, Table, TableId};
@@ -47,7 +47,7 @@ pub struct Tree {
     pub(crate) flushes: u64,
     pub(crate) flushed: Size,
     pub(crate) dropped: Dropped,
-    pub(crate) erased: Erased,
+    pub(crate) range_deletes: RangeDeletes,
     pub(crate) memo: Memo,
 }
 
@@ -144,10 +144,10 @@ impl Tree {
         &self.dropped
     }
 
-    /// Returns which keys range deletes have erased, as far as runs may hold entries of them. Range
+    /// Returns the range deletes, as far as runs may hold entries that they hide. Range
     /// deletes of memtables are not among them.
-    pub fn erased(&self) -> &Erased {
-        &self.erased
+    pub fn range_deletes(&self) -> &RangeDeletes {
+        &self.range_deletes
     }
 
     /// Returns the notes of the policy.

@@ -78,7 +78,7 @@ impl Snapshot {
             let message = format!("the keyspace `{}` forgets sequence numbers", keyspace.name());
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        let erased = keyspace.key_range::<K>((range.start_bound(), range.end_bound()));
+        let range_deletes = keyspace.key_range::<K>((range.start_bound(), range.end_bound()));
         let mut exported = 0;
         let to = writer.path().to_path_buf();
         self.each_newest(keyspace, range, &to, |key, found, seq| {
@@ -96,21 +96,21 @@ impl Snapshot {
         })?;
         // Stores do not ingest range deletes of a keyspace with an operator.
         if keyspace.operator().is_none() {
-            self.export_erased(keyspace, erased, writer)?;
+            self.export_range_deletes(keyspace, range_deletes, writer)?;
         }
         Ok(exported)
     }
 
     /// Adds the range deletes that the snapshot sees in `range`.
-    fn export_erased(
+    fn export_range_deletes(
         &self,
         keyspace: &Keyspace,
         range: Option<KeyRange>,
         writer: &mut TableWriter,
     ) -> Result<()> {
         let Some(range) = range else { return Ok(()) };
-        let erased = keyspace.version_at(self.guard()).all_erased();
-        for part in erased.overlapping(&range) {
+        let range_deletes = keyspace.version_at(self.guard()).all_range_deletes();
+        for part in range_deletes.overlapping(&range) {
             let KeyRange { start, end } = part.range.intersection(&range);
             let end = end.map_or(Bound::Unbounded, Bound::Excluded);
             match part.newest_at(self.seq()) {
@@ -149,8 +149,8 @@ impl Snapshot {
         while let Some(EntryRef { key, seq, kind, value }) = entries.entry()
             && range.contains(key)
         {
-            let erased = hidden.below(key, self.seq());
-            if seq <= self.seq() && seq >= erased && seen.as_deref() != Some(key) {
+            let hidden_below = hidden.below(key, self.seq());
+            if seq <= self.seq() && seq >= hidden_below && seen.as_deref() != Some(key) {
                 let found = match kind {
                     EntryKind::Combine => Found::Combined,
                     EntryKind::Expiring => {

@@ -290,8 +290,8 @@ impl Brought<'_> {
         let Brought { keyspace, arrivals, ranges, mut replaced, .. } = self;
         let tables = arrivals.hand_over().into_iter().map(|(_, table)| table);
         let tables: Vec<Arc<TableHandle>> = tables.collect();
-        let erased = tables.iter().flat_map(|table| &table.table().facts().erased);
-        replaced.extend(erased.map(|(range, _)| range.clone()));
+        let range_deletes = tables.iter().flat_map(|table| &table.table().facts().range_deletes);
+        replaced.extend(range_deletes.map(|(range, _)| range.clone()));
         Load { keyspace: Arc::clone(keyspace.shared()), tables, ranges, replaced }
     }
 }
@@ -349,11 +349,14 @@ impl Arrivals<'_> {
         let handle = TableHandle::open(&self.context.tables(), TableId(number))?;
         let table = handle.table();
         table.verify(&[KeyRange::ALL])?;
-        let TableFacts { seq_min, seq_max, erased, .. } = table.facts();
+        let TableFacts { seq_min, seq_max, range_deletes, .. } = table.facts();
         let is_mixed = *seq_min == SeqNo(0) && *seq_max > SeqNo(0);
         let is_dated = |seq: SeqNo| (SeqNo(1)..=ARRIVING_SEQ_MAX).contains(&seq);
         let fits = |seq: SeqNo| if *seq_max > SeqNo(0) { is_dated(seq) } else { seq == SeqNo(0) };
-        if is_mixed || *seq_max > ARRIVING_SEQ_MAX || !erased.iter().all(|(_, seq)| fits(*seq)) {
+        if is_mixed
+            || *seq_max > ARRIVING_SEQ_MAX
+            || !range_deletes.iter().all(|(_, seq)| fits(*seq))
+        {
             let message = format!(
                 "expected no sequence numbers, or numbers from 1 to {ARRIVING_SEQ_MAX}, found \
                  {seq_min} to {seq_max}"
@@ -419,9 +422,9 @@ impl Arrivals<'_> {
             );
             return refuse(message, &first.0);
         }
-        let erases = |table: &Arc<TableHandle>| !table.table().facts().erased.is_empty();
-        let erasing = self.tables.iter().find(|(_, table)| numbered && erases(table));
-        if let (Some((file, _)), Some(operator)) = (erasing, keyspace.operator()) {
+        let hides = |table: &Arc<TableHandle>| !table.table().facts().range_deletes.is_empty();
+        let hiding = self.tables.iter().find(|(_, table)| numbered && hides(table));
+        if let (Some((file, _)), Some(operator)) = (hiding, keyspace.operator()) {
             let message = format!(
                 "expected no range deletes with sequence numbers, because merges of the keyspace \
                  `{}` join operands for `{operator}`, older and newer ones",

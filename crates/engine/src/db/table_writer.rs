@@ -59,7 +59,7 @@ pub struct TableWriter {
     operators: CombineOperators,
     has_operands: bool,
     /// The range deletes, with their numbers.
-    erased: Vec<(KeyRange, SeqNo)>,
+    range_deletes: Vec<(KeyRange, SeqNo)>,
     /// True if entries have sequence numbers, false if they have none; `None` if there is none yet.
     numbered: Option<bool>,
     /// True once the file is complete and stays.
@@ -159,7 +159,7 @@ impl TableWriter {
             operator: options.operator.clone(),
             operators: options.operators.clone(),
             has_operands: false,
-            erased: Vec::new(),
+            range_deletes: Vec::new(),
             numbered: None,
             finished: false,
             report: None,
@@ -325,7 +325,7 @@ impl TableWriter {
     /// `InvalidArgument` if the range ends before it begins, if an end of it is too long, or if an
     /// entry or a range delete before has a sequence number. An empty range deletes nothing.
     pub fn delete_range<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>) -> Result<()> {
-        self.erase(range, UNDATED)
+        self.delete_within(range, UNDATED)
     }
 
     /// Adds a range delete with sequence number `seq`, from 1 to 2^61. It hides entries in `range`
@@ -339,10 +339,14 @@ impl TableWriter {
         seq: SeqNo,
     ) -> Result<()> {
         check_seq(seq)?;
-        self.erase(range, seq)
+        self.delete_within(range, seq)
     }
 
-    fn erase<K: AsRef<[u8]>>(&mut self, range: impl RangeBounds<K>, seq: SeqNo) -> Result<()> {
+    fn delete_within<K: AsRef<[u8]>>(
+        &mut self,
+        range: impl RangeBounds<K>,
+        seq: SeqNo,
+    ) -> Result<()> {
         let Some((start, end)) = range_ends(range) else { return Ok(()) };
         let end = end.unwrap_or_default();
         if let Some(message) = broken_range_rule(&start, &end) {
@@ -353,7 +357,7 @@ impl TableWriter {
             format!("the range delete from `{shown}` on")
         })?;
         self.numbered = Some(seq != UNDATED);
-        self.erased.push((deleted_range(&start, &end), seq));
+        self.range_deletes.push((deleted_range(&start, &end), seq));
         Ok(())
     }
 
@@ -436,7 +440,7 @@ impl TableWriter {
         if let Some(operator) = self.operator.as_ref().filter(|_| self.has_operands) {
             writer.set_operator(operator);
         }
-        writer.set_erased(std::mem::take(&mut self.erased));
+        writer.set_range_deletes(std::mem::take(&mut self.range_deletes));
         let facts = writer.finish()?;
         directory::sync(&*self.env, self.path.parent().unwrap_or(Path::new("")))?;
         self.finished = true;

@@ -15,8 +15,8 @@ use crate::manifest::Spill;
 use crate::rules::Rules;
 use crate::version::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use lsmith_tree::{
-    Causes, Erased, KeyRange, MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree,
-    TreeView, check_plan,
+    Causes, KeyRange, MergePlan, RangeDeletes, Reservation, ReservationState, Run, Slice, TableId,
+    Tree, TreeView, check_plan,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -158,11 +158,12 @@ impl KeyspaceState {
                 }
             }
         };
-        let lists = self.sealed.iter().map(|sealed| &sealed.erased);
-        let erased = Erased::all(std::iter::once(self.view.tree.erased()).chain(lists));
+        let lists = self.sealed.iter().map(|sealed| &sealed.range_deletes);
+        let range_deletes =
+            RangeDeletes::all(std::iter::once(self.view.tree.range_deletes()).chain(lists));
         Version {
             active: Arc::clone(&self.active.memtable),
-            erased: (!erased.is_empty()).then(|| Box::new(erased)),
+            range_deletes: (!range_deletes.is_empty()).then(|| Box::new(range_deletes)),
             memory: self.view.tree.memory().runs().iter().map(memory).collect(),
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),

@@ -61,7 +61,7 @@ pub(crate) fn check_edit(edit: &TreeEdit) -> Checked {
     check_size("of an edit", sum)?;
     check_number("flushes", edit.flushes, NUMBER_MAX)?;
     check_size("flushed", edit.flushed)?;
-    edit.erase.iter().chain(&edit.forget).try_for_each(|(_, seq)| check_seq(*seq))?;
+    edit.range_deletes.iter().chain(&edit.forget).try_for_each(|(_, seq)| check_seq(*seq))?;
     check_seq(edit.dropped_below)
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn check_counts(tree: &Tree) -> Checked {
     check_number("flushes", tree.flushes(), NUMBER_MAX)?;
     check_size("flushed", tree.flushed())?;
     check_seq(tree.dropped_below())?;
-    tree.erased().parts().flat_map(|part| &part.seqs).try_for_each(|seq| check_seq(*seq))?;
+    tree.range_deletes().parts().flat_map(|part| &part.seqs).try_for_each(|seq| check_seq(*seq))?;
     for level in tree.levels() {
         let mut counters = level.counters().fields();
         counters.try_for_each(|(name, count)| check_number(name, count, SIZE_MAX))?;

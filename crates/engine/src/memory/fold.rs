@@ -14,11 +14,11 @@ use crate::stats::add;
 use crate::version::MemoryRun;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{ErrorKind, Result};
-use lsmith_storage::fold::{Erasing, Fold, Operators};
+use lsmith_storage::fold::{Fold, Hiding, Operators};
 use lsmith_storage::memtable::{Folded, FoldedBuilder, FoldedRest};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
-use lsmith_tree::{AddPlace, Erased, KeyRange, MergePlan, RunId, Size, Table};
+use lsmith_tree::{AddPlace, KeyRange, MergePlan, RangeDeletes, RunId, Size, Table};
 use std::sync::Arc;
 
 /// Entries between two checks whether the store is closing.
@@ -53,9 +53,9 @@ impl ReservedFold {
                 let cursor = newest.cursor(&KeyRange::ALL);
                 let newest = NewestRun { cursor, size: newest.run().size() };
                 let operators = self.keyspace.memory_operators();
-                let erasing = Erasing::keeping(version.all_erased());
+                let hiding = Hiding::keeping(version.all_range_deletes());
                 let block_bytes = self.block_bytes;
-                let folding = Folding { context, operators, erasing, block_bytes };
+                let folding = Folding { context, operators, hiding, block_bytes };
                 fold_over(&folding, newest, older)
             }
         };
@@ -73,8 +73,8 @@ impl ReservedFold {
                 if let Some(writes) = state.writes_of(&runs) {
                     let place = AddPlace::Above(runs[0]);
                     let step = context.one_step();
-                    let erased = Erased::default();
-                    let new = Replacement { folded, writes, place, erased };
+                    let range_deletes = RangeDeletes::default();
+                    let new = Replacement { folded, writes, place, range_deletes };
                     state.replace_memory(&runs, new);
                     self.keyspace.publish(&state);
                     step.over();
@@ -116,11 +116,11 @@ pub(super) fn fold_over(
 
 /// Folds `sources`, newest first, into a new run. Returns and fails as [`fold_over`] does.
 fn fold(folding: &Folding<'_>, sources: Vec<Box<dyn Cursor>>) -> Result<Option<(Folded, Table)>> {
-    let Folding { context, operators, erasing, block_bytes } = folding;
+    let Folding { context, operators, hiding, block_bytes } = folding;
     // Read after the inputs were fixed: a later snapshot sees the newest versions of all of them.
     let snapshots = context.snapshots.newest_first();
     let fold = Fold::new(MergingCursor::new(sources), snapshots, |_| false)?;
-    let mut fold = fold.combining(operators.clone()).erasing(erasing.clone());
+    let mut fold = fold.combining(operators.clone()).hiding(hiding.clone());
     let number = context.new_number();
     let mut builder = FoldedBuilder::new(number, *block_bytes);
     let mut entries = 0;
@@ -142,7 +142,7 @@ fn fold_onto(
     new: NewestRun,
     (rest, shares): (FoldedRest, bool),
 ) -> Result<Option<(Folded, Table)>> {
-    let Folding { context, operators, erasing, block_bytes } = folding;
+    let Folding { context, operators, hiding, block_bytes } = folding;
     let snapshots = context.snapshots.newest_first();
     let number = context.new_number();
     let mut builder = FoldedBuilder::new(number, *block_bytes);
@@ -151,7 +151,7 @@ fn fold_onto(
     }
     let onto = Onto::new(new.cursor, rest);
     let fold = Fold::new(onto, snapshots, |_| false)?.combining(operators.clone());
-    let mut fold = fold.erasing(erasing.clone());
+    let mut fold = fold.hiding(hiding.clone());
     loop {
         fold.walk_mut().add_single(&mut builder)?;
         if !fold.walk_mut().next_key() {
@@ -169,7 +169,7 @@ pub(super) struct Folding<'a> {
     pub(super) context: &'a Context,
     pub(super) operators: Option<Operators>,
     /// The range deletes. Combines on both sides of one stay apart.
-    pub(super) erasing: Erasing,
+    pub(super) hiding: Hiding,
     pub(super) block_bytes: u64,
 }
 

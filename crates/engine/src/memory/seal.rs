@@ -4,9 +4,9 @@ use super::fold::{Folding, NewestRun, fold_over};
 use crate::context::Context;
 use crate::event::Event;
 use crate::keyspace::{Active, KeyspaceShared, KeyspaceState, Replacement, SealedRun, WriteSpan};
-use lsmith_storage::fold::Erasing;
+use lsmith_storage::fold::Hiding;
 use lsmith_storage::memtable::{Memtable, Sealed};
-use lsmith_tree::{AddPlace, Erased, KeyRange, Profile, RunId, Size, Slice, Table, TableId};
+use lsmith_tree::{AddPlace, KeyRange, Profile, RangeDeletes, RunId, Size, Slice, Table, TableId};
 use std::sync::Arc;
 
 /// Seals the active memtable, if it is not empty. It becomes the newest run in memory. In lockstep,
@@ -44,19 +44,19 @@ fn seal_folded(
 ) {
     let version = keyspace.version.load();
     let size = live_size(&memtable);
-    let erased = memtable.erased().without_writes();
-    let erasing = Erasing::keeping(Erased::all([&version.all_erased(), &erased]));
+    let range_deletes = memtable.range_deletes().without_writes();
+    let hiding = Hiding::keeping(RangeDeletes::all([&version.all_range_deletes(), &range_deletes]));
     let newest = NewestRun { cursor: Sealed::Written(memtable).cursor(), size };
     let older: Vec<_> = version.memory.iter().collect();
     let operators = keyspace.memory_operators();
     let block_bytes = state.view.block_bytes;
-    let folding = Folding { context, operators, erasing, block_bytes };
+    let folding = Folding { context, operators, hiding, block_bytes };
     let folded = fold_over(&folding, newest, &older)
         .expect("reads of memory never fail, and the store is not closing");
     let old: Vec<RunId> = state.sealed.iter().map(|sealed| sealed.run).collect();
     let all = state.writes_of(&old).map_or(writes, |older| writes.with(older));
     let place = AddPlace::Memory;
-    state.replace_memory(&old, Replacement { folded, writes: all, place, erased });
+    state.replace_memory(&old, Replacement { folded, writes: all, place, range_deletes });
 }
 
 /// Returns the size of the newest versions in a memtable, without a count of tombstones.
@@ -86,8 +86,10 @@ fn seal_as_written(
         profile: Profile::default(),
     };
     let run = state.add_to_memory(Slice::whole(table));
-    let erased = memtable.erased().without_writes();
-    state.sealed.insert(0, SealedRun { run, sealed: Sealed::Written(memtable), writes, erased });
+    let range_deletes = memtable.range_deletes().without_writes();
+    state
+        .sealed
+        .insert(0, SealedRun { run, sealed: Sealed::Written(memtable), writes, range_deletes });
 }
 
 /// Seals the active memtable of `keyspace` if it is full, while the store is being opened. Logs may

@@ -175,7 +175,7 @@ impl Spilling<'_> {
     ) -> Result<()> {
         let writes = state.writes_of(runs).expect("no plan takes reserved runs");
         let spill = Spill { file, newest: writes.newest, entries };
-        self.record_erased(state, writes.newest)?;
+        self.record_range_deletes(state, writes.newest)?;
         let record = Record::Spill { keyspace: self.keyspace.id, spill };
         MutexGuard::unlocked(state, || self.manifest.write(record, |_| ()))?;
         let step = self.context.one_step();
@@ -194,13 +194,14 @@ impl Spilling<'_> {
 impl Spilling<'_> {
     /// Records the range deletes in memory up to number `newest` in the manifest, and moves them to
     /// the tree: the copy has only entries, and the log will not be read.
-    fn record_erased(
+    fn record_range_deletes(
         &self,
         state: &mut MutexGuard<'_, KeyspaceState>,
         newest: SeqNo,
     ) -> Result<()> {
-        let edit = TreeEdit { erase: state.erased_upto(newest), ..TreeEdit::default() };
-        if edit.erase.is_empty() {
+        let edit =
+            TreeEdit { range_deletes: state.range_deletes_upto(newest), ..TreeEdit::default() };
+        if edit.range_deletes.is_empty() {
             return Ok(());
         }
         let record = Record::Edit {
@@ -213,7 +214,7 @@ impl Spilling<'_> {
         let step = self.context.one_step();
         // Memtables may have been sealed meanwhile.
         edit.clone().apply_to(&mut state.view.tree).expect("range deletes fit any tree");
-        state.forget_erased(newest);
+        state.forget_range_deletes(newest);
         self.keyspace.publish(state);
         step.over();
         Ok(())

@@ -3,7 +3,7 @@
 use crate::version::{Source, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
-use lsmith_storage::fold::{Erasing, Walk};
+use lsmith_storage::fold::{Hiding, Walk};
 use lsmith_storage::read::MergingCursor;
 use lsmith_storage::table::{CacheFill, ReadTally};
 use lsmith_tree::{Input, LevelId, SeqNo, Size, logical_bytes};
@@ -48,7 +48,7 @@ pub(super) struct InputCursor {
     merging: MergingCursor<Source>,
     inputs: Vec<TakenInput>,
     /// The range deletes, and the live snapshots.
-    erasing: Erasing,
+    hiding: Hiding,
     snapshots: Vec<SeqNo>,
 }
 
@@ -93,19 +93,19 @@ impl InputCursor {
         InputCursor {
             inputs: inputs.iter().map(|input| TakenInput::new(version, input)).collect(),
             merging: MergingCursor::new(cursors.collect()),
-            erasing: Erasing::default(),
+            hiding: Hiding::default(),
             snapshots: Vec::new(),
         }
     }
 
     /// Passes over entries of tables that a range delete hides as a whole from all readers. They
     /// are not read, and do not count as taken.
-    pub(super) fn leaping(self, erasing: Erasing, snapshots: &[SeqNo]) -> InputCursor {
-        InputCursor { erasing, snapshots: snapshots.to_vec(), ..self }
+    pub(super) fn leaping(self, hiding: Hiding, snapshots: &[SeqNo]) -> InputCursor {
+        InputCursor { hiding, snapshots: snapshots.to_vec(), ..self }
     }
 
     fn leap(&mut self) -> Result<()> {
-        self.erasing.leap(&mut self.merging, &self.snapshots)
+        self.hiding.leap(&mut self.merging, &self.snapshots)
     }
 
     /// Returns the sizes that went into the merge, once the cursor is at its end.
@@ -122,7 +122,7 @@ impl InputCursor {
 impl Walk for InputCursor {
     fn begin(&mut self) -> Result<()> {
         self.merging.seek_first()?;
-        if self.erasing.is_empty() { Ok(()) } else { self.leap() }
+        if self.hiding.is_empty() { Ok(()) } else { self.leap() }
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -136,7 +136,7 @@ impl Walk for InputCursor {
             self.inputs[source].size += size;
         }
         self.merging.next()?;
-        if self.erasing.is_empty() { Ok(()) } else { self.leap() }
+        if self.hiding.is_empty() { Ok(()) } else { self.leap() }
     }
 
     #[inline]

@@ -9,7 +9,7 @@
 //!    ([`InputCursor`]). A move or a drop reads nothing (`relabel`, `dropped`).
 //! 4. A [`Fold`](lsmith_storage::fold::Fold) says which entries are written. It drops what no
 //!    snapshot sees, what range tombstones hide, and what has expired. A tombstone goes once
-//!    nothing older may lie below the output ([`erasing`] says what is applied).
+//!    nothing older may lie below the output ([`hiding`] says what is applied).
 //! 5. The output is cut into tables at the size that the plan names ([`Output::put`]). Each table
 //!    is synced when it is complete.
 //! 6. The change of the tree goes to the manifest, and then the new version is shown
@@ -54,7 +54,7 @@ use crate::version::Version;
 use crate::wal::Wal;
 use lsmith_storage::combine::Combiner;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::fold::{Erasing, FoldCounts};
+use lsmith_storage::fold::{FoldCounts, Hiding};
 use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::table::{ProfileGrain, ReadTable, TableOptions};
@@ -176,11 +176,11 @@ struct Merged {
 /// Returns the range deletes as the merge of `plan` in `version` applies them, and the live
 /// snapshots, newest first. The inputs are fixed already: later snapshots see the newest version of
 /// all keys. If a filter takes that away, they read the version from before the merge.
-fn erasing(context: &Context, plan: &MergePlan, version: &Version) -> (Erasing, Vec<SeqNo>) {
-    let erased = version.all_erased();
-    let lasting = version.lasting_erased(plan);
+fn hiding(context: &Context, plan: &MergePlan, version: &Version) -> (Hiding, Vec<SeqNo>) {
+    let range_deletes = version.all_range_deletes();
+    let lasting = version.lasting_range_deletes(plan);
     let (visible, snapshots) = context.readers();
-    (Erasing::new(erased, visible.min(lasting)), snapshots)
+    (Hiding::new(range_deletes, visible.min(lasting)), snapshots)
 }
 
 /// If `error` is a corruption, returns the damage in the tables of `inputs` instead, if there is

@@ -8,11 +8,11 @@ use super::output::Output;
 use super::part::{Block, Cursors, Part};
 use super::side::{FoldedSide, MergeSide, Sides, StorageSide};
 use super::{InputCursor, Merger, ReservedPlan, entry_size};
-use super::{Merged, erasing, outcome_of};
+use super::{Merged, hiding, outcome_of};
 use crate::version::{OpenRun, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Operators};
+use lsmith_storage::fold::{Fold, FoldCounts, Hiding, Operators};
 use lsmith_storage::table::{ReadTable, ReadTally};
 use lsmith_tree::blocks::{
     BlockRules, BlockSink, Neighbours, OutputPart, PreserveRules, Preserved, PreservingMerge,
@@ -36,13 +36,13 @@ impl Merger {
     ) -> Result<Merged> {
         let plan = &reserved.plan;
         let tally = Arc::new(ReadTally::default());
-        let (erasing, snapshots) = erasing(&self.context, plan, version);
+        let (hiding, snapshots) = hiding(&self.context, plan, version);
         let operators = reserved.keyspace.rules.for_merges();
-        let applied = Applied { erasing: &erasing, snapshots: &snapshots, operators: &operators };
+        let applied = Applied { hiding: &hiding, snapshots: &snapshots, operators: &operators };
         let sides = sides(version, plan, applied, &tally)?;
-        let cleared = erasing.cleared(&plan.hull(), &snapshots);
+        let cleared = hiding.cleared(&plan.hull(), &snapshots);
         let fold = Fold::new(sides, snapshots, |_| reserved.bottom)?;
-        let mut fold = fold.forgetting(reserved.forgets).combining(operators).erasing(erasing);
+        let mut fold = fold.forgetting(reserved.forgets).combining(operators).hiding(hiding);
         let rules = self.preserve_rules(reserved, reuse, version);
         let block_bytes = rules.rules.block_bytes;
         let mut merge = PreservingMerge::new(plan, rules, NewBlocks::new(output, &tally));
@@ -126,7 +126,7 @@ fn total_counts(first: FoldCounts, second: FoldCounts) -> FoldCounts {
         superseded: first.superseded + second.superseded,
         tombstones_dropped: first.tombstones_dropped + second.tombstones_dropped,
         pairs_cancelled: first.pairs_cancelled + second.pairs_cancelled,
-        erased: first.erased + second.erased,
+        hidden: first.hidden + second.hidden,
         filtered: first.filtered + second.filtered,
         dropped_below: first.dropped_below.max(second.dropped_below),
     }
@@ -134,7 +134,7 @@ fn total_counts(first: FoldCounts, second: FoldCounts) -> FoldCounts {
 
 /// What a merge applies to its entries.
 struct Applied<'a> {
-    erasing: &'a Erasing,
+    hiding: &'a Hiding,
     /// Newest first.
     snapshots: &'a [SeqNo],
     operators: &'a Option<Operators>,
@@ -145,7 +145,7 @@ struct Applied<'a> {
 fn sides(
     version: &Version,
     plan: &MergePlan,
-    Applied { erasing, snapshots, operators }: Applied<'_>,
+    Applied { hiding, snapshots, operators }: Applied<'_>,
     tally: &Arc<ReadTally>,
 ) -> Result<Sides> {
     let reads_ahead = plan.reuse.is_none_or(|reuse| reuse.piece_bytes == u64::MAX);
@@ -156,7 +156,7 @@ fn sides(
         None => {
             let inputs = std::slice::from_ref(input);
             let inputs = InputCursor::new(version, inputs, tally);
-            MergeSide::Memory(Box::new(inputs.leaping(erasing.clone(), snapshots)))
+            MergeSide::Memory(Box::new(inputs.leaping(hiding.clone(), snapshots)))
         }
     };
     Ok(match &plan.inputs[..] {
@@ -166,9 +166,9 @@ fn sides(
         [newer @ .., older] => {
             let inputs = InputCursor::new(version, newer, tally);
             let nothing_beneath: fn(&[u8]) -> bool = |_| false;
-            let inputs = inputs.leaping(erasing.clone(), snapshots);
+            let inputs = inputs.leaping(hiding.clone(), snapshots);
             let fold = Fold::new(inputs, snapshots.to_vec(), nothing_beneath)?;
-            let fold = fold.combining(operators.clone()).erasing(erasing.clone());
+            let fold = fold.combining(operators.clone()).hiding(hiding.clone());
             Sides::new(MergeSide::Folded(Box::new(FoldedSide::new(fold))), one(older))
         }
     })

@@ -7,13 +7,13 @@
 
 use super::input::{InputCursor, taken_of};
 use super::output::{Output, Written};
-use super::{Merged, erasing, named, outcome_of};
+use super::{Merged, hiding, named, outcome_of};
 use super::{Merger, ReservedPlan};
 use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
 use crate::version::Version;
 use lsmith_storage::error::Result;
-use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Operators};
+use lsmith_storage::fold::{Fold, FoldCounts, Hiding, Operators};
 use lsmith_storage::panics;
 use lsmith_storage::sync::{Condvar, Mutex};
 use lsmith_storage::table::{ReadTally, TableOptions};
@@ -40,7 +40,7 @@ pub(super) struct SplitPlan {
     pub(super) snapshots: Vec<SeqNo>,
     operators: Option<Operators>,
     /// The range deletes.
-    pub(super) erasing: Erasing,
+    pub(super) hiding: Hiding,
     pub(super) tally: Arc<ReadTally>,
 }
 
@@ -53,7 +53,7 @@ impl SplitPlan {
         version: &Version,
         table: TableOptions,
     ) -> SplitPlan {
-        let (erasing, snapshots) = erasing(context, &reserved.plan, version);
+        let (hiding, snapshots) = hiding(context, &reserved.plan, version);
         SplitPlan {
             keyspace: Arc::clone(&reserved.keyspace),
             inputs: reserved.plan.inputs.clone(),
@@ -65,7 +65,7 @@ impl SplitPlan {
             table,
             snapshots,
             operators: reserved.keyspace.rules.for_merges(),
-            erasing,
+            hiding,
             tally: Arc::default(),
         }
     }
@@ -207,7 +207,7 @@ impl Merger {
     ) -> Result<Merged> {
         let plan = SplitPlan::new(&self.context, reserved, version, table);
         let tally = Arc::clone(&plan.tally);
-        let cleared = plan.erasing.cleared(&reserved.plan.hull(), &plan.snapshots);
+        let cleared = plan.hiding.cleared(&reserved.plan.hull(), &plan.snapshots);
         let parts = self.parts_of(reserved, version);
         let done = match parts.len() {
             0 | 1 => vec![self.merge_part(&plan, &plan.inputs, version)],
@@ -320,10 +320,10 @@ impl Merger {
         output: &mut Output<'_>,
     ) -> Result<(FoldCounts, Vec<Size>)> {
         let cursor = InputCursor::new(version, inputs, &plan.tally);
-        let cursor = cursor.leaping(plan.erasing.clone(), &plan.snapshots);
+        let cursor = cursor.leaping(plan.hiding.clone(), &plan.snapshots);
         let fold = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
         let fold = fold.forgetting(plan.forgets).combining(plan.operators.clone());
-        let mut fold = fold.erasing(plan.erasing.clone());
+        let mut fold = fold.hiding(plan.hiding.clone());
         let mut entries = 0;
         while let Some(entry) = fold.next_entry()? {
             output.add(entry)?;

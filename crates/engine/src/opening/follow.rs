@@ -91,7 +91,7 @@ fn read_on(
                 let range = deleted_range(op.key, op.value);
                 let (visible, snapshots) = context.readers();
                 let readers = Readers { visible, snapshots: &snapshots };
-                state.active.memtable.erase(&range, SeqNo(seq), keep, &readers);
+                state.active.memtable.delete_range(&range, SeqNo(seq), keep, &readers);
                 continue;
             };
             let entry = EntryRef { key: op.key, seq: SeqNo(seq), kind, value: op.value };

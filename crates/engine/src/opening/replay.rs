@@ -334,7 +334,7 @@ impl Opening {
             let OpKind::Entry(kind) = op.kind else {
                 let readers = Readers { visible: keep.0, snapshots: &[] };
                 let range = deleted_range(op.key, op.value);
-                state.active.memtable.erase(&range, seq, keep, &readers);
+                state.active.memtable.delete_range(&range, seq, keep, &readers);
                 continue;
             };
             let entry = EntryRef { key: op.key, seq, kind, value: op.value };

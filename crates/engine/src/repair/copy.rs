@@ -11,7 +11,7 @@ use bytes::Bytes;
 use lsmith_storage::combine::{Combiner, Stack};
 use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{EntryKind, Erased, KeyRange, SeqNo, Slice};
+use lsmith_tree::{EntryKind, KeyRange, RangeDeletes, SeqNo, Slice};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::path::PathBuf;
@@ -136,25 +136,26 @@ impl DamagedStore {
 /// The range deletes of a keyspace.
 struct Hides {
     /// The range deletes in force.
-    erased: Erased,
+    range_deletes: RangeDeletes,
     /// All known range deletes, also the ones that are done.
-    all: Erased,
+    all: RangeDeletes,
     /// True if nothing of the manifest is missing.
     is_exact: bool,
 }
 
 impl Hides {
     fn new(known: &KnownKeyspace, memory: &Memory) -> Hides {
-        let erased = Erased::all([known.state.tree.erased(), &memory.erased]);
-        let all = Erased::all([&erased, &memory.logged_erased]);
-        Hides { erased, all, is_exact: known.is_exact }
+        let range_deletes =
+            RangeDeletes::all([known.state.tree.range_deletes(), &memory.range_deletes]);
+        let all = RangeDeletes::all([&range_deletes, &memory.logged_range_deletes]);
+        Hides { range_deletes, all, is_exact: known.is_exact }
     }
 
     /// Returns true if a range delete hides `entry`. An entry that has forgotten its number is
     /// older than all range deletes in force. If it is not certain which are, it is not hidden.
     fn hide(&self, entry: &Entry) -> bool {
         match entry.seq {
-            SeqNo(0) => self.is_exact && self.erased.part_of(&entry.key).is_some(),
+            SeqNo(0) => self.is_exact && self.range_deletes.part_of(&entry.key).is_some(),
             seq => seq < self.all.newest_at(&entry.key, SeqNo::MAX),
         }
     }

@@ -11,7 +11,7 @@ use lsmith_storage::bounds::SEQ_MAX;
 use lsmith_storage::format::{OpKind, deleted_range};
 use lsmith_storage::log::{LogId, LogKind, LogRemains};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_tree::{EntryKind, Erased, Key, KeyRange, Readers, SeqNo, key_after};
+use lsmith_tree::{EntryKind, Key, KeyRange, RangeDeletes, Readers, SeqNo, key_after};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The newest writes of each key, newest first: combines, and the first write below them that is
@@ -29,9 +29,9 @@ pub(super) struct Memory {
     /// Entries of the log that are in tables too.
     pub(super) logged: Newest,
     /// The range deletes of the logs that are not in the tree yet.
-    pub(super) erased: Erased,
+    pub(super) range_deletes: RangeDeletes,
     /// All range deletes of the logs.
-    pub(super) logged_erased: Erased,
+    pub(super) logged_range_deletes: RangeDeletes,
     /// The number up to which a spill replaces the log.
     copied_end: SeqNo,
 }
@@ -92,9 +92,9 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
                 let seq = SeqNo(seq);
                 let OpKind::Entry(kind) = op.kind else {
                     let range = deleted_range(op.key, op.value);
-                    memory.logged_erased.erase(&range, seq, &Readers::ANY);
+                    memory.logged_range_deletes.delete_range(&range, seq, &Readers::ANY);
                     if !state.has_in_tree(seq) {
-                        memory.erased.erase(&range, seq, &Readers::ANY);
+                        memory.range_deletes.delete_range(&range, seq, &Readers::ANY);
                     }
                     continue;
                 };

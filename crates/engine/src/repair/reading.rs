@@ -164,9 +164,9 @@ impl Reading {
                 let state = self.account.keyspaces.get_mut(&keyspace).expect("it was just made");
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
                 state.taken.extend(&taken);
-                let (erase, forget) = (edit.erase.clone(), edit.forget.clone());
-                let erasing = TreeEdit { erase, forget, ..TreeEdit::default() };
-                apply(&mut state.tree, &erasing).expect("range deletes fit any tree");
+                let (range_deletes, forget) = (edit.range_deletes.clone(), edit.forget.clone());
+                let hiding = TreeEdit { range_deletes, forget, ..TreeEdit::default() };
+                apply(&mut state.tree, &hiding).expect("range deletes fit any tree");
                 let tree = self.loose.entry(keyspace);
                 tree.or_insert_with(|| LooseTree::new(&state.tree)).change(edit);
             }

@@ -80,11 +80,11 @@ impl Scheduler {
     /// readers, or a slice that has expired.
     fn drop_unread(&self, state: &KeyspaceState) -> Option<MergePlan> {
         let now = state.rules.last_seen();
-        if state.view.tree.erased().is_empty() && now.is_none() {
+        if state.view.tree.range_deletes().is_empty() && now.is_none() {
             return None;
         }
         let oldest = self.context.oldest_reader();
-        let hidden = MergePlan::erase(&state.view, oldest);
+        let hidden = MergePlan::drop_hidden(&state.view, oldest);
         hidden.or_else(|| MergePlan::expire(&state.view, now?, oldest))
     }
 }

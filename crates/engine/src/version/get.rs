@@ -33,7 +33,7 @@ impl Version {
         reads: &mut ReadCount,
     ) -> Result<Option<Value<'_>>> {
         // Before the entry: see there.
-        let newest_erased = self.newest_erased(key, moment);
+        let newest_range_delete = self.newest_range_delete(key, moment);
         let found = match moment {
             Moment::Latest(visible) => self.active.get_latest(key, visible),
             Moment::Snapshot(seq) => self.active.get(key, seq),
@@ -41,7 +41,7 @@ impl Version {
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
         if let Some(version) = found.or_else(in_memory) {
             let lsmith_storage::memtable::FoundVersion { kind, value, seq } = version;
-            if seq < newest_erased {
+            if seq < newest_range_delete {
                 return Ok(None);
             }
             if kind.is_value() {
@@ -59,7 +59,7 @@ impl Version {
                 && let Some(run) = runs.next()
             {
                 if let Some(handle) = run.table_of(key)
-                    && (newest_erased == SeqNo(0) || handle.newest() >= newest_erased)
+                    && (newest_range_delete == SeqNo(0) || handle.newest() >= newest_range_delete)
                 {
                     slots[asked] = Some(handle.table());
                     asked += 1;
@@ -74,7 +74,7 @@ impl Version {
                 }
                 if let Some((block, slot)) = table.search(key, seq, reads)? {
                     let value = Value::InBlock { block, slot, version: PhantomData };
-                    if slot.seq < newest_erased {
+                    if slot.seq < newest_range_delete {
                         return Ok(None);
                     }
                     if slot.kind.is_value() {
@@ -109,12 +109,12 @@ impl Version {
             let has_expired = has_expired(kind, stored.bytes(), self.rules.now()?);
             return Ok((!has_expired).then(|| stored.without_first(EXPIRY_BYTES)));
         }
-        let mut erased = self.newest_erased(key, moment);
+        let mut hidden_below = self.newest_range_delete(key, moment);
         // A range delete that became visible meanwhile may lie under entries that were seen.
         let stack = loop {
-            let stack = self.stack(key, moment, erased, reads)?;
-            let newest = self.newest_erased(key, moment);
-            if newest == std::mem::replace(&mut erased, newest) {
+            let stack = self.stack(key, moment, hidden_below, reads)?;
+            let newest = self.newest_range_delete(key, moment);
+            if newest == std::mem::replace(&mut hidden_below, newest) {
                 break stack;
             }
         };
@@ -123,15 +123,15 @@ impl Version {
     }
 
     /// Reads all entries of `key` down to the first that is no combine, or that lies under the
-    /// range delete `erased`.
+    /// range delete `hidden_below`.
     fn stack(
         &self,
         key: &[u8],
         moment: Moment<'_>,
-        erased: SeqNo,
+        hidden_below: SeqNo,
         reads: &mut ReadCount,
     ) -> Result<Stack> {
-        let mut stack = Stack::at(self.rules.now()?).above(erased);
+        let mut stack = Stack::at(self.rules.now()?).above(hidden_below);
         self.active.push_on(&mut stack, key, || moment.in_memory());
         for memory in self.memory.iter() {
             if !stack.is_whole() {

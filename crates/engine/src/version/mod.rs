@@ -4,13 +4,13 @@
 //! version that was current when it began. The file of a table is removed when the table is
 //! obsolete and no version holds it.
 
-mod erased;
 mod get;
 mod memory;
 mod moment;
 mod newer;
 mod open_run;
 mod prefixes;
+mod range_deletes;
 mod reclaim;
 mod shown;
 mod source;
@@ -30,7 +30,7 @@ pub(crate) use value::Value;
 
 use crate::rules::Rules;
 use lsmith_storage::memtable::Memtable;
-use lsmith_tree::{Erased, RunId, Tree};
+use lsmith_tree::{RangeDeletes, RunId, Tree};
 use std::sync::Arc;
 
 /// Everything that a reader needs, as of one moment: memtables and runs, newest first.
@@ -39,7 +39,7 @@ pub(crate) struct Version {
     pub(crate) active: Arc<Memtable>,
     /// The range deletes of the tree and of sealed memtables. `None` if there are none. The active
     /// memtable has its own.
-    pub(crate) erased: Option<Box<Erased>>,
+    pub(crate) range_deletes: Option<Box<RangeDeletes>>,
     pub(crate) memory: Vec<Arc<MemoryRun>>,
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
@@ -73,7 +73,7 @@ impl Version {
     pub(crate) fn empty() -> Version {
         Version {
             active: Arc::default(),
-            erased: None,
+            range_deletes: None,
             memory: Vec::new(),
             runs: Vec::new(),
             tree: Tree::new(),

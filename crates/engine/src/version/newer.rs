@@ -19,9 +19,9 @@ impl Version {
     /// Returns the number of the newest entry of `key`, if it is greater than `since`. Looks only
     /// into tables that have newer entries.
     pub(crate) fn newer_entry(&self, key: &[u8], since: SeqNo) -> Result<Option<SeqNo>> {
-        let erased = self.newest_erased_of(key);
-        if erased > since {
-            return Ok(Some(erased));
+        let newest = self.newest_range_delete_of(key);
+        if newest > since {
+            return Ok(Some(newest));
         }
         let newest = Moment::Snapshot(SeqNo::MAX);
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, newest));
@@ -50,8 +50,8 @@ impl Version {
         range: &KeyRange,
         since: SeqNo,
     ) -> Result<Option<(Key, SeqNo)>> {
-        if let Some(erased) = self.erased_within(range, since) {
-            return Ok(Some(erased));
+        if let Some(found) = self.range_delete_within(range, since) {
+            return Ok(Some(found));
         }
         let newest = self.active.seq_range().map(|(_, newest)| newest);
         if newest.is_some_and(|newest| newest > since)

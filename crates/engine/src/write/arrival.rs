@@ -89,7 +89,7 @@ impl WritePath {
         let _one_at_a_time = keyspace.ingesting.lock();
         let _busy = keyspace.keep_busy();
         let mut ingest = Ingest { path: self, keyspace, arriving, is_in: false };
-        if ingest.arriving.iter().any(|arriving| !arriving.erased().is_empty()) {
+        if ingest.arriving.iter().any(|arriving| !arriving.range_deletes().is_empty()) {
             self.committer.allow_ranges(std::iter::once(keyspace))?;
         }
         let newest = ingest.arriving.iter().flat_map(touched).map(|(_, newest)| newest).max();
@@ -216,7 +216,7 @@ impl Drop for Ingest<'_> {
 /// these.
 fn touched(arriving: &Arriving) -> impl Iterator<Item = (KeyRange, SeqNo)> {
     let entries = (arriving.range().clone(), arriving.seqs().1);
-    std::iter::once(entries).chain(arriving.erased().iter().cloned())
+    std::iter::once(entries).chain(arriving.range_deletes().iter().cloned())
 }
 
 /// Reserves the merge of `arriving` with `runs`. Returns `None` if other plans are in the way; no
@@ -288,7 +288,10 @@ fn incoming(arriving: &[Arriving], additions: Vec<Addition>, tree: &Tree) -> Inc
     }
     let plans = arriving.iter().filter_map(|arriving| Some(&arriving.merged.as_ref()?.reserved));
     let mark = |(range, newest): (KeyRange, SeqNo)| Mark { range, newest };
-    edit.erase_late(tree, arriving.iter().flat_map(|arriving| arriving.erased().iter().cloned()));
+    edit.add_late(
+        tree,
+        arriving.iter().flat_map(|arriving| arriving.range_deletes().iter().cloned()),
+    );
     Incoming {
         edit,
         tables,

@@ -70,7 +70,7 @@ impl WritePath {
         let after = self.committer.write_apart(&mut state, coming, record)?;
         let step = context.one_step();
         state.view.tree = after;
-        state.forget_erased(seq);
+        state.forget_range_deletes(seq);
         let spill = state.forget_cleared(flushed_seq);
         let old = keyspace.version.load_full();
         let new = Arc::new(state.version(Some(&old)));
@@ -93,7 +93,7 @@ fn clearing(state: &KeyspaceState, range: KeyRange, seq: SeqNo) -> TreeEdit {
     TreeEdit {
         remove: runs.map(input).collect(),
         // Replay skips all range deletes up to `seq`, also in other keyspaces of the group.
-        erase: state.erased_upto(seq),
+        range_deletes: state.range_deletes_upto(seq),
         forget: vec![(range.clone(), seq)],
         // Entries from outside that are older than the clearing would come back.
         dropped_below: seq,

@@ -223,8 +223,8 @@ impl WritePath {
             let taken = std::mem::take(&mut incoming.taken);
             // An opening skips these in the log, because of the marks.
             let newest = taken.iter().map(|mark| mark.newest).max();
-            let erased = newest.into_iter().flat_map(|newest| state.erased_in_memory(newest));
-            incoming.edit.erase.extend(erased);
+            let deletes = newest.into_iter().flat_map(|seq| state.range_deletes_in_memory(seq));
+            incoming.edit.range_deletes.extend(deletes);
             let edit = incoming.edit.clone();
             let mut coming = state.view.tree.clone();
             edit.clone().apply_to(&mut coming).map_err(|error| {
@@ -306,10 +306,10 @@ impl Load {
             slices: self.tables.iter().map(|table| table.whole()).collect(),
         });
         let add = addition.into_iter().collect();
-        let erase = self.replaced.iter().map(|range| (range.clone(), deletes)).collect();
+        let range_deletes = self.replaced.iter().map(|range| (range.clone(), deletes)).collect();
         let taken = |range: &KeyRange| Mark { range: range.clone(), newest: seq };
         Incoming {
-            edit: TreeEdit { add, erase, ..TreeEdit::default() },
+            edit: TreeEdit { add, range_deletes, ..TreeEdit::default() },
             tables: self.tables.clone(),
             plans: Vec::new(),
             // Earlier writes to these keys have left memory, so opening does not read the log for

@@ -137,11 +137,11 @@ impl WritePath {
 
 /// Deletes `range` in the memtable `active`, by the write `seq`.
 #[cold]
-fn erase(context: &Context, active: &Active, range: &KeyRange, seq: SeqNo) {
+fn delete_range(context: &Context, active: &Active, range: &KeyRange, seq: SeqNo) {
     let keep = KeepFrom(context.keep_from());
     let (visible, snapshots) = context.readers();
     let readers = Readers { visible, snapshots: &snapshots };
-    active.memtable.erase(range, seq, keep, &readers);
+    active.memtable.delete_range(range, seq, keep, &readers);
 }
 
 /// Inserts the entries of `ops`, with sequence numbers from `first` on, into the active memtables.
@@ -159,7 +159,7 @@ fn insert(context: &Context, writer: &WalWriter, first: SeqNo, ops: Ops<'_>) {
         };
         let Op { key, value, .. } = op;
         let OpKind::Entry(kind) = op.kind else {
-            erase(context, active, &deleted_range(key, value), SeqNo(seq));
+            delete_range(context, active, &deleted_range(key, value), SeqNo(seq));
             continue;
         };
         active.memtable.insert(EntryRef { key, seq: SeqNo(seq), kind, value }, keep);

@@ -58,8 +58,8 @@ impl Arriving {
     }
 
     /// Returns the range deletes of the table, with their numbers.
-    pub(super) fn erased(&self) -> &[(KeyRange, SeqNo)] {
-        &self.table.table().facts().erased
+    pub(super) fn range_deletes(&self) -> &[(KeyRange, SeqNo)] {
+        &self.table.table().facts().range_deletes
     }
 
     /// Returns the least and the greatest sequence number of the entries.

@@ -16,15 +16,17 @@ impl Run {
         let id = self.any_space();
         let mut entries: BTreeMap<Key, (u64, What)> = BTreeMap::new();
         let last = self.oracle.last;
-        let erased: Vec<u64> = self.oracle.space(id).erased.iter().map(|one| one.number).collect();
+        let range_deletes: Vec<u64> =
+            self.oracle.space(id).range_deletes.iter().map(|one| one.number).collect();
         // Often the newest entry of a table has the number of a range delete.
-        let most = (!erased.is_empty() && self.dice.chance(50)).then(|| *self.dice.pick(&erased));
+        let most = (!range_deletes.is_empty() && self.dice.chance(50))
+            .then(|| *self.dice.pick(&range_deletes));
         for _ in 0..1 + self.dice.below(6) {
             let key = self.key();
             let number = match (self.dice.below(4), most) {
                 (0 | 1, Some(most)) => most,
                 (_, Some(most)) => 1 + self.dice.below(most as usize) as u64,
-                (0, None) if !erased.is_empty() => *self.dice.pick(&erased),
+                (0, None) if !range_deletes.is_empty() => *self.dice.pick(&range_deletes),
                 (0 | 1, None) => last + 1 + self.dice.below(20) as u64,
                 (_, None) => 1 + self.dice.below(last.max(1) as usize) as u64,
             };

@@ -39,14 +39,14 @@ pub(crate) struct Version {
 
 /// A deleted range.
 #[derive(Clone, Debug)]
-pub(crate) struct Erased {
+pub(crate) struct RangeDeletes {
     pub(crate) number: u64,
     pub(crate) start: Key,
     /// `None`: without bound.
     pub(crate) end: Option<Key>,
 }
 
-impl Erased {
+impl RangeDeletes {
     fn covers(&self, key: &[u8]) -> bool {
         *key >= *self.start && self.end.as_ref().is_none_or(|end| *key < **end)
     }
@@ -59,7 +59,7 @@ pub(crate) struct Space {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) versions: BTreeMap<Key, Vec<Version>>,
-    pub(crate) erased: Vec<Erased>,
+    pub(crate) range_deletes: Vec<RangeDeletes>,
     /// The moments of clearings and of arrivals, which are in the way of transactions.
     pub(crate) upheavals: Vec<u64>,
     /// A repair gave the entries new numbers, among these: above the old ones of the keyspace, and
@@ -73,7 +73,7 @@ impl Space {
             id,
             name: name.to_string(),
             versions: BTreeMap::new(),
-            erased: vec![],
+            range_deletes: vec![],
             upheavals: vec![],
             renumbered: None,
         }
@@ -85,11 +85,12 @@ impl Space {
 
     /// Returns what `key` has at `moment`, with the time of its value; nobody has asked the clock.
     pub(crate) fn see(&self, key: &[u8], moment: u64) -> Seen {
-        let erased = self.erased.iter().filter(|one| one.number <= moment && one.covers(key));
-        let erased = erased.map(|one| one.number).max().unwrap_or(0);
+        let covering =
+            self.range_deletes.iter().filter(|one| one.number <= moment && one.covers(key));
+        let hidden_below = covering.map(|one| one.number).max().unwrap_or(0);
         let mut versions: Vec<&Version> = self.versions.get(key)?.iter().collect();
         // An entry with the number of a range delete is visible.
-        versions.retain(|version| version.since <= moment && version.number >= erased);
+        versions.retain(|version| version.since <= moment && version.number >= hidden_below);
         versions.sort_by_key(|version| std::cmp::Reverse(version.number));
         let mut operands: Vec<&[u8]> = vec![];
         let mut base = None;
@@ -113,11 +114,11 @@ impl Space {
 
     /// Returns what was written to `key`, for people.
     pub(crate) fn story(&self, key: &[u8]) -> String {
-        let (versions, erased) = (self.versions.get(key), &self.erased);
-        let erased: Vec<_> =
-            erased.iter().filter(|one| one.covers(key)).map(|one| one.number).collect();
+        let (versions, range_deletes) = (self.versions.get(key), &self.range_deletes);
+        let range_deletes: Vec<_> =
+            range_deletes.iter().filter(|one| one.covers(key)).map(|one| one.number).collect();
         format!(
-            "{} {}: {versions:?}, erased by {erased:?}",
+            "{} {}: {versions:?}, erased by {range_deletes:?}",
             self.name,
             String::from_utf8_lossy(key)
         )
@@ -134,8 +135,9 @@ impl Space {
     /// Returns true if anything was written to `key` behind `moment`.
     pub(crate) fn is_newer(&self, key: &[u8], moment: u64) -> bool {
         let versions = self.versions.get(key).into_iter().flatten();
-        let erased = self.erased.iter().filter(|one| one.covers(key)).map(|one| one.number);
-        versions.map(|version| version.since).chain(erased).any(|since| since > moment)
+        let range_deletes =
+            self.range_deletes.iter().filter(|one| one.covers(key)).map(|one| one.number);
+        versions.map(|version| version.since).chain(range_deletes).any(|since| since > moment)
     }
 
     /// Forgets what was written behind `moment`.
@@ -144,7 +146,7 @@ impl Space {
             versions.retain(|version| version.since <= moment);
         }
         self.versions.retain(|_, versions| !versions.is_empty());
-        self.erased.retain(|erased| erased.number <= moment);
+        self.range_deletes.retain(|one| one.number <= moment);
         self.upheavals.retain(|since| *since <= moment);
     }
 
@@ -152,13 +154,14 @@ impl Space {
     fn collapse(&mut self, moment: u64, now: u64) {
         let there = self.content(u64::MAX, now);
         let numbers = self.versions.values().flatten().map(|version| version.number);
-        let newest = numbers.chain(self.erased.iter().map(|one| one.number)).max().unwrap_or(0);
+        let newest =
+            numbers.chain(self.range_deletes.iter().map(|one| one.number)).max().unwrap_or(0);
         let first = self.renumbered.take().map_or(newest, |before| newest.min(*before.start()));
         self.renumbered = Some(first..=moment);
         let version =
             |(value, time)| Version { number: moment, since: moment, what: What::Put(value, time) };
         self.versions = there.into_iter().map(|(key, seen)| (key, vec![version(seen)])).collect();
-        (self.erased, self.upheavals) = (vec![], vec![]);
+        (self.range_deletes, self.upheavals) = (vec![], vec![]);
     }
 }
 
@@ -216,7 +219,7 @@ impl Oracle {
                     self.space(id).add(&key, Version { number, since: number, what });
                 }
                 Fed::Range(id, start, end) => {
-                    self.space(id).erased.push(Erased { number, start, end });
+                    self.space(id).range_deletes.push(RangeDeletes { number, start, end });
                 }
             }
         }

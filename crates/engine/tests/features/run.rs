@@ -3,7 +3,7 @@
 use crate::Feature::{self, *};
 use crate::beside::Beside;
 use crate::operator::{Append, verdict};
-use crate::oracle::{Erased, Fed, Key, Oracle, Space, What, range_of};
+use crate::oracle::{Fed, Key, Oracle, RangeDeletes, Space, What, range_of};
 use crate::reads::Held;
 use lsmith::env::MemEnv;
 use lsmith::{
@@ -388,7 +388,7 @@ impl Run {
                 let last = self.last();
                 self.oracle.note_load(last);
                 let space = self.oracle.space(id);
-                space.erased.push(Erased { number: last, start: vec![], end: None });
+                space.range_deletes.push(RangeDeletes { number: last, start: vec![], end: None });
                 space.upheavals.push(last);
                 self.oracle.synced = last;
             }

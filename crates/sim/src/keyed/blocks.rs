@@ -61,8 +61,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
             let mut pieces = self.parts(run, range);
             let mut size: Size = pieces.iter().map(Part::size).sum();
             // A merge steps through the blocks of storage, but passes over ranges of memory.
-            if let Some(erasing) = dropping.erasing().filter(|_| level == LevelId::Memory) {
-                pieces = pieces.into_iter().flat_map(|part| part.visited(erasing)).collect();
+            if let Some(hiding) = dropping.hiding().filter(|_| level == LevelId::Memory) {
+                pieces = pieces.into_iter().flat_map(|part| part.visited(hiding)).collect();
                 let visited: Size = pieces.iter().map(Part::size).sum();
                 let bytes = if run.lies_within(range) { size.bytes } else { visited.bytes };
                 size = Size { bytes, ..visited };

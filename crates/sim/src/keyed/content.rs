@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, KeyedEntry};
 use super::merge::{Dropping, More, Pieces, merge};
-use super::ranges::{RangeDeletes, WriteSpan};
+use super::ranges::{Ranges, WriteSpan};
 use super::rank::rank_from;
 use super::table::{Builder, KeyedTable, Layout, Part};
 use super::tables::Tables;
@@ -41,7 +41,7 @@ pub struct KeyedContent<E = Entry> {
     /// The number of the last write that looked at the time, or of the last that a merge saw.
     seen: SeqNo,
     /// The range deletes; `None` if there are none in this simulation.
-    pub(super) ranges: Option<RangeDeletes>,
+    pub(super) ranges: Option<Ranges>,
 }
 
 impl<E: KeyedEntry> Default for KeyedContent<E> {
@@ -96,7 +96,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let more = More {
             expired: self.expired_upto(),
             forgets: ranges.is_some_and(|ranges| ranges.forgets),
-            erasing: ranges.and_then(|ranges| ranges.applied_by(tree, plan)),
+            hiding: ranges.and_then(|ranges| ranges.applied_by(tree, plan)),
         };
         Ok(Dropping { bottom: tree.is_bottom_for(plan)?, more: self.boxed(more), ..<_>::default() })
     }
@@ -200,8 +200,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
     ) -> Pieces<'_, E> {
         let mut parts = self.parts(run, range);
         let all: Size = parts.iter().map(Part::size).sum();
-        if let Some(erasing) = dropping.erasing() {
-            parts = parts.into_iter().flat_map(|part| part.visited(erasing)).collect();
+        if let Some(hiding) = dropping.hiding() {
+            parts = parts.into_iter().flat_map(|part| part.visited(hiding)).collect();
         }
         let visited: Size = parts.iter().map(Part::size).sum();
         // The bytes of a whole memtable count, also the ones that the merge passes over.
@@ -229,8 +229,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
     pub fn live(&self, tree: &Tree) -> Vec<(u64, u64)> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
-        let erasing = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
-        let more = self.boxed(More { expired: self.expired_upto(), forgets: false, erasing });
+        let hiding = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
+        let more = self.boxed(More { expired: self.expired_upto(), forgets: false, hiding });
         merge(sides, Dropping { bottom: true, more, ..Dropping::default() }, |entry: E| {
             live.push((u64::from(entry.rank()), entry.bytes()))
         });
@@ -244,7 +244,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let mut levels: Vec<(LevelId, u64)> = Vec::new();
         // One bit per rank: set if a newer run has the key.
         let mut seen: Vec<u64> = Vec::new();
-        let mut erasing = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
+        let mut hiding = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
         for (level, run) in tree.runs() {
             let mut obsolete = 0;
             for entry in self.entries(run) {
@@ -255,9 +255,9 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 }
                 let hidden = seen[word] & bit != 0;
                 seen[word] |= bit;
-                let is_erased = erasing.as_mut().is_some_and(|erasing| erasing.erases(entry));
+                let is_hidden = hiding.as_mut().is_some_and(|hiding| hiding.hides(entry));
                 let is_dead =
-                    hidden || is_erased || entry.expired(self.expired_upto()).is_tombstone();
+                    hidden || is_hidden || entry.expired(self.expired_upto()).is_tombstone();
                 obsolete += if is_dead { entry.bytes() } else { 0 };
             }
             match levels.last_mut() {
@@ -393,7 +393,7 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
     }
 
     fn unread(&self, view: &TreeView) -> Option<MergePlan> {
-        let hidden = self.ranges.as_ref().and_then(|_| MergePlan::erase(view, SeqNo::MAX));
+        let hidden = self.ranges.as_ref().and_then(|_| MergePlan::drop_hidden(view, SeqNo::MAX));
         let now = self.seen.0;
         let expires = self.layout.expire_after > 0;
         hidden.or_else(|| expires.then(|| MergePlan::expire(view, now, SeqNo::MAX)).flatten())
@@ -406,7 +406,7 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
         edit: &mut TreeEdit,
     ) -> Result<(), EditError> {
         let Some(ranges) = &mut self.ranges else { return Ok(()) };
-        edit.erase = ranges.leave_memory(plan);
+        edit.range_deletes = ranges.leave_memory(plan);
         edit.forget_done(tree, DoneReaders::default())
     }
 

@@ -1,7 +1,7 @@
 //! Merging sorted entries, with the net effect of versions of one key.
 
 use super::entry::KeyedEntry;
-use super::erasing::Erasing;
+use super::hiding::Hiding;
 use super::table::Part;
 use lsmith_tree::{EntryKind, MergePlan, SeqNo};
 
@@ -22,7 +22,7 @@ pub(super) struct Dropping<M = Option<Box<More>>> {
 /// change nothing do not ask for each entry.
 pub(super) trait Changes {
     /// Returns true if a range delete hides `entry`.
-    fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool;
+    fn hides<E: KeyedEntry>(&mut self, entry: E) -> bool;
 
     /// Returns a tombstone in place of an entry that has expired. Other values forget their
     /// sequence numbers, if no range delete is older than they are.
@@ -40,12 +40,12 @@ pub(super) struct More {
     pub(super) expired: SeqNo,
     /// True if values forget their sequence numbers.
     pub(super) forgets: bool,
-    pub(super) erasing: Option<Erasing>,
+    pub(super) hiding: Option<Hiding>,
 }
 
 impl Changes for Unchanged {
     #[inline]
-    fn erases<E: KeyedEntry>(&mut self, _: E) -> bool {
+    fn hides<E: KeyedEntry>(&mut self, _: E) -> bool {
         false
     }
 
@@ -56,18 +56,18 @@ impl Changes for Unchanged {
 }
 
 impl Changes for Option<Box<More>> {
-    fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
-        let erasing = self.as_mut().and_then(|more| more.erasing.as_mut());
-        erasing.is_some_and(|erasing| erasing.erases(entry))
+    fn hides<E: KeyedEntry>(&mut self, entry: E) -> bool {
+        let hiding = self.as_mut().and_then(|more| more.hiding.as_mut());
+        hiding.is_some_and(|hiding| hiding.hides(entry))
     }
 
     fn changed<E: KeyedEntry>(&mut self, entry: E) -> E {
         let Some(more) = self else { return entry };
         let entry = entry.expired(more.expired);
         let is_value = entry.kind().is_value() || entry.kind() == EntryKind::Expiring;
-        let needs_number = |erasing: &mut Erasing| erasing.needs_number(entry);
+        let needs_number = |hiding: &mut Hiding| hiding.needs_number(entry);
         let is_forgotten =
-            more.forgets && is_value && !more.erasing.as_mut().is_some_and(needs_number);
+            more.forgets && is_value && !more.hiding.as_mut().is_some_and(needs_number);
         if is_forgotten { entry.forgotten() } else { entry }
     }
 }
@@ -84,7 +84,7 @@ pub(super) struct Dropped {
 impl Dropping {
     /// Returns the number up to which `plan` applies the range deletes over its keys.
     pub(super) fn cleared(&self, plan: &MergePlan) -> SeqNo {
-        self.erasing().map_or(SeqNo(0), |erasing| erasing.cleared(&plan.hull()))
+        self.hiding().map_or(SeqNo(0), |hiding| hiding.cleared(&plan.hull()))
     }
 
     /// Returns what a merge drops that folds memory: only versions that newer ones replace.
@@ -93,8 +93,8 @@ impl Dropping {
     }
 
     /// Returns the range deletes, if there are any.
-    pub(super) fn erasing(&self) -> Option<&Erasing> {
-        self.more.as_ref()?.erasing.as_ref()
+    pub(super) fn hiding(&self) -> Option<&Hiding> {
+        self.more.as_ref()?.hiding.as_ref()
     }
 
     /// Returns what a merge drops that others fold again: tombstones and sequence numbers stay.
@@ -121,7 +121,7 @@ impl<M: Changes> Dropping<M> {
     /// Returns `entry`, unless a range delete hides it.
     #[inline]
     pub(super) fn shown<E: KeyedEntry>(&mut self, entry: E) -> Option<E> {
-        if self.more.erases(entry) {
+        if self.more.hides(entry) {
             self.dropped.entries += 1;
             return None;
         }

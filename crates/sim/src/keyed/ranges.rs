@@ -1,19 +1,19 @@
 //! The range deletes of a simulation.
 
-use super::erasing::Erasing;
+use super::hiding::Hiding;
 use super::rank::rank_key;
-use lsmith_tree::{Erased, KeyRange, MergePlan, Readers, RunId, SeqNo, Tree};
+use lsmith_tree::{KeyRange, MergePlan, RangeDeletes, Readers, RunId, SeqNo, Tree};
 use std::ops::Range;
 
 /// The range deletes in memory. Range deletes that have left memory are in the tree.
 #[derive(Clone, Debug)]
-pub(super) struct RangeDeletes {
+pub(super) struct Ranges {
     /// True if merges forget sequence numbers.
     pub(super) forgets: bool,
     /// The number of the first write to the active memtable, if there is one.
     first: SeqNo,
     /// The range deletes of the active memtable.
-    active: Erased,
+    active: RangeDeletes,
     /// The memtables in memory.
     sealed: Vec<Sealed>,
 }
@@ -24,7 +24,7 @@ struct Sealed {
     run: RunId,
     writes: WriteSpan,
     /// The range deletes that have not left memory.
-    erased: Erased,
+    range_deletes: RangeDeletes,
 }
 
 /// The numbers of the first and of the last write to a memtable, whether or not they left entries.
@@ -34,9 +34,9 @@ pub(super) struct WriteSpan {
     pub(super) newest: SeqNo,
 }
 
-impl RangeDeletes {
-    pub(super) fn new(forgets: bool) -> RangeDeletes {
-        RangeDeletes { forgets, first: SeqNo(1), active: Erased::default(), sealed: Vec::new() }
+impl Ranges {
+    pub(super) fn new(forgets: bool) -> Ranges {
+        Ranges { forgets, first: SeqNo(1), active: RangeDeletes::default(), sealed: Vec::new() }
     }
 
     /// Deletes the keys of `ranks` by the write `seq`.
@@ -44,7 +44,7 @@ impl RangeDeletes {
         let range = KeyRange { start: rank_key(ranks.start), end: Some(rank_key(ranks.end)) };
         // No reader sees the write before it is done.
         let readers = Readers { visible: SeqNo(seq.0 - 1), snapshots: &[] };
-        self.active.erase(&range, seq, &readers);
+        self.active.delete_range(&range, seq, &readers);
     }
 
     /// Notes that the active memtable, whose last write is `newest`, becomes `run` in the memory of
@@ -58,44 +58,45 @@ impl RangeDeletes {
     ) -> WriteSpan {
         self.sealed.retain(|sealed| tree.run(sealed.run).is_some());
         let mut oldest = std::mem::replace(&mut self.first, SeqNo(newest.0 + 1));
-        let mut erased = std::mem::take(&mut self.active);
+        let mut range_deletes = std::mem::take(&mut self.active);
         if folds {
             for sealed in self.sealed.drain(..) {
                 oldest = oldest.min(sealed.writes.oldest);
-                erased = Erased::all([&sealed.erased, &erased]);
+                range_deletes = RangeDeletes::all([&sealed.range_deletes, &range_deletes]);
             }
         }
         let writes = WriteSpan { oldest, newest };
-        self.sealed.push(Sealed { run, writes, erased });
+        self.sealed.push(Sealed { run, writes, range_deletes });
         writes
     }
 
     /// Returns the range deletes that the merge of `plan` applies; `None` if there are none.
-    pub(super) fn applied_by(&self, tree: &Tree, plan: &MergePlan) -> Option<Erasing> {
-        let erased = self.all(tree);
-        let in_tree = tree.erased().parts().filter_map(|part| part.seqs.first().copied());
+    pub(super) fn applied_by(&self, tree: &Tree, plan: &MergePlan) -> Option<Hiding> {
+        let range_deletes = self.all(tree);
+        let in_tree = tree.range_deletes().parts().filter_map(|part| part.seqs.first().copied());
         let upto = in_tree.max().max(self.newest_taken(plan)).unwrap_or_default();
-        (!erased.is_empty()).then(|| Erasing::new(erased, upto))
+        (!range_deletes.is_empty()).then(|| Hiding::new(range_deletes, upto))
     }
 
     /// Returns the range deletes that readers see, except in the active memtable; `None` if there
     /// are none.
-    pub(super) fn seen_by_readers(&self, tree: &Tree) -> Option<Erasing> {
-        let erased = self.all(tree);
-        (!erased.is_empty()).then(|| Erasing::new(erased, SeqNo::MAX))
+    pub(super) fn seen_by_readers(&self, tree: &Tree) -> Option<Hiding> {
+        let range_deletes = self.all(tree);
+        (!range_deletes.is_empty()).then(|| Hiding::new(range_deletes, SeqNo::MAX))
     }
 
-    fn all(&self, tree: &Tree) -> Erased {
-        let in_memory = self.sealed.iter().map(|sealed| &sealed.erased);
-        Erased::all(std::iter::once(tree.erased()).chain(in_memory))
+    fn all(&self, tree: &Tree) -> RangeDeletes {
+        let in_memory = self.sealed.iter().map(|sealed| &sealed.range_deletes);
+        RangeDeletes::all(std::iter::once(tree.range_deletes()).chain(in_memory))
     }
 
     /// Returns the range deletes that leave memory with what `plan` takes.
     pub(super) fn leave_memory(&mut self, plan: &MergePlan) -> Vec<(KeyRange, SeqNo)> {
         let Some(newest) = self.newest_taken(plan) else { return Vec::new() };
         let leaving = self.sealed.iter_mut().filter(|sealed| sealed.writes.newest <= newest);
-        let all: Vec<Erased> = leaving.map(|sealed| std::mem::take(&mut sealed.erased)).collect();
-        let parts = all.iter().flat_map(Erased::parts);
+        let all: Vec<RangeDeletes> =
+            leaving.map(|sealed| std::mem::take(&mut sealed.range_deletes)).collect();
+        let parts = all.iter().flat_map(RangeDeletes::parts);
         parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq))).collect()
     }
 

@@ -3,7 +3,7 @@
 use super::entry::{Entry, KeyedEntry};
 use super::keyspaces::KeyspaceMeter;
 use super::memtable::Memtable;
-use super::ranges::RangeDeletes;
+use super::ranges::Ranges;
 use super::scan::Scans;
 use super::{FullMemtables, KeyedContent};
 use crate::cache::BlockCaches;
@@ -105,7 +105,7 @@ impl KeyedSim {
     #[must_use]
     pub fn with_range_deletes(mut self) -> KeyedSim {
         let forgets = !self.drive.policy().needs().sequence_numbers;
-        self.drive.content_mut().ranges = Some(RangeDeletes::new(forgets));
+        self.drive.content_mut().ranges = Some(Ranges::new(forgets));
         self
     }
 
@@ -201,7 +201,7 @@ impl KeyedSim {
         let entries = self.memtable.take();
         let folds = self.drive.policy().needs().blocks;
         let (tree, content) = self.drive.tree_and_content();
-        let seal = |deletes: &mut RangeDeletes| deletes.seal(tree, run, self.last_seq, folds);
+        let seal = |deletes: &mut Ranges| deletes.seal(tree, run, self.last_seq, folds);
         let writes = content.ranges.as_mut().map(seal);
         if let Some(scans) = &mut self.scans {
             scans.seal();

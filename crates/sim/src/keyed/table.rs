@@ -1,7 +1,7 @@
 //! Tables of entries, and their builder.
 
 use super::entry::KeyedEntry;
-use super::erasing::Erasing;
+use super::hiding::Hiding;
 use super::rank::{rank_from, rank_key};
 use lsmith_tree::{
     EntryKind, Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, Size, Slice, Table,
@@ -139,14 +139,14 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
         self.from == self.end
     }
 
-    /// Returns the parts that a merge visits, which passes over what `erasing` hides together with
+    /// Returns the parts that a merge visits, which passes over what `hiding` hides together with
     /// all of the table.
-    pub(super) fn visited(self, erasing: &Erasing) -> Vec<Part<'a, E>> {
+    pub(super) fn visited(self, hiding: &Hiding) -> Vec<Part<'a, E>> {
         if self.is_empty() {
             return Vec::new();
         }
         let range = self.range();
-        let left = erasing.visited(&self.held.table, &range);
+        let left = hiding.visited(&self.held.table, &range);
         if let [all] = &left[..]
             && *all == range
         {

@@ -37,7 +37,7 @@ use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::common_prefix_bytes;
 use crate::read::Leaps;
-use lsmith_tree::{EntryKind, Erased, ErasedWalk, KeyRange, SeqNo, Size, logical_bytes};
+use lsmith_tree::{EntryKind, KeyRange, RangeDeleteWalk, RangeDeletes, SeqNo, Size, logical_bytes};
 use operands::Waiting;
 use std::ops::AddAssign;
 
@@ -46,7 +46,7 @@ use std::ops::AddAssign;
 /// Every entry is counted once, so at the end of the merge
 ///
 /// ```text
-/// entries_in = entries_out + superseded + tombstones_dropped + 2 * pairs_cancelled + erased
+/// entries_in = entries_out + superseded + tombstones_dropped + 2 * pairs_cancelled + hidden
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldCounts {
@@ -61,7 +61,7 @@ pub struct FoldCounts {
     /// Inserts that vanished together with the remove above them: two entries each.
     pub pairs_cancelled: u64,
     /// Entries dropped because a range delete hides them from all readers.
-    pub erased: u64,
+    pub hidden: u64,
     /// Values that a filter has dropped or changed. Each is counted in another field too.
     pub filtered: u64,
     /// At or above the sequence number of every tombstone that was dropped or cancelled, and of
@@ -76,7 +76,7 @@ impl AddAssign for FoldCounts {
         self.superseded += other.superseded;
         self.tombstones_dropped += other.tombstones_dropped;
         self.pairs_cancelled += other.pairs_cancelled;
-        self.erased += other.erased;
+        self.hidden += other.hidden;
         self.filtered += other.filtered;
         self.dropped_below = self.dropped_below.max(other.dropped_below);
     }
@@ -86,7 +86,7 @@ impl FoldCounts {
     /// Returns true if every entry that went in is counted in one of the other fields.
     fn is_balanced(&self) -> bool {
         let gone =
-            self.superseded + self.tombstones_dropped + 2 * self.pairs_cancelled + self.erased;
+            self.superseded + self.tombstones_dropped + 2 * self.pairs_cancelled + self.hidden;
         self.entries_in == self.entries_out + gone
     }
 }
@@ -107,33 +107,33 @@ pub struct Fold<C, B> {
     waiting: Vec<Waiting>,
     operators: Option<Operators>,
     forgets: bool,
-    erasing: Erasing,
+    hiding: Hiding,
     counts: FoldCounts,
 }
 
 /// The range deletes that a merge applies.
 #[derive(Clone, Debug, Default)]
-pub struct Erasing {
-    walk: ErasedWalk,
+pub struct Hiding {
+    walk: RangeDeleteWalk,
     visible: SeqNo,
     /// True if nothing is dropped.
     keeps: bool,
     leaps: Leaps,
 }
 
-impl Erasing {
-    /// Returns the range deletes in `erased`. Numbers up to `visible` are applied: all readers
-    /// without a snapshot, now and later, see them. The caller must load `visible` before the list
-    /// of live snapshots. Entries that are newer than a range delete above `visible` keep their
-    /// numbers.
-    pub fn new(erased: Erased, visible: SeqNo) -> Erasing {
-        Erasing { walk: ErasedWalk::new(erased), visible, ..Erasing::default() }
+impl Hiding {
+    /// Returns the range deletes in `range_deletes`. Numbers up to `visible` are applied: all
+    /// readers without a snapshot, now and later, see them. The caller must load `visible` before
+    /// the list of live snapshots. Entries that are newer than a range delete above `visible` keep
+    /// their numbers.
+    pub fn new(range_deletes: RangeDeletes, visible: SeqNo) -> Hiding {
+        Hiding { walk: RangeDeleteWalk::new(range_deletes), visible, ..Hiding::default() }
     }
 
-    /// Returns the range deletes in `erased` for a merge that drops nothing because of them.
+    /// Returns the range deletes in `range_deletes` for a merge that drops nothing because of them.
     /// Combines on both sides of a range delete stay apart.
-    pub fn keeping(erased: Erased) -> Erasing {
-        Erasing { walk: ErasedWalk::new(erased), keeps: true, ..Erasing::default() }
+    pub fn keeping(range_deletes: RangeDeletes) -> Hiding {
+        Hiding { walk: RangeDeleteWalk::new(range_deletes), keeps: true, ..Hiding::default() }
     }
 
     /// Returns true if no range was deleted.
@@ -145,7 +145,7 @@ impl Erasing {
     /// Returns the greatest number up to which the range deletes over `range` are applied to all
     /// entries, if `snapshots` are the live ones, newest first.
     pub fn cleared(&self, range: &KeyRange, snapshots: &[SeqNo]) -> SeqNo {
-        self.walk.erased().cleared_by(range, self.oldest_reader(snapshots))
+        self.walk.range_deletes().cleared_by(range, self.oldest_reader(snapshots))
     }
 
     /// Returns the number that all readers are at or above.
@@ -173,7 +173,7 @@ impl Erasing {
 
     /// Returns true if a range delete hides `entry` from all readers that see the entry, or if the
     /// entry is the tombstone that stands for a range delete in a memtable.
-    fn erases(&mut self, entry: EntryRef<'_>, snapshots: &[SeqNo]) -> bool {
+    fn hides(&mut self, entry: EntryRef<'_>, snapshots: &[SeqNo]) -> bool {
         if self.keeps {
             return false;
         }
@@ -188,7 +188,7 @@ impl Erasing {
     /// Returns true if a range delete of `key` hides entry `older` and not entry `newer`.
     fn divides(&mut self, key: &[u8], older: SeqNo, newer: SeqNo) -> bool {
         let Some(part) = self.walk.part_of(key) else { return false };
-        part.seqs.iter().any(|erased| older < *erased && *erased <= newer)
+        part.seqs.iter().any(|hides| older < *hides && *hides <= newer)
     }
 
     /// Returns true if a range delete of `key` does not hide entry `seq`. Without its number the
@@ -260,7 +260,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             waiting: Vec::new(),
             operators: None,
             forgets: false,
-            erasing: Erasing::default(),
+            hiding: Hiding::default(),
             counts: FoldCounts::default(),
         })
     }
@@ -280,10 +280,10 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         Fold { operators, ..self }
     }
 
-    /// Drops entries that the range deletes in `erasing` hide from all readers. Entries that are
+    /// Drops entries that the range deletes in `hiding` hide from all readers. Entries that are
     /// newer than one of them keep their numbers.
-    pub fn erasing(self, erasing: Erasing) -> Fold<C, B> {
-        Fold { erasing, ..self }
+    pub fn hiding(self, hiding: Hiding) -> Fold<C, B> {
+        Fold { hiding, ..self }
     }
 
     /// Returns the next entry to be written, or `None` after the last one.
@@ -295,9 +295,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             return Ok(Some(self.next_waiting()));
         }
         while let Some(entry) = self.cursor.here() {
-            if !self.erasing.is_empty() && self.erasing.erases(entry, &self.snapshots) {
+            if !self.hiding.is_empty() && self.hiding.hides(entry, &self.snapshots) {
                 self.counts.entries_in += 1;
-                self.counts.erased += 1;
+                self.counts.hidden += 1;
                 self.cursor.advance()?;
                 continue;
             }
@@ -387,7 +387,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     #[inline]
     fn needs_number(&mut self) -> bool {
         let HeldEntry { key, seq, .. } = &self.held;
-        !self.erasing.is_empty() && self.erasing.needs_number(key, *seq)
+        !self.hiding.is_empty() && self.hiding.needs_number(key, *seq)
     }
 
     /// Returns true if the held version, a tombstone, hides nothing.
@@ -404,8 +404,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             && entry.key == self.held.key
             && floor.is_none_or(|floor| floor < entry.seq)
         {
-            if !self.erasing.is_empty() && self.erasing.erases(entry, &self.snapshots) {
-                self.counts.erased += 1;
+            if !self.hiding.is_empty() && self.hiding.hides(entry, &self.snapshots) {
+                self.counts.hidden += 1;
             } else {
                 self.kinds.push(entry.kind);
             }

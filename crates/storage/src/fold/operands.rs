@@ -149,14 +149,14 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             && floor.is_none_or(|floor| floor < entry.seq)
         {
             let EntryRef { key, seq, kind, .. } = entry;
-            if !self.erasing.is_empty() {
-                if self.erasing.erases(entry, &self.snapshots) {
+            if !self.hiding.is_empty() {
+                if self.hiding.hides(entry, &self.snapshots) {
                     self.counts.entries_in += 1;
-                    self.counts.erased += 1;
+                    self.counts.hidden += 1;
                     self.cursor.advance()?;
                     continue;
                 }
-                stripe.is_divided |= self.erasing.divides(key, seq, self.held.seq);
+                stripe.is_divided |= self.hiding.divides(key, seq, self.held.seq);
             }
             let is_last = |operand: &Waiting| operand.seq == seq && kind == EntryKind::Combine;
             if stripe.base.is_none() && stripe.operands.last().is_some_and(is_last) {

@@ -5,7 +5,7 @@ use super::*;
 use crate::combine::Stack;
 use crate::combine::tests::join;
 use crate::cursor::Cursor;
-use crate::memtable::{FoundVersion, KeepFrom, Memtable, erased_key};
+use crate::memtable::{FoundVersion, KeepFrom, Memtable, range_deletes_key};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::read::{Hidden, MergingCursor, VisibleIter};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ enum Step {
     /// Writes the key; the number chooses among the kinds that are allowed for it.
     Write(usize, usize),
     /// Deletes the keys from the first up to the second.
-    Erase(usize, usize),
+    DeleteRange(usize, usize),
     /// Takes a snapshot of all writes so far.
     Publish,
     TakeSnapshot,
@@ -38,7 +38,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (0..KEYS.len(), 0usize..10).prop_map(|(key, choice)| Step::Write(key, choice)),
-        2 => (0..KEYS.len(), 0..=KEYS.len()).prop_map(|(from, end)| Step::Erase(from, end)),
+        2 => (0..KEYS.len(), 0..=KEYS.len()).prop_map(|(from, end)| Step::DeleteRange(from, end)),
         6 => Just(Step::Publish),
         2 => Just(Step::TakeSnapshot),
         2 => (0usize..9).prop_map(Step::DropSnapshot),
@@ -57,7 +57,7 @@ struct Miniature {
     /// The number of all writes.
     writes: u64,
     /// The range deletes of flushed memtables.
-    erased: Erased,
+    range_deletes: RangeDeletes,
     /// The number of writes that are flushed.
     flushed: usize,
     visible: AtomicU64,
@@ -72,7 +72,7 @@ impl Miniature {
     fn take(&mut self, step: &Step) {
         let (index, length) = match step {
             Step::Write(key, choice) => return self.write(KEYS[*key], *choice),
-            Step::Erase(from, end) => return self.erase(*from, *end),
+            Step::DeleteRange(from, end) => return self.delete_range(*from, *end),
             Step::Publish => return self.visible = AtomicU64::new(self.writes),
             Step::TakeSnapshot => return self.snapshots.insert(0, self.visible_seq()),
             Step::Flush => return self.flush(),
@@ -115,7 +115,7 @@ impl Miniature {
         self.history.push(write);
     }
 
-    fn erase(&mut self, from: usize, end: usize) {
+    fn delete_range(&mut self, from: usize, end: usize) {
         let key = |index: usize| KEYS.get(index).map(|key| Key::from(*key));
         let range = KeyRange { start: key(from).unwrap(), end: key(end) };
         if range.is_empty() {
@@ -126,9 +126,9 @@ impl Miniature {
         let visible = self.visible_seq();
         let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
         let readers = Readers { visible, snapshots: &self.snapshots };
-        self.memtable.erase(&range, seq, KeepFrom(oldest.min(visible)), &readers);
+        self.memtable.delete_range(&range, seq, KeepFrom(oldest.min(visible)), &readers);
         // The tombstone that stands for it.
-        let key = erased_key(&range);
+        let key = range_deletes_key(&range);
         self.history.push(Owned::put(key, seq.0).with(EntryKind::Delete));
         self.deletes.push((range, seq));
     }
@@ -138,7 +138,7 @@ impl Miniature {
         self.check_sizes();
         let memtable = std::mem::take(&mut self.memtable);
         let readers = Readers { visible: self.visible_seq(), snapshots: &self.snapshots };
-        self.erased.add(&memtable.erased().without_writes(), &readers);
+        self.range_deletes.add(&memtable.range_deletes().without_writes(), &readers);
         let run = self.fold(memtable.cursor(), true, self.runs.len());
         self.runs.insert(0, run);
         self.flushed = self.history.len();
@@ -162,15 +162,15 @@ impl Miniature {
         let nothing =
             |key: &[u8]| forgets && beneath.iter().flatten().all(|entry| entry.key != key);
         let fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(forgets);
-        let erasing = match forgets {
-            true => Erasing::new(self.erased.clone(), self.visible_seq()),
-            false => Erasing::keeping(self.erased.clone()),
+        let hiding = match forgets {
+            true => Hiding::new(self.range_deletes.clone(), self.visible_seq()),
+            false => Hiding::keeping(self.range_deletes.clone()),
         };
-        let mut fold = fold.combining(Some(Operators::for_merges(join()))).erasing(erasing);
+        let mut fold = fold.combining(Some(Operators::for_merges(join()))).hiding(hiding);
         let mut output = Vec::new();
         while let Some(entry) = fold.next_entry().unwrap() {
             let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
-            let part = self.erased.part_of(entry.key);
+            let part = self.range_deletes.part_of(entry.key);
             let is_after = part.is_some_and(|part| part.oldest() < entry.seq);
             let is_told = entry.seq > oldest || !entry.kind.is_value() || is_after;
             if !forgets {
@@ -218,9 +218,9 @@ impl Miniature {
 
     /// Returns the value of `key` that follows from the history.
     fn model(&self, key: &[u8], snapshot: SeqNo) -> Option<Bytes> {
-        let erased = self.erased_at(key, snapshot);
+        let hidden_below = self.hidden_below(key, snapshot);
         let seen = self.history.iter().filter(|write| write.seq <= snapshot && write.key == key);
-        let seen = seen.filter(|write| write.seq >= erased);
+        let seen = seen.filter(|write| write.seq >= hidden_below);
         seen.fold(None, |value: Option<Bytes>, write| match (write.kind, value) {
             (EntryKind::Combine, Some(value)) => {
                 Some(Bytes::from([&value[..], &write.value].join(&b',')))
@@ -229,17 +229,17 @@ impl Miniature {
         })
     }
 
-    fn erased_at(&self, key: &[u8], snapshot: SeqNo) -> SeqNo {
+    fn hidden_below(&self, key: &[u8], snapshot: SeqNo) -> SeqNo {
         let mut deletes = self.deletes.iter().rev();
         let covers = |(range, seq): &&(KeyRange, SeqNo)| *seq <= snapshot && range.contains(key);
         deletes.find(covers).map_or(SeqNo(0), |(_, seq)| *seq)
     }
 
     /// Returns the range deletes as readers find them.
-    fn all_erased(&self) -> Erased {
+    fn all_range_deletes(&self) -> RangeDeletes {
         let readers = Readers { visible: SeqNo(0), snapshots: &[] };
-        let mut all = self.erased.clone();
-        all.add(&self.memtable.erased(), &readers);
+        let mut all = self.range_deletes.clone();
+        all.add(&self.memtable.range_deletes(), &readers);
         all
     }
 
@@ -249,13 +249,13 @@ impl Miniature {
             None => self.memtable.get_latest(key, &self.visible),
         };
         let snapshot = snapshot.unwrap_or(self.visible_seq());
-        let erased = self.all_erased().newest_at(key, snapshot);
-        let mut stack = Stack::default().above(erased);
+        let hidden_below = self.all_range_deletes().newest_at(key, snapshot);
+        let mut stack = Stack::default().above(hidden_below);
         self.memtable.push_on(&mut stack, key, || snapshot);
         if let Some(version) = version.filter(|version| version.kind != EntryKind::Combine) {
             let FoundVersion { kind, value, seq } = version;
             assert!(stack.is_whole());
-            let expected = (!kind.is_tombstone() && seq >= erased).then_some(value);
+            let expected = (!kind.is_tombstone() && seq >= hidden_below).then_some(value);
             assert_eq!(stack.combine(key, None).unwrap(), expected);
             return expected;
         }
@@ -277,7 +277,7 @@ impl Miniature {
         let merging = MergingCursor::new(sources);
         VisibleIter::new(merging, snapshot, Bound::Unbounded, Bound::Unbounded)
             .combining(join())
-            .hiding(Hidden::new(self.erased.clone(), self.memtable.erased()))
+            .hiding(Hidden::new(self.range_deletes.clone(), self.memtable.range_deletes()))
     }
 
     fn check_reads(&self) {

@@ -3,15 +3,15 @@
 //! ```text
 //! data blocks | size | least sequence number | greatest - least
 //! | first key | last key | grain | points | point ...
-//! | [prefix bytes] | [expires] | [operator] | [erasures | erasure ...] | seal
-//! size    = entries | tombstones | logical bytes
-//! point   = key | size | last key below
-//! erasure = start | end, empty for none | sequence number
+//! | [prefix bytes] | [expires] | [operator] | [range deletes | range delete ...] | seal
+//! size = entries | tombstones | logical bytes
+//! point = key | size | last key below
+//! range delete = start | end, empty for none | sequence number
 //! ```
 //!
 //! `expires` exists in tables with [its feature](super::FEATURE_EXPIRES), the name of the operator
-//! with [its own](FEATURE_OPERANDS), and the range deletes with [theirs](FEATURE_ERASES). Their
-//! starts and ends have their lengths in front.
+//! with [its own](FEATURE_OPERANDS), and the range deletes with [theirs](FEATURE_RANGE_DELETES).
+//! Their starts and ends have their lengths in front.
 //!
 //! All numbers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
@@ -23,7 +23,9 @@
 use super::batch::{deleted_range, take_range};
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
-use super::footer::{FEATURE_ERASES, FEATURE_EXPIRING, FEATURE_OPERANDS, FOOTER_BYTES, Footer};
+use super::footer::{
+    FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_RANGE_DELETES, FOOTER_BYTES, Footer,
+};
 use crate::cursor::EntryRef;
 use crate::expiry::ExpiryTally;
 use lsmith_tree::{
@@ -91,7 +93,7 @@ pub struct TableFacts {
     /// The name of the operator of the operands, in a table from outside of a store that has some.
     pub operator: Option<String>,
     /// The range deletes of a table from outside of a store, with their sequence numbers, or 0.
-    pub erased: Vec<(KeyRange, SeqNo)>,
+    pub range_deletes: Vec<(KeyRange, SeqNo)>,
 }
 
 impl TableFacts {
@@ -124,10 +126,10 @@ impl TableFacts {
         if let Some(operator) = &self.operator {
             put_bytes(&mut out, operator.as_bytes());
         }
-        if !self.erased.is_empty() {
-            put_varint(&mut out, self.erased.len() as u64);
+        if !self.range_deletes.is_empty() {
+            put_varint(&mut out, self.range_deletes.len() as u64);
         }
-        for (KeyRange { start, end }, seq) in &self.erased {
+        for (KeyRange { start, end }, seq) in &self.range_deletes {
             put_bytes(&mut out, start);
             put_bytes(&mut out, end.as_deref().unwrap_or_default());
             put_varint(&mut out, seq.0);
@@ -181,9 +183,9 @@ impl TableFacts {
             0 => None,
             _ => Some(take_operator(&mut reader)?),
         };
-        let erased = match footer.features & FEATURE_ERASES {
+        let range_deletes = match footer.features & FEATURE_RANGE_DELETES {
             0 => Vec::new(),
-            _ => take_erased(&mut reader)?,
+            _ => take_range_deletes(&mut reader)?,
         };
         reader.finish()?;
         let below = profile.last().map_or(Size::default(), |point| point.below);
@@ -214,22 +216,22 @@ impl TableFacts {
             prefix_bytes,
             has_expiring: footer.features & FEATURE_EXPIRING != 0,
             operator,
-            erased,
+            range_deletes,
         })
     }
 }
 
-fn take_erased(reader: &mut Reader<'_>) -> Result<Vec<(KeyRange, SeqNo)>, Damage> {
+fn take_range_deletes(reader: &mut Reader<'_>) -> Result<Vec<(KeyRange, SeqNo)>, Damage> {
     let count = reader.varint()?;
     if count == 0 {
         return Err(reader.damage("expected range deletes"));
     }
-    let mut erased = Vec::new();
+    let mut range_deletes = Vec::new();
     for _ in 0..count {
         let (start, end) = take_range(reader)?;
-        erased.push((deleted_range(start, end), SeqNo(reader.varint()?)));
+        range_deletes.push((deleted_range(start, end), SeqNo(reader.varint()?)));
     }
-    Ok(erased)
+    Ok(range_deletes)
 }
 
 fn take_operator(reader: &mut Reader<'_>) -> Result<String, Damage> {
@@ -361,7 +363,7 @@ impl FactsBuilder {
             prefix_bytes: 0,
             has_expiring: false,
             operator: None,
-            erased: Vec::new(),
+            range_deletes: Vec::new(),
         };
         let profile_mark_bytes = PROFILE_STEP_BYTES;
         FactsBuilder {
@@ -392,8 +394,8 @@ impl FactsBuilder {
     }
 
     /// Says that the table, written outside of a store, has these range deletes.
-    pub fn set_erased(&mut self, erased: Vec<(KeyRange, SeqNo)>) {
-        self.facts.erased = erased;
+    pub fn set_range_deletes(&mut self, range_deletes: Vec<(KeyRange, SeqNo)>) {
+        self.facts.range_deletes = range_deletes;
     }
 
     /// Returns the size of all entries added so far.

@@ -52,7 +52,7 @@ pub const FEATURE_OPERANDS: u32 = 128;
 
 /// The table, which was written outside of a store, has range deletes. The properties end with
 /// them.
-pub const FEATURE_ERASES: u32 = 256;
+pub const FEATURE_RANGE_DELETES: u32 = 256;
 
 /// All known features.
 const FEATURES: u32 = FEATURE_COMPRESSED
@@ -63,7 +63,7 @@ const FEATURES: u32 = FEATURE_COMPRESSED
     | FEATURE_EXPIRES
     | FEATURE_EXPIRING
     | FEATURE_OPERANDS
-    | FEATURE_ERASES;
+    | FEATURE_RANGE_DELETES;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;

@@ -309,7 +309,7 @@ fn facts(choices: &mut Choices<'_>) -> TableFacts {
         prefix_bytes: choices.pick(&[0, 1, 8, u16::MAX]),
         has_expiring: choices.chance(50),
         operator: choices.chance(30).then(|| "counter".to_string()),
-        erased: (0..choices.below(3))
+        range_deletes: (0..choices.below(3))
             .map(|_| (KeyRange::ALL, SeqNo(choices.border() >> 2)))
             .collect(),
     }
@@ -323,8 +323,8 @@ fn fuzz_properties() {
         let expires = if facts.expires > 0 { FEATURE_EXPIRES } else { 0 };
         let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
         let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
-        let erases = if facts.erased.is_empty() { 0 } else { FEATURE_ERASES };
-        let kinds = expires | expiring | operands | erases;
+        let hides = if facts.range_deletes.is_empty() { 0 } else { FEATURE_RANGE_DELETES };
+        let kinds = expires | expiring | operands | hides;
         let footer = footer(4096, choices.below(2) as u32 | prefixed | kinds);
         let mut payload = facts.encode();
         assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");

@@ -35,9 +35,9 @@ pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};
 pub use filter::{Filter, FilterBuilder, key_hash, prefix_hash, prefix_hash_of};
 pub use footer::MAGIC as TABLE_MAGIC;
 pub use footer::{
-    FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_ERASES, FEATURE_EXPIRES, FEATURE_EXPIRING,
-    FEATURE_OPERANDS, FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_UNDATED, FOOTER_BYTES, Footer,
-    FooterFault, Section,
+    FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_EXPIRES, FEATURE_EXPIRING, FEATURE_OPERANDS,
+    FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_RANGE_DELETES, FEATURE_UNDATED, FOOTER_BYTES,
+    Footer, FooterFault, Section,
 };
 pub use seal::{SEAL_BYTES, SealedPlace, codec_name, seal, unseal};
 

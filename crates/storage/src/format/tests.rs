@@ -256,7 +256,7 @@ fn facts(grain: ProfileGrain, profile: Vec<ProfilePoint>) -> TableFacts {
         prefix_bytes: 0,
         has_expiring: false,
         operator: None,
-        erased: Vec::new(),
+        range_deletes: Vec::new(),
     }
 }
 
@@ -284,7 +284,7 @@ fn facts_survive_encoding() {
             ..facts(ProfileGrain::Steps, Vec::new())
         },
         TableFacts {
-            erased: vec![
+            range_deletes: vec![
                 (KeyRange { start: Key::new(), end: Some(Key::from(&b"b"[..])) }, SeqNo(0)),
                 (KeyRange::ALL, SeqNo(7)),
             ],
@@ -295,15 +295,15 @@ fn facts_survive_encoding() {
         let prefixes = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
         let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
         let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
-        let erases = if facts.erased.is_empty() { 0 } else { FEATURE_ERASES };
-        let features = prefixes | operands | expiring | erases;
+        let hides = if facts.range_deletes.is_empty() { 0 } else { FEATURE_RANGE_DELETES };
+        let features = prefixes | operands | expiring | hides;
         let with_features = |features| Footer { features, ..footer() };
         assert_eq!(TableFacts::parse(&bytes, &with_features(features)), Ok(facts));
         for end in 0..bytes.len() {
             let parsed = TableFacts::parse(&bytes[..end], &with_features(features));
             assert!(parsed.is_err(), "{end}");
         }
-        for other in [FEATURE_PREFIXES, FEATURE_OPERANDS, FEATURE_ERASES] {
+        for other in [FEATURE_PREFIXES, FEATURE_OPERANDS, FEATURE_RANGE_DELETES] {
             let other = with_features(features ^ other);
             assert!(TableFacts::parse(&bytes, &other).is_err(), "the footer says otherwise");
         }

@@ -9,7 +9,7 @@ use crate::combine::Stack;
 use crate::cursor::EntryRef;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
-use lsmith_tree::{EntryKind, Erased, KeyRange, Readers, SeqNo, logical_bytes};
+use lsmith_tree::{EntryKind, KeyRange, RangeDeletes, Readers, SeqNo, logical_bytes};
 
 /// A sorted buffer of writes. See the [module](super).
 #[derive(Debug, Default)]
@@ -20,9 +20,9 @@ pub struct Memtable {
     /// True once a write has begun.
     has_begun: AtomicBool,
     /// True once a range was deleted.
-    has_erased: AtomicBool,
+    has_range_deletes: AtomicBool,
     /// The range deletes. Their numbers are also in a tombstone of the first key of each range.
-    erased: RwLock<Erased>,
+    range_deletes: RwLock<RangeDeletes>,
 }
 
 /// The state that only writes need.
@@ -58,7 +58,7 @@ impl Counts {
 }
 
 /// Returns the key of the tombstone that stands for the range delete of `range`.
-pub fn erased_key(range: &KeyRange) -> &[u8] {
+pub fn range_deletes_key(range: &KeyRange) -> &[u8] {
     // The least key is one zero byte.
     if range.start.is_empty() { &[0] } else { &range.start }
 }
@@ -109,7 +109,7 @@ impl Memtable {
             }
         }
         debug_assert!(self.has_begun.load(Ordering::Relaxed), "an empty arena has no room");
-        if self.has_erased() {
+        if self.has_range_deletes() {
             self.note_write(entry.key, entry.seq);
         }
     }
@@ -117,9 +117,10 @@ impl Memtable {
     /// Notes that `key` was written, if that is the first write there since a range delete. Only
     /// writers change the range deletes, one after the other.
     fn note_write(&self, key: &[u8], seq: SeqNo) {
-        let is_first = self.erased.read().part_of(key).is_some_and(|part| part.written == SeqNo(0));
+        let is_first =
+            self.range_deletes.read().part_of(key).is_some_and(|part| part.written == SeqNo(0));
         if is_first {
-            self.erased.write().note_write(key, seq);
+            self.range_deletes.write().note_write(key, seq);
         }
     }
 
@@ -128,22 +129,32 @@ impl Memtable {
     ///
     /// The first key of the range gets a tombstone. So the range delete has a place in the order of
     /// entries, and stays in memory as long as the memtable.
-    pub fn erase(&self, range: &KeyRange, seq: SeqNo, keep: KeepFrom, readers: &Readers<'_>) {
-        let key = erased_key(range);
+    pub fn delete_range(
+        &self,
+        range: &KeyRange,
+        seq: SeqNo,
+        keep: KeepFrom,
+        readers: &Readers<'_>,
+    ) {
+        let key = range_deletes_key(range);
         self.insert(EntryRef { key, seq, kind: EntryKind::Delete, value: b"" }, keep);
-        self.erased.write().erase(range, seq, readers);
-        self.has_erased.store(true, Ordering::Release);
+        self.range_deletes.write().delete_range(range, seq, readers);
+        self.has_range_deletes.store(true, Ordering::Release);
     }
 
     /// Returns true if a range was deleted.
     #[inline]
-    pub fn has_erased(&self) -> bool {
-        self.has_erased.load(Ordering::Acquire)
+    pub fn has_range_deletes(&self) -> bool {
+        self.has_range_deletes.load(Ordering::Acquire)
     }
 
     /// Returns the range deletes.
-    pub fn erased(&self) -> Erased {
-        if self.has_erased() { self.erased.read().clone() } else { Erased::default() }
+    pub fn range_deletes(&self) -> RangeDeletes {
+        if self.has_range_deletes() {
+            self.range_deletes.read().clone()
+        } else {
+            RangeDeletes::default()
+        }
     }
 
     /// Returns the newest version of `key` that `snapshot` sees. The snapshot must be live and

@@ -8,7 +8,7 @@ use super::leaf::{KeyVersions, Leaf};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, Erased, KeyRange, SeqNo};
+use lsmith_tree::{EntryKind, KeyRange, RangeDeletes, SeqNo};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const FILL_KEYS_MAX: usize = 64;
 pub struct MemtableCursor {
     memtable: Arc<Memtable>,
     /// The range deletes of the memtable, as they were when the cursor was made.
-    erased: Erased,
+    range_deletes: RangeDeletes,
     copies: CopiedEntries,
     /// The index of the current entry, beyond the last if the cursor is on no entry.
     at: usize,
@@ -140,7 +140,7 @@ impl Memtable {
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>) -> MemtableCursor {
         MemtableCursor {
-            erased: memtable.erased(),
+            range_deletes: memtable.range_deletes(),
             memtable,
             copies: CopiedEntries::default(),
             at: 0,
@@ -223,7 +223,7 @@ impl MemtableCursor {
         }
         // Nothing was written there since the range delete, at least up to when the cursor was
         // made. So later writes are newer than the reader.
-        let part = self.erased.part_of(self.copies.key(self.here()?))?;
+        let part = self.range_deletes.part_of(self.copies.key(self.here()?))?;
         let is_clean = part.seqs.first() == Some(&below) && part.written == SeqNo(0);
         is_clean.then(|| part.range.intersection(range))
     }

@@ -47,7 +47,7 @@ mod versions;
 #[cfg(test)]
 mod tests;
 
-pub use buffer::{Fill, Memtable, erased_key};
+pub use buffer::{Fill, Memtable, range_deletes_key};
 pub use cursor::MemtableCursor;
 pub use folded::{Folded, FoldedBuilder, FoldedRest};
 pub use sealed::Sealed;

@@ -1,22 +1,22 @@
 //! What range deletes hide from a reader.
 
-use lsmith_tree::{Erased, ErasedWalk, KeyRange, SeqNo};
+use lsmith_tree::{KeyRange, RangeDeleteWalk, RangeDeletes, SeqNo};
 
 /// The range deletes that hide entries from a reader, in two lists: one of the active memtable, and
 /// one of everything older. No range read joins the two lists: that would cost as much as they are
 /// long.
 #[derive(Clone, Debug, Default)]
 pub struct Hidden {
-    lists: [ErasedWalk; 2],
+    lists: [RangeDeleteWalk; 2],
     /// True if something may be hidden. Range reads ask for each entry.
     hides: bool,
 }
 
 impl Hidden {
     /// Returns what `older` range deletes and the `active` ones of the active memtable hide.
-    pub fn new(older: Erased, active: Erased) -> Hidden {
+    pub fn new(older: RangeDeletes, active: RangeDeletes) -> Hidden {
         let hides = !(older.is_empty() && active.is_empty());
-        Hidden { lists: [ErasedWalk::new(older), ErasedWalk::new(active)], hides }
+        Hidden { lists: [RangeDeleteWalk::new(older), RangeDeleteWalk::new(active)], hides }
     }
 
     /// Returns true if nothing is hidden.
@@ -28,7 +28,7 @@ impl Hidden {
     /// Returns the number below which entries of `key` are hidden from a reader at `at`; 0 if none
     /// are.
     pub fn below(&mut self, key: &[u8], at: SeqNo) -> SeqNo {
-        let newest = |list: &mut ErasedWalk| list.part_of(key).map(|part| part.newest_at(at));
+        let newest = |list: &mut RangeDeleteWalk| list.part_of(key).map(|part| part.newest_at(at));
         self.lists.iter_mut().filter_map(newest).max().unwrap_or_default()
     }
 

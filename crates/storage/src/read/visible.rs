@@ -392,8 +392,8 @@ impl<C: Cursor> VisibleIter<C> {
             }
             return Ok(stays);
         }
-        let erased = self.hidden.below(&self.left.0.key, self.snapshot);
-        let mut stack = Stack::at(now).above(erased);
+        let range_deletes = self.hidden.below(&self.left.0.key, self.snapshot);
+        let mut stack = Stack::at(now).above(range_deletes);
         while let Some(entry) = self.cursor.entry()
             && entry.key == self.left.0.key
         {

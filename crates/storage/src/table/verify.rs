@@ -63,7 +63,7 @@ impl Table {
         if walk.has_operands && parts.footer.is_outside() {
             walk.facts.set_operator(parts.facts.operator.as_deref().unwrap_or_default());
         }
-        walk.facts.set_erased(parts.facts.erased.clone());
+        walk.facts.set_range_deletes(parts.facts.range_deletes.clone());
         let mut facts = walk.facts.finish(&walk.last_key);
         facts.file_bytes = parts.facts.file_bytes;
         if all && facts != parts.facts {

@@ -5,8 +5,8 @@ use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
 use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
-    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_ERASES,
-    FEATURE_EXPIRES, FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_OUTSIDE, FEATURE_PREFIXES,
+    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_EXPIRES,
+    FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_RANGE_DELETES,
     FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer,
     KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash,
     prefix_hash, seal,
@@ -148,8 +148,8 @@ impl TableWriter {
 
     /// Says that the table, which is written [outside](OUTSIDE) of a store, has these range
     /// deletes.
-    pub fn set_erased(&mut self, erased: Vec<(KeyRange, SeqNo)>) {
-        self.facts.set_erased(erased);
+    pub fn set_range_deletes(&mut self, range_deletes: Vec<(KeyRange, SeqNo)>) {
+        self.facts.set_range_deletes(range_deletes);
     }
 
     /// Adds the next entry in the store's order.
@@ -228,8 +228,8 @@ impl TableWriter {
         let prefixes = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
         let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
         let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
-        let erases = if facts.erased.is_empty() { 0 } else { FEATURE_ERASES };
-        let kinds = expiring | operands | erases;
+        let hides = if facts.range_deletes.is_empty() { 0 } else { FEATURE_RANGE_DELETES };
+        let kinds = expiring | operands | hides;
         let features = compressed | undated | outside | prefixes | expires | kinds;
         let footer = Footer { table: self.table, filter, index, properties, features };
         self.out.extend_from_slice(&footer.encode());

@@ -11,7 +11,7 @@ impl TreeEdit {
     /// Adds range deletes that come from outside, with numbers of their own. No merge has applied
     /// them yet. So tables that merges have cleared up to greater numbers are cleared only up to
     /// these, in the edit and in `tree`.
-    pub fn erase_late(&mut self, tree: &Tree, late: impl IntoIterator<Item = (KeyRange, SeqNo)>) {
+    pub fn add_late(&mut self, tree: &Tree, late: impl IntoIterator<Item = (KeyRange, SeqNo)>) {
         let late: Vec<(KeyRange, SeqNo)> = late.into_iter().collect();
         for slice in self.add.iter_mut().flat_map(|addition| &mut addition.slices) {
             if let Some(seq) = cleared_before(slice, &late) {
@@ -32,7 +32,7 @@ impl TreeEdit {
             self.remove.push(Input { run, range: slice.range().clone() });
             self.add.push(Addition { run, place: AddPlace::Into, knot: None, slices: vec![slice] });
         }
-        self.erase.extend(late);
+        self.range_deletes.extend(late);
     }
 }
 

@@ -4,13 +4,13 @@ use super::scan::{Result, Scanner, TextError};
 use crate::cuts::{Cuts, Overlap};
 use crate::edit::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
-use crate::erased::Readers;
 use crate::key::Key;
 use crate::level::Counters;
 use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place, Reason, Reuse};
 use crate::profile::ProfilePoint;
 use crate::range::KeyRange;
+use crate::range_deletes::Readers;
 use crate::run::{KnotId, Run, RunId};
 use crate::size::Size;
 use crate::slice::{Slice, Table, TableId};
@@ -100,8 +100,8 @@ fn tree_line(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<bool> {
         let below = SeqNo(line.number("a sequence number")?);
         tree.dropped.raise(&line.range()?, below);
     } else if line.eat_word("erased") {
-        let (range, seq) = erased(line)?;
-        tree.erased.erase(&range, seq, &Readers::ANY);
+        let (range, seq) = range_deletes(line)?;
+        tree.range_deletes.delete_range(&range, seq, &Readers::ANY);
     } else if line.eat_word("note") {
         let change = note(line)?;
         tree.memo.change(&change);
@@ -118,7 +118,7 @@ fn tree_line(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<bool> {
 }
 
 /// Reads a sequence number and a range.
-fn erased(line: &mut Scanner<'_>) -> Result<(KeyRange, SeqNo)> {
+fn range_deletes(line: &mut Scanner<'_>) -> Result<(KeyRange, SeqNo)> {
     let seq = SeqNo(line.number("a sequence number")?);
     Ok((line.range()?, seq))
 }
@@ -416,9 +416,9 @@ fn edit_line(line: &mut Scanner<'_>, edit: &mut TreeEdit) -> Result<()> {
     } else if line.eat_word("count") {
         edit.counters.push(counters(line)?);
     } else if line.eat_word("erase") {
-        edit.erase.push(erased(line)?);
+        edit.range_deletes.push(range_deletes(line)?);
     } else if line.eat_word("erased_done") {
-        edit.forget.push(erased(line)?);
+        edit.forget.push(range_deletes(line)?);
     } else if line.eat_word("note") {
         edit.memo.push(note(line)?);
     } else if line.eat_word("forget") {

@@ -206,7 +206,7 @@ impl Display for Tree {
             let mut parts = self.dropped.parts().iter();
             parts.try_for_each(|part| writeln!(f, "dropped {} {}", part.below, part.range))?;
         }
-        for part in self.erased.parts() {
+        for part in self.range_deletes.parts() {
             let mut seqs = part.seqs.iter().rev();
             seqs.try_for_each(|seq| writeln!(f, "erased {seq} {}", part.range))?;
         }
@@ -331,7 +331,9 @@ impl Display for TreeEdit {
         for (level, counts) in &self.counters {
             counters(f, *level, counts)?;
         }
-        self.erase.iter().try_for_each(|(range, seq)| writeln!(f, "erase {seq} {range}"))?;
+        self.range_deletes
+            .iter()
+            .try_for_each(|(range, seq)| writeln!(f, "erase {seq} {range}"))?;
         self.forget.iter().try_for_each(|(range, seq)| writeln!(f, "erased_done {seq} {range}"))?;
         for (name, value) in &self.memo {
             note(f, name, value.as_deref())?;

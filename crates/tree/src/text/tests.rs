@@ -63,7 +63,7 @@ fn tree() -> impl Strategy<Value = Tree> {
         for (start, end, below) in dropped {
             let range = KeyRange { start, end: (below % 2 > 0).then_some(end) };
             tree.dropped.raise(&range, SeqNo(below));
-            tree.erased.erase(&range, SeqNo(below + 1), &Readers::ANY);
+            tree.range_deletes.delete_range(&range, SeqNo(below + 1), &Readers::ANY);
         }
         for (index, slices) in runs.into_iter().enumerate() {
             let renamed = slices.iter().enumerate().map(|(at, slice)| {
@@ -86,7 +86,7 @@ fn tree() -> impl Strategy<Value = Tree> {
                 memo,
                 flushes: 1,
                 flushed,
-                erase: vec![(KeyRange::new("b", "c"), SeqNo(7)), (KeyRange::ALL, SeqNo(6))],
+                range_deletes: vec![(KeyRange::new("b", "c"), SeqNo(7)), (KeyRange::ALL, SeqNo(6))],
                 forget: vec![(KeyRange { start: "c".into(), end: None }, SeqNo(9))],
                 ..TreeEdit::default()
             };

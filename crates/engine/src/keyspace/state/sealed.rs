@@ -8,8 +8,8 @@ use crate::stats::MemoryUse;
 use lsmith_storage::memtable::{Folded, Sealed};
 use lsmith_storage::table::ReadTable;
 use lsmith_tree::{
-    AddPlace, Addition, DoneReaders, Erased, Input, KeyRange, LevelId, MergePlan, Place, Reason,
-    Reservation, ReservationState, Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit,
+    AddPlace, Addition, DoneReaders, Input, KeyRange, LevelId, MergePlan, Place, RangeDeletes,
+    Reason, Reservation, ReservationState, Run, RunId, SeqNo, Slice, Table, Tree, TreeEdit,
 };
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct SealedRun {
     pub(crate) sealed: Sealed,
     pub(crate) writes: WriteSpan,
     /// The range deletes among the writes that are not in the tree yet.
-    pub(crate) erased: Erased,
+    pub(crate) range_deletes: RangeDeletes,
 }
 
 /// A range of writes, by sequence number.
@@ -57,7 +57,7 @@ pub(crate) struct Replacement {
     pub(crate) writes: WriteSpan,
     pub(crate) place: AddPlace,
     /// The range deletes of a memtable that was no run yet.
-    pub(crate) erased: Erased,
+    pub(crate) range_deletes: RangeDeletes,
 }
 
 impl KeyspaceState {
@@ -75,11 +75,13 @@ impl KeyspaceState {
 
     /// Replaces the `old` runs, which are the oldest in memory, by `new`.
     pub(crate) fn replace_memory(&mut self, old: &[RunId], new: Replacement) {
-        let Replacement { folded, writes, place, erased: new_erased } = new;
+        let Replacement { folded, writes, place, range_deletes: new_range_deletes } = new;
         let mut edit = TreeEdit::default();
         edit.remove.extend(old.iter().copied().map(Input::all));
         let replaced = self.sealed.iter().filter(|sealed| old.contains(&sealed.run));
-        let erased = Erased::all(replaced.map(|sealed| &sealed.erased).chain([&new_erased]));
+        let range_deletes = RangeDeletes::all(
+            replaced.map(|sealed| &sealed.range_deletes).chain([&new_range_deletes]),
+        );
         self.sealed.retain(|sealed| !old.contains(&sealed.run));
         let run = self.view.tree.next_run();
         match folded {
@@ -88,7 +90,7 @@ impl KeyspaceState {
                 let slices = vec![Slice::whole(table)];
                 edit.add.push(Addition { run, place, knot: None, slices });
                 let sealed = Sealed::Folded(Arc::new(folded));
-                self.sealed.push(SealedRun { run, sealed, writes, erased });
+                self.sealed.push(SealedRun { run, sealed, writes, range_deletes });
             }
             None => {
                 let before = self.vanished.take();
@@ -173,32 +175,32 @@ impl KeyspaceState {
 
     /// Returns the range deletes that leave memory with `plan`: those up to the newest write that
     /// it takes, also of runs that it does not take, because replay skips all of them.
-    pub(crate) fn erased_by(&self, plan: &MergePlan) -> Vec<(KeyRange, SeqNo)> {
+    pub(crate) fn hidden_by(&self, plan: &MergePlan) -> Vec<(KeyRange, SeqNo)> {
         let newest = self.newest_taken(plan);
-        newest.map(|newest| self.erased_upto(newest)).unwrap_or_default()
+        newest.map(|newest| self.range_deletes_upto(newest)).unwrap_or_default()
     }
 
     /// Returns the range deletes in memory with numbers up to `newest`, the newest write of a run.
-    pub(crate) fn erased_upto(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
+    pub(crate) fn range_deletes_upto(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
         let older = self.sealed.iter().filter(|sealed| sealed.writes.newest <= newest);
-        let parts = older.flat_map(|sealed| sealed.erased.parts());
+        let parts = older.flat_map(|sealed| sealed.range_deletes.parts());
         parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq))).collect()
     }
 
     /// Returns the range deletes in memory with numbers up to `newest`, of all memtables.
-    pub(crate) fn erased_in_memory(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
-        let active = self.active.memtable.erased();
-        let all = self.sealed.iter().map(|sealed| &sealed.erased).chain([&active]);
-        let parts = all.flat_map(|erased| erased.parts());
+    pub(crate) fn range_deletes_in_memory(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
+        let active = self.active.memtable.range_deletes();
+        let all = self.sealed.iter().map(|sealed| &sealed.range_deletes).chain([&active]);
+        let parts = all.flat_map(|range_deletes| range_deletes.parts());
         let each = parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq)));
         each.filter(|(_, seq)| *seq <= newest).collect()
     }
 
-    /// Forgets the range deletes that [`erased_upto`](KeyspaceState::erased_upto) returns, which
-    /// are in the tree now.
-    pub(crate) fn forget_erased(&mut self, newest: SeqNo) {
+    /// Forgets the range deletes that [`range_deletes_upto`](KeyspaceState::range_deletes_upto)
+    /// returns, which are in the tree now.
+    pub(crate) fn forget_range_deletes(&mut self, newest: SeqNo) {
         for sealed in self.sealed.iter_mut().filter(|sealed| sealed.writes.newest <= newest) {
-            sealed.erased = Erased::default();
+            sealed.range_deletes = RangeDeletes::default();
         }
     }
 
@@ -215,7 +217,7 @@ impl KeyspaceState {
         let newest = self.newest_taken(plan);
         self.vanished = self.vanished.filter(|writes| newest.is_none_or(|n| n < writes.newest));
         if let Some(newest) = newest {
-            self.forget_erased(newest);
+            self.forget_range_deletes(newest);
         }
         let tree = &self.view.tree;
         self.sealed.retain(|sealed| tree.run(sealed.run).is_some());

@@ -10,12 +10,12 @@ mod parts;
 mod walk;
 
 use super::input::{InputCursor, taken_of};
-use super::{Merger, PlanOutput, ReservedPlan, erasing, named, outcome_of};
+use super::{Merger, PlanOutput, ReservedPlan, hiding, named, outcome_of};
 use crate::stats::add;
 use crate::version::{TableHandle, Version};
 use lsmith_storage::directory;
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::fold::{Erasing, Fold, FoldCounts, Walk};
+use lsmith_storage::fold::{Fold, FoldCounts, Hiding, Walk};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
 use lsmith_storage::table::{
@@ -78,7 +78,7 @@ struct AppendPlan<'a> {
     /// The live snapshots, newest first.
     snapshots: Vec<SeqNo>,
     /// The range deletes.
-    erasing: Erasing,
+    hiding: Hiding,
     /// The inputs without the run whose tables are appended to.
     inputs: Vec<Input>,
     tally: Arc<ReadTally>,
@@ -89,12 +89,12 @@ impl AppendPlan<'_> {
     /// entries in have older ones.
     fn fold(&self, drops: bool) -> Result<Fold<InputCursor, impl FnMut(&[u8]) -> bool + use<>>> {
         let cursor = InputCursor::new(self.version, &self.inputs, &self.tally);
-        let cursor = cursor.leaping(self.erasing.clone(), &self.snapshots);
+        let cursor = cursor.leaping(self.hiding.clone(), &self.snapshots);
         let bottom = drops && self.reserved.bottom;
         let forgets = drops && self.reserved.forgets;
         let fold = Fold::new(cursor, self.snapshots.clone(), move |_| bottom)?;
         let fold = fold.forgetting(forgets).combining(self.reserved.keyspace.rules.for_merges());
-        Ok(fold.erasing(self.erasing.clone()))
+        Ok(fold.hiding(self.hiding.clone()))
     }
 
     /// Returns what a table that takes entries in may drop.
@@ -105,7 +105,7 @@ impl AppendPlan<'_> {
             nothing_beneath: move |_: &[u8]| bottom,
             forgets: drops && self.reserved.forgets,
             operators: self.reserved.keyspace.rules.for_merges(),
-            erasing: self.erasing.clone(),
+            hiding: self.hiding.clone(),
         }
     }
 }
@@ -122,13 +122,13 @@ impl Merger {
     ) -> Result<PlanOutput> {
         let target = reserved.plan.appends_to();
         let others = reserved.plan.inputs.iter().filter(|input| Some(input.run) != target);
-        let (erasing, snapshots) = erasing(&self.context, &reserved.plan, version);
+        let (hiding, snapshots) = hiding(&self.context, &reserved.plan, version);
         let plan = AppendPlan {
             reserved,
             version,
             options,
             snapshots,
-            erasing,
+            hiding,
             inputs: others.cloned().collect(),
             tally: Arc::default(),
         };
@@ -279,7 +279,7 @@ fn output(plan: &AppendPlan<'_>, grown: Grown, taken: &[Size]) -> PlanOutput {
     outcome.read += grown.met;
     outcome.reused += grown.kept;
     outcome.written = grown.written;
-    outcome.cleared = plan.erasing.cleared(&plan.reserved.plan.hull(), &plan.snapshots);
+    outcome.cleared = plan.hiding.cleared(&plan.reserved.plan.hull(), &plan.snapshots);
     outcome.blocks.read = plan.tally.blocks();
     outcome.blocks.written = grown.value_blocks;
     let mut tables = Vec::new();

@@ -461,12 +461,12 @@ fn all_kinds() -> Vec<Vec<u8>> {
     let numbered = world.table("/numbered", Some("append"), |writer| {
         (0..40).try_for_each(|number| writer.combine_at(key(number), "operand", SeqNo(7)))
     });
-    let erasing = world.table("/erasing", None, |writer| {
+    let hiding = world.table("/erasing", None, |writer| {
         writer.delete_range("key-003".."key-009")?;
         writer.delete_range("key-020"..)?;
         (0..40).try_for_each(|number| writer.put(key(number), "value"))
     });
-    let made = [timed, all_timed, operands, numbered, erasing];
+    let made = [timed, all_timed, operands, numbered, hiding];
     made.iter().map(|path| bytes(&world.env, Path::new(path))).collect()
 }
 

@@ -266,12 +266,12 @@ fn a_range_delete_that_comes_late_while_a_merge_runs_is_applied() {
     let free = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
     let store = free.merge_filter("keeping", filter).open().unwrap();
     let space = keeping(&store);
-    let ingest = |name: &str, puts: &[(&str, u64)], erased: (&str, &str, u64)| {
+    let ingest = |name: &str, puts: &[(&str, u64)], range_deletes: (&str, &str, u64)| {
         let mut table = writer(&env, name);
         for (key, seq) in puts {
             table.put_at(key, "1", SeqNo(*seq)).unwrap();
         }
-        table.delete_range_at(erased.0..erased.1, SeqNo(erased.2)).unwrap();
+        table.delete_range_at(range_deletes.0..range_deletes.1, SeqNo(range_deletes.2)).unwrap();
         table.finish().unwrap();
         store.ingest(&space, &[name], &IngestOptions::default()).unwrap();
     };
@@ -321,10 +321,10 @@ fn an_export_with_numbers_has_range_deletes() {
 type Versions = BTreeMap<u8, Vec<(u64, Option<u8>)>>;
 
 /// Asserts that each key has what its newest entry says that no range delete covers.
-fn check_model(space: &Keyspace, versions: &Versions, erased: &[(u8, u8, u64)]) {
+fn check_model(space: &Keyspace, versions: &Versions, range_deletes: &[(u8, u8, u64)]) {
     for key in 0..20_u8 {
         let newest = versions.get(&key).and_then(|all| all.iter().max_by_key(|one| one.0));
-        let hidden = erased.iter().filter(|(from, to, _)| (from..to).contains(&&key));
+        let hidden = range_deletes.iter().filter(|(from, to, _)| (from..to).contains(&&key));
         let hidden = hidden.map(|(_, _, seq)| *seq).max().unwrap_or(0);
         let expected = newest.filter(|(seq, _)| *seq >= hidden).and_then(|(_, value)| *value);
         let found = space.get([b'k', key]).unwrap();
@@ -346,7 +346,7 @@ fn random_numbers_agree_with_a_plain_model() {
         let mut store = open(&mut dice);
         let mut space = keeping(&store);
         let mut versions = Versions::new();
-        let mut erased: Vec<(u8, u8, u64)> = Vec::new();
+        let mut range_deletes: Vec<(u8, u8, u64)> = Vec::new();
         let mut used = BTreeSet::new();
         for step in 0..40_u64 {
             let name = format!("/{step}.table");
@@ -385,7 +385,7 @@ fn random_numbers_agree_with_a_plain_model() {
             if store.ingest(&space, &[&name], &IngestOptions::default()).is_ok() {
                 new.into_iter()
                     .for_each(|(key, more)| versions.entry(key).or_default().extend(more));
-                erased.extend(deletes);
+                range_deletes.extend(deletes);
             }
             match dice.below(8) {
                 0 => store.flush().unwrap(),
@@ -397,8 +397,8 @@ fn random_numbers_agree_with_a_plain_model() {
                 }
                 _ => {}
             }
-            check_model(&space, &versions, &erased);
+            check_model(&space, &versions, &range_deletes);
         }
-        assert!(!erased.is_empty());
+        assert!(!range_deletes.is_empty());
     });
 }

@@ -108,7 +108,7 @@ fn a_range_is_replaced_in_one_step() {
             assert_eq!(content(&space), expected, "{policy}");
             space.merge().unwrap();
             assert_eq!(content(&space), expected, "{policy}");
-            assert_eq!(space.tree().erased().len(), 0, "{policy}: the range delete is done");
+            assert_eq!(space.tree().range_deletes().len(), 0, "{policy}: the range delete is done");
             assert_eq!(store.verify().unwrap().len(), 0);
         }
     }

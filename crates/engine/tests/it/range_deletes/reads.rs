@@ -60,7 +60,7 @@ fn deleted_range_is_gone_in_memory_in_tables_and_after_reopening() {
     assert_eq!(numbers(&space), expected);
     space.merge().unwrap();
     assert_eq!(numbers(&space), expected);
-    assert!(space.tree().erased().is_empty(), "{}", space.tree());
+    assert!(space.tree().range_deletes().is_empty(), "{}", space.tree());
     assert!(store.verify().unwrap().is_empty());
 }
 
@@ -83,8 +83,8 @@ fn first_entry_of_a_queue_costs_few_blocks() {
                 assert_eq!(first, number(n - 500)[..]);
                 let blocks = store.stats().scan_blocks - before.scan_blocks;
                 assert!(blocks <= 12, "{policy}: {blocks} blocks at {n}");
-                let erased = queue.tree().erased().len();
-                assert!(erased <= 4, "{policy}: {erased} parts at {n}");
+                let range_deletes = queue.tree().range_deletes().len();
+                assert!(range_deletes <= 4, "{policy}: {range_deletes} parts at {n}");
             }
         }
         // What was taken out does not stay on storage.
@@ -259,7 +259,7 @@ fn replay_skips_range_deletes_that_are_in_the_tree() {
     space.put("k", "2").unwrap();
     space.flush().unwrap();
     space.merge().unwrap();
-    assert!(space.tree().erased().is_empty(), "{}", space.tree());
+    assert!(space.tree().range_deletes().is_empty(), "{}", space.tree());
     drop((space, other, store));
     let store = open(&env);
     let space = store.keyspace("default").unwrap();

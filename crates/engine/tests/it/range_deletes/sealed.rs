@@ -201,6 +201,6 @@ fn a_flush_drops_what_its_own_memtable_has_deleted() {
         drop(snapshot);
         space.merge().unwrap();
         assert_eq!((space.stats().entries, space.iter().count()), (101, 101));
-        assert!(space.tree().erased().is_empty(), "{}", space.tree());
+        assert!(space.tree().range_deletes().is_empty(), "{}", space.tree());
     }
 }

@@ -66,13 +66,13 @@ fn made(env: &MemEnv, policy: &str, place: Place, operator: bool) -> (Store, Key
         store.flush().unwrap();
     }
     space.delete_range(key(20)..key(30)).unwrap();
-    let erased = store.snapshot().seq().0;
+    let range_deletes = store.snapshot().seq().0;
     match place {
         Place::Active => {}
         Place::Flushed => store.flush().unwrap(),
         Place::Merged => space.merge().unwrap(),
     }
-    (store, space, erased)
+    (store, space, range_deletes)
 }
 
 #[test]
@@ -84,18 +84,18 @@ fn an_entry_with_the_number_of_a_range_delete_is_there_for_every_read() {
                 [(false, false), (true, false), (false, true), (true, true)]
             {
                 let env = MemEnv::new();
-                let (store, space, erased) = made(&env, policy, place, false);
+                let (store, space, range_deletes) = made(&env, policy, place, false);
                 let what = format!("{policy}, {place:?}, older {has_older}, newer {has_newer}");
                 let before = store.snapshot();
-                let mut table: Numbered = [(key(24), (erased, value("tie")))].into();
+                let mut table: Numbered = [(key(24), (range_deletes, value("tie")))].into();
                 let mut expected = vec![(24, "tie")];
                 // Refused if a merge has dropped something for the range delete: that could come
                 // back.
                 if has_older {
-                    table.insert(key(22), (erased - 1, value("older")));
+                    table.insert(key(22), (range_deletes - 1, value("older")));
                 }
                 if has_newer {
-                    table.insert(key(26), (erased + 100, value("newer")));
+                    table.insert(key(26), (range_deletes + 100, value("newer")));
                     expected.push((26, "newer"));
                 }
                 let file = write_table(&env, "/made.table", &table);
@@ -144,12 +144,12 @@ fn an_operand_with_the_number_of_a_range_delete_begins_from_nothing() {
         for place in [Place::Active, Place::Flushed] {
             for has_newer in [false, true] {
                 let env = MemEnv::new();
-                let (store, space, erased) = made(&env, policy, place, true);
+                let (store, space, range_deletes) = made(&env, policy, place, true);
                 let what = format!("{policy}, {place:?}, newer {has_newer}");
-                let mut table: Numbered = [(key(24), (erased, value("+tie")))].into();
+                let mut table: Numbered = [(key(24), (range_deletes, value("+tie")))].into();
                 let mut expected = vec![(24, "+tie")];
                 if has_newer {
-                    table.insert(key(26), (erased + 100, value("+newer")));
+                    table.insert(key(26), (range_deletes + 100, value("+newer")));
                     expected.push((26, "+newer"));
                 }
                 let file = write_table(&env, "/made.table", &table);

@@ -61,7 +61,7 @@ fn reads_cost_the_same_however_many_ranges_were_deleted() {
             }
         }
         // The first half is in the tree, the second in the memtable.
-        assert!(space.tree().erased().len() >= deletes as usize);
+        assert!(space.tree().range_deletes().len() >= deletes as usize);
         costs(&store, &space, &55_u32.to_be_bytes())
     };
     let (few, many) = (costs_beside(30), costs_beside(MANY));

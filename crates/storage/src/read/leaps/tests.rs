@@ -3,12 +3,12 @@
 use super::*;
 use crate::cursor::EntryRef;
 use crate::error::ErrorKind;
-use crate::fold::{Erasing, Fold, Walk};
+use crate::fold::{Fold, Hiding, Walk};
 use crate::read::vec_cursor::{Owned, VecCursor, key, sort};
 use crate::read::visible::tests::entries;
 use crate::read::{ConcatCursor, Hidden, MergingCursor, Parts, VisibleIter};
 use bytes::Bytes;
-use lsmith_tree::{Erased, Key, Readers};
+use lsmith_tree::{Key, RangeDeletes, Readers};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,14 +82,14 @@ fn two_runs(
 /// A range delete: the first key, the first key behind the range, and the number.
 type Delete = (Vec<u8>, Option<Vec<u8>>, u64);
 
-fn erased(deletes: &[Delete]) -> Erased {
-    let mut erased = Erased::default();
+fn range_deletes(deletes: &[Delete]) -> RangeDeletes {
+    let mut range_deletes = RangeDeletes::default();
     for (start, end, seq) in deletes {
         let range =
             KeyRange { start: Key::from(start.as_slice()), end: end.as_deref().map(Key::from) };
-        erased.erase(&range, SeqNo(*seq), &Readers::ANY);
+        range_deletes.delete_range(&range, SeqNo(*seq), &Readers::ANY);
     }
-    erased
+    range_deletes
 }
 
 /// Range deletes with odd numbers.
@@ -109,18 +109,18 @@ proptest! {
     ) {
         let mut entries = entries(&writes);
         entries.iter_mut().for_each(|entry| entry.seq.0 *= 2);
-        let erased = erased(&deletes);
+        let range_deletes = range_deletes(&deletes);
         let mut model = BTreeMap::new();
         for entry in entries.iter().filter(|entry| entry.seq.0 <= snapshot) {
             model.insert(entry.key.clone(), entry.clone());
         }
         model.retain(|key, entry| {
-            !entry.kind.is_tombstone() && erased.newest_at(key, SeqNo(snapshot)) <= entry.seq
+            !entry.kind.is_tombstone() && range_deletes.newest_at(key, SeqNo(snapshot)) <= entry.seq
         });
 
         let cursor = two_runs(&entries, older, &borders);
         let iter = VisibleIter::new(cursor, SeqNo(snapshot), Bound::Unbounded, Bound::Unbounded);
-        let mut iter = iter.hiding(Hidden::new(erased, Erased::default()));
+        let mut iter = iter.hiding(Hidden::new(range_deletes, RangeDeletes::default()));
         for back in steps {
             let expected = if back { model.pop_last() } else { model.pop_first() };
             let found = if back { iter.next_back() } else { iter.next() };
@@ -141,11 +141,11 @@ proptest! {
         let mut entries = entries(&writes);
         entries.iter_mut().for_each(|entry| entry.seq.0 *= 2);
         let snapshots: Vec<SeqNo> = snapshots.iter().rev().map(|seq| SeqNo(*seq)).collect();
-        let erasing = Erasing::new(erased(&deletes), SeqNo(visible));
+        let hiding = Hiding::new(range_deletes(&deletes), SeqNo(visible));
         let cursor = two_runs(&entries, older, &borders);
-        let walk = Leaping { cursor, erasing: erasing.clone(), snapshots: snapshots.clone() };
-        let leaping = merged(walk, erasing.clone(), &snapshots).unwrap();
-        let plain = merged(two_runs(&entries, older, &borders), erasing, &snapshots).unwrap();
+        let walk = Leaping { cursor, hiding: hiding.clone(), snapshots: snapshots.clone() };
+        let leaping = merged(walk, hiding.clone(), &snapshots).unwrap();
+        let plain = merged(two_runs(&entries, older, &borders), hiding, &snapshots).unwrap();
         prop_assert_eq!(leaping, plain);
     }
 
@@ -161,7 +161,7 @@ proptest! {
     ) {
         let cursor = in_order(&entries(&writes), &order, &borders);
         let iter = VisibleIter::new(cursor, SeqNo(snapshot), Bound::Unbounded, Bound::Unbounded);
-        let mut iter = iter.hiding(Hidden::new(Erased::default(), erased(&deletes)));
+        let mut iter = iter.hiding(Hidden::new(RangeDeletes::default(), range_deletes(&deletes)));
         loop {
             match if is_back { iter.next_back() } else { iter.next() } {
                 None => break,
@@ -183,10 +183,10 @@ proptest! {
         visible in 0u64..42,
         order in Just((0..40usize).collect::<Vec<_>>()).prop_shuffle(),
     ) {
-        let erasing = Erasing::new(erased(&deletes), SeqNo(visible));
+        let hiding = Hiding::new(range_deletes(&deletes), SeqNo(visible));
         let cursor = in_order(&entries(&writes), &order, &borders);
-        let walk = Leaping { cursor, erasing: erasing.clone(), snapshots: Vec::new() };
-        if let Err(error) = merged(walk, erasing, &[]) {
+        let walk = Leaping { cursor, hiding: hiding.clone(), snapshots: Vec::new() };
+        if let Err(error) = merged(walk, hiding, &[]) {
             prop_assert_eq!(error.kind(), ErrorKind::Corruption);
         }
     }
@@ -206,19 +206,19 @@ fn in_order(
 /// The walk of a merge over its inputs.
 struct Leaping<C> {
     cursor: C,
-    erasing: Erasing,
+    hiding: Hiding,
     snapshots: Vec<SeqNo>,
 }
 
 impl<C: Cursor> Walk for Leaping<C> {
     fn begin(&mut self) -> Result<()> {
         self.cursor.seek_first()?;
-        self.erasing.leap(&mut self.cursor, &self.snapshots)
+        self.hiding.leap(&mut self.cursor, &self.snapshots)
     }
 
     fn advance(&mut self) -> Result<()> {
         self.cursor.next()?;
-        self.erasing.leap(&mut self.cursor, &self.snapshots)
+        self.hiding.leap(&mut self.cursor, &self.snapshots)
     }
 
     fn here(&self) -> Option<EntryRef<'_>> {
@@ -227,8 +227,8 @@ impl<C: Cursor> Walk for Leaping<C> {
 }
 
 /// Returns what a merge of `cursor` writes, to the first error.
-fn merged(cursor: impl Walk, erasing: Erasing, snapshots: &[SeqNo]) -> Result<Vec<Owned>> {
-    let mut fold = Fold::new(cursor, snapshots.to_vec(), |_: &[u8]| false)?.erasing(erasing);
+fn merged(cursor: impl Walk, hiding: Hiding, snapshots: &[SeqNo]) -> Result<Vec<Owned>> {
+    let mut fold = Fold::new(cursor, snapshots.to_vec(), |_: &[u8]| false)?.hiding(hiding);
     let mut output = Vec::new();
     while let Some(entry) = fold.next_entry()? {
         output.push(Owned::from(entry));

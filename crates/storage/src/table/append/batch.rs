@@ -11,7 +11,7 @@ use crate::cursor::EntryRef;
 use crate::env::WriteFile;
 use crate::error::{Error, Result};
 use crate::expiry::ExpiryTally;
-use crate::fold::{Erasing, Fold, FoldCounts, Operators, Walk};
+use crate::fold::{Fold, FoldCounts, Hiding, Operators, Walk};
 use crate::format::{
     AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_EXPIRES, FEATURE_PREFIXES,
     Footer, Span, ValueRef,
@@ -33,7 +33,7 @@ pub struct BatchRules<B> {
     /// Computes combines; without operators they stay.
     pub operators: Option<Operators>,
     /// The range deletes to apply.
-    pub erasing: Erasing,
+    pub hiding: Hiding,
 }
 
 /// What a batch has appended.
@@ -131,7 +131,7 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
     entries: C,
     rules: BatchRules<B>,
 ) -> Result<Appended> {
-    let BatchRules { snapshots, nothing_beneath, forgets, operators, erasing } = rules;
+    let BatchRules { snapshots, nothing_beneath, forgets, operators, hiding } = rules;
     let start = file.end();
     let walk = GroupWalk::new(entries, base);
     let before = base.map(|base| &base.root).filter(|root| root.levels > 0);
@@ -140,7 +140,7 @@ fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
         fold: Fold::new(walk, snapshots, nothing_beneath)?
             .forgetting(forgets)
             .combining(operators)
-            .erasing(erasing),
+            .hiding(hiding),
         values: ValueWriter::new(file, options),
         leaves: LeafBuilder::default(),
         new_keys: NewKeys::new(options),

@@ -287,7 +287,7 @@ fn facts(root: &AppendRoot, table: u64, end: u64) -> TableFacts {
         prefix_bytes: root.prefix_bytes,
         has_expiring: false,
         operator: None,
-        erased: Vec::new(),
+        range_deletes: Vec::new(),
     }
 }
 

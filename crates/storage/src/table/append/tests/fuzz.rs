@@ -100,7 +100,7 @@ fn fuzz_append_tables() {
                 nothing_beneath: |_: &[u8]| true,
                 forgets: true,
                 operators: None,
-                erasing: crate::fold::Erasing::default(),
+                hiding: crate::fold::Hiding::default(),
             };
             let _ = table.append(&bench.options, walk, rules);
         });

@@ -99,7 +99,7 @@ impl Bench {
             nothing_beneath: move |_: &[u8]| nothing_beneath,
             forgets: false,
             operators: None,
-            erasing: crate::fold::Erasing::default(),
+            hiding: crate::fold::Hiding::default(),
         };
         let walk = VecCursor::new(batch.clone());
         let done = match self.root {

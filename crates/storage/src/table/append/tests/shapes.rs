@@ -1,7 +1,7 @@
 //! Tables that grow, shrink and vanish, with keys and values of all lengths.
 
 use super::*;
-use crate::fold::{Erasing, Walk};
+use crate::fold::{Hiding, Walk};
 use crate::format::NODE_BYTES;
 
 fn key(number: u64) -> Vec<u8> {
@@ -173,7 +173,7 @@ fn entries_out_of_order_are_refused() {
             nothing_beneath: |_: &[u8]| true,
             forgets: false,
             operators: None,
-            erasing: Erasing::default(),
+            hiding: Hiding::default(),
         };
         let file = MemEnv::new().create(path()).unwrap();
         let walk = Listed(batch, 0);

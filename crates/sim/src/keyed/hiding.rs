@@ -2,36 +2,36 @@
 
 use super::entry::KeyedEntry;
 use super::rank::rank_key;
-use lsmith_tree::{Erased, ErasedWalk, KeyRange, SeqNo, Table};
+use lsmith_tree::{KeyRange, RangeDeleteWalk, RangeDeletes, SeqNo, Table};
 
 /// The range deletes that a merge applies.
 #[derive(Clone, Debug)]
-pub(super) struct Erasing {
-    walk: ErasedWalk,
+pub(super) struct Hiding {
+    walk: RangeDeleteWalk,
     /// Range deletes up to this number are applied. Entries that are newer than one of the others
     /// keep their numbers.
     upto: SeqNo,
 }
 
-impl Erasing {
-    pub(super) fn new(erased: Erased, upto: SeqNo) -> Erasing {
-        Erasing { walk: ErasedWalk::new(erased), upto }
+impl Hiding {
+    pub(super) fn new(range_deletes: RangeDeletes, upto: SeqNo) -> Hiding {
+        Hiding { walk: RangeDeleteWalk::new(range_deletes), upto }
     }
 
     /// Returns the greatest number up to which the range deletes over `range` are applied.
     pub(super) fn cleared(&self, range: &KeyRange) -> SeqNo {
-        self.walk.erased().cleared_by(range, self.upto)
+        self.walk.range_deletes().cleared_by(range, self.upto)
     }
 
     /// Returns what is left of `range` of `table` without the ranges in which range deletes hide
     /// all entries of the table. A merge passes over the others without a visit.
     pub(super) fn visited(&self, table: &Table, range: &KeyRange) -> Vec<KeyRange> {
-        self.walk.erased().shown(range, table.seq_max, self.upto)
+        self.walk.range_deletes().shown(range, table.seq_max, self.upto)
     }
 
     /// Returns true if a range delete hides `entry`, or if it is the tombstone that stands for a
     /// range delete in memory.
-    pub(super) fn erases<E: KeyedEntry>(&mut self, entry: E) -> bool {
+    pub(super) fn hides<E: KeyedEntry>(&mut self, entry: E) -> bool {
         let part = self.walk.part_of(&rank_key(u64::from(entry.rank())));
         let hides = part.and_then(|part| part.hiding(entry.kind(), entry.seq()));
         hides.is_some_and(|seq| seq <= self.upto)

@@ -1,4 +1,4 @@
-//! Which keys range deletes have erased, and when.
+//! The range deletes of a tree or a memtable: which keys they delete, and when.
 //!
 //! A range delete is a key range and a sequence number: no entry in the range with a smaller number
 //! is visible to a reader at or above that number. An entry with the same number, which only a
@@ -8,14 +8,14 @@
 //!
 //! The ranges are cut into disjoint parts. Each part has the numbers of the range deletes that
 //! cover it, as far as some reader may tell them apart. Neighbours with equal numbers are joined.
-//! So a queue that is erased from its start, further and further, has one part or two.
+//! So a queue that is deleted from its start, further and further, has one part or two.
 //!
 //! Parts lie in chunks, which old and new states share: a change costs no more than the chunks that
 //! it touches, and a copy of the list of chunks.
 
 mod walk;
 
-pub use walk::ErasedWalk;
+pub use walk::RangeDeleteWalk;
 
 use crate::entry::{EntryKind, SeqNo};
 use crate::range::{KeyRange, cmp_ends};
@@ -25,16 +25,16 @@ use std::sync::Arc;
 /// The most parts of a chunk. A chunk that has more is cut into halves.
 const CHUNK_MAX: usize = 128;
 
-/// Which keys range deletes have erased. See the head of the module.
+/// The range deletes of a tree or a memtable. See the head of the module.
 #[derive(Clone, Debug, Default)]
-pub struct Erased {
+pub struct RangeDeletes {
     /// Parts in key order, none of the chunks empty.
-    chunks: Arc<Vec<Arc<Vec<ErasedPart>>>>,
+    chunks: Arc<Vec<Arc<Vec<RangeDeletePart>>>>,
 }
 
 /// A part of the key space that the same range deletes cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErasedPart {
+pub struct RangeDeletePart {
     /// The keys.
     pub range: KeyRange,
     /// The numbers of the range deletes, newest first, at least one.
@@ -64,7 +64,7 @@ impl Readers<'_> {
     }
 }
 
-impl ErasedPart {
+impl RangeDeletePart {
     /// Returns the newest of its numbers that a reader at `at` sees; 0 if it sees none.
     #[inline]
     pub fn newest_at(&self, at: SeqNo) -> SeqNo {
@@ -107,32 +107,32 @@ impl ErasedPart {
         });
     }
 
-    fn within(&self, range: KeyRange) -> ErasedPart {
-        ErasedPart { range, ..self.clone() }
+    fn within(&self, range: KeyRange) -> RangeDeletePart {
+        RangeDeletePart { range, ..self.clone() }
     }
 
-    fn is_like(&self, other: &ErasedPart) -> bool {
+    fn is_like(&self, other: &RangeDeletePart) -> bool {
         self.seqs == other.seqs && self.written == other.written
     }
 }
 
-impl PartialEq for Erased {
-    fn eq(&self, other: &Erased) -> bool {
+impl PartialEq for RangeDeletes {
+    fn eq(&self, other: &RangeDeletes) -> bool {
         Arc::ptr_eq(&self.chunks, &other.chunks) || self.parts().eq(other.parts())
     }
 }
 
-impl Eq for Erased {}
+impl Eq for RangeDeletes {}
 
-impl Erased {
-    /// Returns true if nothing is erased.
+impl RangeDeletes {
+    /// Returns true if there are no range deletes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
 
     /// Returns all parts, in key order.
-    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &ErasedPart> {
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &RangeDeletePart> {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
@@ -142,7 +142,7 @@ impl Erased {
     }
 
     /// Returns the parts that overlap `range`, in key order.
-    pub fn overlapping(&self, range: &KeyRange) -> impl Iterator<Item = &ErasedPart> {
+    pub fn overlapping(&self, range: &KeyRange) -> impl Iterator<Item = &RangeDeletePart> {
         let chunks = self.touched(range);
         let parts = self.chunks[chunks].iter().flat_map(|chunk| chunk.iter());
         let range = range.clone();
@@ -162,13 +162,13 @@ impl Erased {
 
     /// Returns the part that covers `key`, if one does.
     #[inline]
-    pub fn part_of(&self, key: &[u8]) -> Option<&ErasedPart> {
+    pub fn part_of(&self, key: &[u8]) -> Option<&RangeDeletePart> {
         let part = self.last_from(key)?;
         part.range.contains(key).then_some(part)
     }
 
     /// Returns the last part that starts at `key` or below.
-    fn last_from(&self, key: &[u8]) -> Option<&ErasedPart> {
+    fn last_from(&self, key: &[u8]) -> Option<&RangeDeletePart> {
         let chunks = self.chunks.partition_point(|chunk| *chunk[0].range.start <= *key);
         let chunk = &self.chunks[chunks.checked_sub(1)?];
         let parts = chunk.partition_point(|part| *part.range.start <= *key);
@@ -176,7 +176,7 @@ impl Erased {
     }
 
     /// Returns the first part that starts above `key`.
-    fn first_above(&self, key: &[u8]) -> Option<&ErasedPart> {
+    fn first_above(&self, key: &[u8]) -> Option<&RangeDeletePart> {
         let chunks = self.chunks.partition_point(|chunk| *chunk[0].range.start <= *key);
         let in_last = chunks.checked_sub(1).and_then(|last| {
             let chunk = &self.chunks[last];
@@ -198,8 +198,9 @@ impl Erased {
         self.overlapping(range).map(|part| part.newest_at(at)).max().unwrap_or_default()
     }
 
-    /// Erases `range` with number `seq`. Forgets numbers that no reader can tell from a newer one.
-    pub fn erase(&mut self, range: &KeyRange, seq: SeqNo, readers: &Readers<'_>) {
+    /// Adds the range delete of `range` with number `seq`. Forgets numbers that no reader can tell
+    /// from a newer one.
+    pub fn delete_range(&mut self, range: &KeyRange, seq: SeqNo, readers: &Readers<'_>) {
         if range.is_empty() {
             return;
         }
@@ -216,34 +217,34 @@ impl Erased {
                 let mut inside = part.within(part.range.intersection(range));
                 inside.add(seq, readers);
                 made.push(part.within(before));
-                made.push(ErasedPart { range: gap, seqs: vec![seq], written: SeqNo(0) });
+                made.push(RangeDeletePart { range: gap, seqs: vec![seq], written: SeqNo(0) });
                 made.push(inside);
                 made.push(part.within(after));
                 rest = behind;
             }
-            made.push(ErasedPart { range: rest, seqs: vec![seq], written: SeqNo(0) });
+            made.push(RangeDeletePart { range: rest, seqs: vec![seq], written: SeqNo(0) });
             made
         });
     }
 
-    /// Erases all that `other` erases too.
-    pub fn add(&mut self, other: &Erased, readers: &Readers<'_>) {
+    /// Adds all range deletes in `other`.
+    pub fn add(&mut self, other: &RangeDeletes, readers: &Readers<'_>) {
         if self.is_empty() {
             *self = other.clone();
             return;
         }
         for part in other.parts() {
             for seq in part.seqs.iter().rev() {
-                self.erase(&part.range, *seq, readers);
+                self.delete_range(&part.range, *seq, readers);
             }
         }
     }
 
-    /// Returns all that `lists` erase.
-    pub fn all<'a>(lists: impl IntoIterator<Item = &'a Erased>) -> Erased {
-        let mut all = Erased::default();
-        for erased in lists {
-            all.add(erased, &Readers::ANY);
+    /// Returns all range deletes in `lists`.
+    pub fn all<'a>(lists: impl IntoIterator<Item = &'a RangeDeletes>) -> RangeDeletes {
+        let mut all = RangeDeletes::default();
+        for range_deletes in lists {
+            all.add(range_deletes, &Readers::ANY);
         }
         all
     }
@@ -280,11 +281,11 @@ impl Erased {
 
     /// Returns the same without what only memtables know.
     #[must_use]
-    pub fn without_writes(&self) -> Erased {
-        let mut bare = Erased::default();
+    pub fn without_writes(&self) -> RangeDeletes {
+        let mut bare = RangeDeletes::default();
         bare.replace(
             0..0,
-            self.parts().map(|part| ErasedPart { written: SeqNo(0), ..part.clone() }),
+            self.parts().map(|part| RangeDeletePart { written: SeqNo(0), ..part.clone() }),
         );
         bare
     }
@@ -292,12 +293,12 @@ impl Erased {
     /// Returns the indexes of the chunks with parts that overlap or touch `range`, or of a chunk
     /// next to it.
     fn touched(&self, range: &KeyRange) -> Range<usize> {
-        let ends_below = |chunk: &Arc<Vec<ErasedPart>>| {
+        let ends_below = |chunk: &Arc<Vec<RangeDeletePart>>| {
             let last = chunk.last().and_then(|part| part.range.end.as_ref());
             last.is_some_and(|end| *end < range.start)
         };
         let from = self.chunks.partition_point(ends_below);
-        let begins = |chunk: &Arc<Vec<ErasedPart>>| {
+        let begins = |chunk: &Arc<Vec<RangeDeletePart>>| {
             cmp_ends(&Some(chunk[0].range.start.clone()), &range.end).is_le()
         };
         let end = self.chunks.partition_point(begins).max(from);
@@ -313,7 +314,7 @@ impl Erased {
     fn change(
         &mut self,
         range: &KeyRange,
-        change: impl FnOnce(Vec<ErasedPart>) -> Vec<ErasedPart>,
+        change: impl FnOnce(Vec<RangeDeletePart>) -> Vec<RangeDeletePart>,
     ) {
         let chunks = self.touched(range);
         let parts = self.chunks[chunks.clone()].iter().flat_map(|chunk| chunk.iter().cloned());
@@ -325,8 +326,8 @@ impl Erased {
 
     /// Replaces chunks by `parts`, which are in key order and not empty. Joins parts that touch and
     /// are alike.
-    fn replace(&mut self, chunks: Range<usize>, parts: impl IntoIterator<Item = ErasedPart>) {
-        let mut joined: Vec<ErasedPart> = Vec::new();
+    fn replace(&mut self, chunks: Range<usize>, parts: impl IntoIterator<Item = RangeDeletePart>) {
+        let mut joined: Vec<RangeDeletePart> = Vec::new();
         for part in parts {
             match joined.last_mut() {
                 Some(last)
