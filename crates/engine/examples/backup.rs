@@ -21,11 +21,11 @@ pub(crate) fn run(dir: &Path, out: &mut dyn Write) -> Result<(), Box<dyn Error>>
     let monday = store.backup(&backups)?;
     prices.put("pear", "3000")?;
     let tuesday = store.backup(&backups)?;
-    writeln!(out, "backups {} and {}", monday.number, tuesday.number)?;
+    writeln!(out, "backups {} and {}", monday.id, tuesday.id)?;
     writeln!(out, "{} errors in the files of all backups", backups.verify()?.len())?;
 
     // The price of Tuesday was a mistake.
-    backups.restore(monday.number, dir.join("restored"))?;
+    backups.restore(monday.id, dir.join("restored"))?;
     let restored = Store::builder(dir.join("restored")).open()?;
     let price = restored.existing_keyspace("prices")?.get("pear")?.unwrap_or_default();
     writeln!(out, "restored: {}", price.escape_ascii())?;

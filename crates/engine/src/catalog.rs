@@ -262,7 +262,7 @@ fn agreed(found: Named, name: &str, options: &KeyspaceOptions) -> Result<Named> 
         (Named::Alone(tree) | Named::Member(tree, _), _) => tree,
     };
     tree.check_options(options)?;
-    let number = if let Named::Member(_, member) = &found { member.number() } else { 0 };
+    let number = if let Named::Member(_, member) = &found { member.id() } else { 0 };
     let has = tree.rules.operator_name(number);
     match &options.operator {
         Some(asked) if has.as_ref() != Some(asked) => {

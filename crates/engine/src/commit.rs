@@ -13,8 +13,8 @@
 //!   stays legal. A sealed memtable is added to the present tree and to the
 //!   [coming](KeyspaceState::coming) one, and gets a run number that is new in both;
 //! * the record stays true of memory. A memtable sealed later has newer writes than every run that
-//!   the plan takes, so neither the number up to which all writes have left memory nor the marks
-//!   of other runs taken change;
+//!   the plan takes, so neither the sequence number up to which all writes have left memory nor the
+//!   marks of other runs taken change;
 //! * plans are made for the present tree. They keep clear of the plan that is being committed,
 //!   whose reservation stays until the plan is applied;
 //! * a crash finds the change in the manifest or does not, as at any moment. Logs and files that
@@ -43,7 +43,7 @@ struct WrittenEdit {
     edit: TreeEdit,
     /// The tree afterwards.
     after: Tree,
-    /// The number up to which all writes have left memory.
+    /// The sequence number up to which all writes have left memory.
     flushed_seq: SeqNo,
     bytes_read: u64,
     bytes_written: u64,

@@ -1,5 +1,5 @@
 //! The context of an open store, which every part of it may hold: options, environment, cache,
-//! counters, file numbers, and a flag that refuses writes.
+//! counters, file ids, and a flag that refuses writes.
 //!
 //! The context knows no keyspace, log or manifest. Their owners hold it.
 
@@ -30,7 +30,7 @@ pub(crate) struct Context {
     pub(crate) counts: Arc<Counts>,
     /// The histograms, if [`Builder::histograms`](crate::Builder::histograms) asks for them.
     pub(crate) recorders: Option<Recorders>,
-    /// The next file number. Tables and memtables take their numbers from here too.
+    /// The next file id. Tables and memtables take their numbers from here too.
     pub(crate) next_file: Arc<AtomicU64>,
     /// The sequence number of the last write that readers see.
     pub(crate) visible: AtomicU64,
@@ -96,7 +96,7 @@ impl Context {
     }
 
     /// Returns a number that no file, table or memtable has used.
-    pub(crate) fn new_number(&self) -> u64 {
+    pub(crate) fn new_file_id(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -114,15 +114,15 @@ impl Context {
         self.snapshots.keep_from(&self.visible)
     }
 
-    /// Returns a number that all readers without a snapshot, now and later, are at or above, and
-    /// the live snapshots, newest first.
+    /// Returns a sequence number that all readers without a snapshot, now and later, are at or
+    /// above, and the live snapshots, newest first.
     pub(crate) fn readers(&self) -> (SeqNo, Vec<SeqNo>) {
         // In this order: a snapshot that is taken after the list was made is no older.
         let visible = SeqNo(self.visible.load(Ordering::SeqCst));
         (visible, self.snapshots.newest_first())
     }
 
-    /// Returns a number that all readers, now and later, are at or above.
+    /// Returns a sequence number that all readers, now and later, are at or above.
     pub(crate) fn oldest_reader(&self) -> SeqNo {
         let (visible, snapshots) = self.readers();
         snapshots.last().map_or(visible, |oldest| visible.min(*oldest))

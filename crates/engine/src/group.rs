@@ -19,24 +19,24 @@ use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The most keyspaces of a group: their numbers are bytes.
+/// The most keyspaces of a group: their ids are bytes.
 const MEMBERS_MAX: usize = 1 << 8;
 
 /// The bytes that stand in front of a key of a group's keyspace.
-pub(crate) const NUMBER_BYTES: usize = 1;
+pub(crate) const MEMBER_BYTES: usize = 1;
 
 /// A keyspace of a group.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     /// The first byte of its keys in the tree of the group.
-    pub(crate) number: u8,
+    pub(crate) id: u8,
     pub(crate) name: Arc<Name>,
 }
 
 impl Member {
-    /// Returns the number of the keyspace in its group.
-    pub(crate) fn number(&self) -> u8 {
-        self.number
+    /// Returns the id of the keyspace in its group.
+    pub(crate) fn id(&self) -> u8 {
+        self.id
     }
 
     /// Returns `key` as the tree of the group has it. An empty key stays empty, so that it is
@@ -46,8 +46,8 @@ impl Member {
     }
 
     fn put_before(&self, key: &[u8]) -> Vec<u8> {
-        let mut stored = Vec::with_capacity(NUMBER_BYTES + key.len());
-        stored.push(self.number);
+        let mut stored = Vec::with_capacity(MEMBER_BYTES + key.len());
+        stored.push(self.id);
         stored.extend_from_slice(key);
         stored
     }
@@ -63,7 +63,7 @@ impl Member {
             Bound::Unbounded => Bound::Included(stored(Bytes::new())),
             bound => bound.map(stored),
         };
-        let upper = match (upper, self.number.checked_add(1)) {
+        let upper = match (upper, self.id.checked_add(1)) {
             (Bound::Unbounded, Some(next)) => Bound::Excluded(Bytes::from(vec![next])),
             (bound, _) => bound.map(stored),
         };
@@ -72,13 +72,13 @@ impl Member {
 
     /// Returns the range of the keys of this keyspace in the tree of the group.
     pub(crate) fn range(&self) -> KeyRange {
-        let end = self.number.checked_add(1).map(|next| Key::from(vec![next]));
-        KeyRange { start: Key::from(vec![self.number]), end }
+        let end = self.id.checked_add(1).map(|next| Key::from(vec![next]));
+        KeyRange { start: Key::from(vec![self.id]), end }
     }
 
     /// Returns true if `key`, of the tree of the group, belongs to this keyspace.
     pub(crate) fn has(&self, key: &[u8]) -> bool {
-        key.first() == Some(&self.number)
+        key.first() == Some(&self.id)
     }
 }
 
@@ -87,15 +87,15 @@ impl Member {
 pub(crate) struct Members(RwLock<Vec<Arc<Name>>>);
 
 impl Members {
-    /// Returns the keyspaces with `names`, in the order of their numbers.
+    /// Returns the keyspaces with `names`, in the order of their ids.
     pub(crate) fn new(names: &[String]) -> Members {
         Members(RwLock::new(names.iter().map(|name| Arc::new(Name::new(name))).collect()))
     }
 
-    /// Returns all keyspaces, in the order of their numbers.
+    /// Returns all keyspaces, in the order of their ids.
     pub(crate) fn all(&self) -> Vec<Member> {
-        let numbered = |(name, number): (&Arc<Name>, u8)| Member { number, name: Arc::clone(name) };
-        self.0.read().iter().zip(0..=u8::MAX).map(numbered).collect()
+        let with_id = |(name, id): (&Arc<Name>, u8)| Member { id, name: Arc::clone(name) };
+        self.0.read().iter().zip(0..=u8::MAX).map(with_id).collect()
     }
 
     /// Returns the keyspace called `name`.
@@ -108,7 +108,7 @@ impl Members {
         self.0.read().get(usize::from(*key.first()?)).map(|name| name.to_string())
     }
 
-    /// Returns the number of the next keyspace.
+    /// Returns the id of the next keyspace.
     ///
     /// # Errors
     /// `InvalidArgument` if the group, called `group`, is full.
@@ -133,7 +133,7 @@ impl Members {
         }
     }
 
-    /// Adds the keyspace `name`, with the next number.
+    /// Adds the keyspace `name`, with the next id.
     pub(crate) fn push(&self, name: &str) {
         self.0.write().push(Arc::new(Name::new(name)));
     }

@@ -112,7 +112,7 @@ pub(crate) fn has_readers(env: &Arc<dyn Env>, dir: &Path) -> bool {
 struct Waiting {
     /// Where the manifest was when it could have been done, if there had been no reader.
     since: Position,
-    /// The number of the file.
+    /// The id of the file.
     file: u64,
     free: Box<dyn FnOnce() + Send>,
 }
@@ -142,12 +142,12 @@ struct Look {
 }
 
 impl Look {
-    /// Returns true if a reader needs what is in file number `file` and could go from `since` on.
+    /// Returns true if a reader needs what is in file id `file` and could go from `since` on.
     fn is_needed(&self, file: u64, since: Position) -> bool {
         self.leases.iter().any(|(position, below)| *position < since && file < *below)
     }
 
-    /// Returns true if what is in file number `file` and could go from `since` on can go now. Of
+    /// Returns true if what is in file id `file` and could go from `since` on can go now. Of
     /// what could go only after the look, it says nothing: a reader may have come in between.
     fn frees(&self, file: u64, since: Position) -> bool {
         since <= self.at && !self.is_needed(file, since)
@@ -199,7 +199,7 @@ impl Leases {
         *self.now.lock() = position;
     }
 
-    /// Calls `free` as soon as no reader can need what it frees of file number `file`: now, or
+    /// Calls `free` as soon as no reader can need what it frees of file id `file`: now, or
     /// later on a thread that frees something or merges. The manifest says already that the store
     /// does not need it.
     pub(crate) fn free(&self, file: u64, free: impl FnOnce() + Send + 'static) {

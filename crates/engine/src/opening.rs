@@ -110,7 +110,7 @@ struct Opening {
     logs: Vec<Log>,
     /// Older logs that are kept for change feeds.
     kept: Vec<Log>,
-    /// The numbers of logs that hold no batch.
+    /// The file ids of logs that hold no batch.
     empty: Vec<u64>,
     left_out: UnreadLogs,
     /// All numbered files of the directory.
@@ -215,13 +215,13 @@ impl Opening {
     }
 
     /// Returns the numbers of all files of `kind`.
-    fn numbers_of(&self, kind: FileKind) -> Vec<u64> {
+    fn file_ids_of(&self, kind: FileKind) -> Vec<u64> {
         let of_kind = self.files.iter().filter(|(found, _)| *found == kind);
         of_kind.map(|(_, number)| *number).collect()
     }
 
     /// Returns true if a memtable needs log `number`.
     fn needs_log(&self, number: u64) -> bool {
-        self.logs.iter().any(|log| log.number == number)
+        self.logs.iter().any(|log| log.file_id == number)
     }
 }

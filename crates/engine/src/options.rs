@@ -174,11 +174,11 @@ impl FilterChoice {
     }
 
     /// Returns options of tables, which are otherwise `of_store`. Each key of the tree has
-    /// `number_bytes` bytes in front of the user's key.
-    pub(crate) fn table_options(self, of_store: &TableOptions, number_bytes: u16) -> TableOptions {
+    /// `member_bytes` bytes in front of the user's key.
+    pub(crate) fn table_options(self, of_store: &TableOptions, member_bytes: u16) -> TableOptions {
         TableOptions {
             filter_bits_per_key: self.bits.unwrap_or(of_store.filter_bits_per_key),
-            prefix_bytes: self.prefix_bytes.map_or(0, |bytes| number_bytes + bytes),
+            prefix_bytes: self.prefix_bytes.map_or(0, |bytes| member_bytes + bytes),
             ..of_store.clone()
         }
     }

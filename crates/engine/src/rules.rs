@@ -5,7 +5,7 @@
 //! chooses.
 
 use crate::clock::Clock;
-use crate::group::NUMBER_BYTES;
+use crate::group::MEMBER_BYTES;
 use lsmith_storage::combine::{Combine, CombineError, Combiner, Operator, Verdict};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, expiring_value};
@@ -202,7 +202,7 @@ impl fmt::Debug for OfKeyspace {
 /// The rules that the keys of a tree obey: their operators, expiry and filters.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
-    /// True if the first byte of a key is the number of its keyspace.
+    /// True if the first byte of a key is the id of its keyspace.
     is_group: bool,
     clock: Clock,
     /// What the clock showed last.
@@ -285,12 +285,12 @@ impl Rules {
 
     /// Sets the operator of keyspace `number` of the tree, which is called `keyspace`.
     pub(crate) fn set_operator(&self, number: u8, keyspace: &str, combine: &Arc<dyn Combine>) {
-        let key_from = if self.is_group { NUMBER_BYTES } else { 0 };
+        let key_from = if self.is_group { MEMBER_BYTES } else { 0 };
         let operator = Operator::new(Arc::from(keyspace), Arc::clone(combine), key_from);
         self.operators.write().insert(number, (Arc::from(combine.name()), operator));
     }
 
-    /// Returns the number of the keyspace of `key`.
+    /// Returns the id of the keyspace of `key`.
     fn number_of(&self, key: &[u8]) -> u8 {
         if self.is_group { key.first().copied().unwrap_or_default() } else { 0 }
     }
@@ -357,7 +357,7 @@ impl Combiner for Rules {
         let Some(OfKeyspace { filter: Some(filter), name, .. }) = found else {
             return Ok(Verdict::Keep);
         };
-        let key = if self.is_group { &key[NUMBER_BYTES..] } else { key };
+        let key = if self.is_group { &key[MEMBER_BYTES..] } else { key };
         let what = match panics::catch(|| filter.verdict(key, value)) {
             Ok(Verdict::Change(value)) if value.len() > VALUE_BYTES_MAX - EXPIRY_BYTES => {
                 format!("returned a value of {} bytes", value.len())

@@ -1,11 +1,11 @@
 //! The live snapshots of a store: sequence numbers for which merges keep old versions.
 //!
 //! Some changes have no place in the order of sequence numbers that would hide them from older
-//! snapshots: tables that arrive with numbers of their own, the clearing of a keyspace, what
-//! another process has written, and what a [filter](crate::MergeFilter) drops. Each of them ends an
-//! *era*. A snapshot belongs to the era in which it was taken, and goes on reading the version from
-//! the end of its era, which is [pinned](Pin) as long as a snapshot of the era lives. So a snapshot
-//! pins at most one version of each keyspace, however many changes follow.
+//! snapshots: tables that arrive with sequence numbers of their own, the clearing of a keyspace,
+//! what another process has written, and what a [filter](crate::MergeFilter) drops. Each of them
+//! ends an *era*. A snapshot belongs to the era in which it was taken, and goes on reading the
+//! version from the end of its era, which is [pinned](Pin) as long as a snapshot of the era lives.
+//! So a snapshot pins at most one version of each keyspace, however many changes follow.
 
 use crate::version::Version;
 use lsmith_storage::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -221,7 +221,7 @@ pub struct Stack {
     is_whole: bool,
     /// The time of the read.
     now: u64,
-    /// Entries with smaller numbers lie under a range delete.
+    /// Entries with smaller sequence numbers lie under a range delete.
     hidden_below: SeqNo,
 }
 

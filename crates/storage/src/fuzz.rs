@@ -57,12 +57,12 @@ fn fuzz_batches() {
         let ops: Vec<LoggedOp<'_>> = entries.iter().map(op).collect();
         let first = 1 + (choices.border() >> 3);
         let mut payload = batch(first, &ops);
-        let numbers = ops.len().max(1) as u64;
-        assert_eq!(decode_batch(&payload), Ok(LoggedBatch { first: SeqNo(first), numbers, ops }));
+        let seq_count = ops.len().max(1) as u64;
+        assert_eq!(decode_batch(&payload), Ok(LoggedBatch { first: SeqNo(first), seq_count, ops }));
         if choices.below(8) == 0 {
-            let numbers = 1 + choices.border() % (1 << 61);
-            payload = encode_empty_batch(SeqNo(first), numbers);
-            let taken = LoggedBatch { first: SeqNo(first), numbers, ops: Vec::new() };
+            let seq_count = 1 + choices.border() % (1 << 61);
+            payload = encode_empty_batch(SeqNo(first), seq_count);
+            let taken = LoggedBatch { first: SeqNo(first), seq_count, ops: Vec::new() };
             assert_eq!(decode_batch(&payload), Ok(taken));
         }
         change(&mut payload, choices, true);
@@ -70,7 +70,7 @@ fn fuzz_batches() {
         assert!(peak < 4096 + 40 * payload.len(), "{peak} bytes for {}", payload.len());
         if let Ok(read) = read {
             let again = match read.ops.is_empty() {
-                true => encode_empty_batch(read.first, read.numbers),
+                true => encode_empty_batch(read.first, read.seq_count),
                 false => batch(read.first.0, &read.ops),
             };
             assert_eq!(decode_batch(&again), Ok(read));

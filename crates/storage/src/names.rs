@@ -71,9 +71,9 @@ impl FileKind {
     }
 }
 
-/// Returns the path of the file of `kind` with `number` in `dir`.
-pub fn numbered(dir: &Path, kind: FileKind, number: u64) -> PathBuf {
-    dir.join(format!("{number:06}.{}", kind.extension()))
+/// Returns the path of the file of `kind` with `file_id` in `dir`.
+pub fn numbered(dir: &Path, kind: FileKind, file_id: u64) -> PathBuf {
+    dir.join(format!("{file_id:06}.{}", kind.extension()))
 }
 
 /// Returns the path of the lost file for the file at `path`. With `offset`, the lost file holds
@@ -98,10 +98,10 @@ pub fn parse_lost(name: &str) -> Option<(FileKind, u64)> {
     })
 }
 
-/// Returns true if the store can have given `number`, where its manifest says that numbers from
+/// Returns true if the store can have given `file_id`, where its manifest says that numbers from
 /// `next` on are free.
-pub fn is_near(number: u64, next: u64) -> bool {
-    number < next.saturating_add(AHEAD_MAX)
+pub fn is_near(file_id: u64, next: u64) -> bool {
+    file_id < next.saturating_add(AHEAD_MAX)
 }
 
 /// Returns the numbered files of the store in `dir` among `names`, where its manifest says that
@@ -109,8 +109,8 @@ pub fn is_near(number: u64, next: u64) -> bool {
 /// and left alone.
 pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind, u64)> {
     let found = names.iter().filter_map(|name| Some((name, parse(name)?)));
-    let ours = found.filter(|(name, (_, number))| {
-        let near = is_near(*number, next);
+    let ours = found.filter(|(name, (_, file_id))| {
+        let near = is_near(*file_id, next);
         if !near {
             tracing::warn!(
                 path = %dir.join(name).display(), next,
@@ -125,12 +125,12 @@ pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind,
 /// Returns the kind and number that `name` encodes, or `None` if it is not a numbered file of a
 /// store.
 pub fn parse(name: &str) -> Option<(FileKind, u64)> {
-    let (number, extension) = name.split_once('.')?;
+    let (file_id, extension) = name.split_once('.')?;
     let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
-    let all_digits = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
+    let all_digits = file_id.len() >= 6 && file_id.bytes().all(|byte| byte.is_ascii_digit());
     // A number has one name only, so that no two names stand for one file.
-    let shortest = number.len() == 6 || !number.starts_with('0');
-    (all_digits && shortest).then(|| number.parse().ok()).flatten().map(|number| (kind, number))
+    let shortest = file_id.len() == 6 || !file_id.starts_with('0');
+    (all_digits && shortest).then(|| file_id.parse().ok()).flatten().map(|file_id| (kind, file_id))
 }
 
 #[cfg(test)]

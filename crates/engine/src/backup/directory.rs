@@ -65,7 +65,7 @@ impl BackupDir {
     /// # Errors
     /// `NotFound` if it is no directory of backups; `Locked`; `Io`.
     pub(crate) fn lock(&self) -> Result<BackupDir> {
-        self.numbers()?;
+        self.ids()?;
         self.locked()
     }
 
@@ -75,11 +75,11 @@ impl BackupDir {
         Ok(BackupDir { env: Arc::new(env), dir: self.dir.clone() })
     }
 
-    /// Returns the numbers of all backups, oldest first.
+    /// Returns the ids of all backups, oldest first.
     ///
     /// # Errors
     /// `NotFound` if it is no directory of backups; `Io`.
-    pub(crate) fn numbers(&self) -> Result<Vec<u64>> {
+    pub(crate) fn ids(&self) -> Result<Vec<u64>> {
         let missing = || Error::new(ErrorKind::NotFound, "there are no backups").at(&self.dir);
         let found = self.env.list(&self.dir).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => missing(),
@@ -88,20 +88,20 @@ impl BackupDir {
         if !found.iter().any(|name| name == BACKUPS) {
             return Err(missing());
         }
-        let mut numbers: Vec<u64> = found.iter().filter_map(|name| list_number(name)).collect();
-        numbers.sort_unstable();
-        Ok(numbers)
+        let mut ids: Vec<u64> = found.iter().filter_map(|name| list_number(name)).collect();
+        ids.sort_unstable();
+        Ok(ids)
     }
 
-    /// Reads the list of backup `number`.
+    /// Reads the list of backup `id`.
     ///
     /// # Errors
     /// `NotFound` if there is no such backup; `Corruption`; `Unsupported`; `Io`.
-    pub(crate) fn list(&self, number: u64) -> Result<BackupList> {
-        let path = self.dir.join(list_name(number));
+    pub(crate) fn list(&self, id: u64) -> Result<BackupList> {
+        let path = self.dir.join(list_name(id));
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => {
-                let message = format!("there is no backup {number}");
+                let message = format!("there is no backup {id}");
                 Error::new(ErrorKind::NotFound, message).at(&self.dir)
             }
             _ => Error::io("read", &path, error),
@@ -113,7 +113,7 @@ impl BackupDir {
         let mut text = vec![0; bytes as usize];
         let read = self.env.open(&path).and_then(|file| file.read_exact_at(&mut text, 0));
         read.map_err(failed)?;
-        BackupList::decode(&text, &path, number)
+        BackupList::decode(&text, &path, id)
     }
 
     /// Reads the lists of all backups but number `but`, oldest first.
@@ -121,31 +121,31 @@ impl BackupDir {
     /// # Errors
     /// As [`list`](BackupDir::list).
     pub(crate) fn lists_but(&self, but: Option<u64>) -> Result<Vec<BackupList>> {
-        let numbers = self.numbers()?.into_iter().filter(|number| Some(*number) != but);
-        numbers.map(|number| self.list(number)).collect()
+        let ids = self.ids()?.into_iter().filter(|id| Some(*id) != but);
+        ids.map(|id| self.list(id)).collect()
     }
 
-    /// Returns a number for a new backup, which no file has.
-    pub(crate) fn new_number(&self) -> Result<u64> {
+    /// Returns an id for a new backup, which no file has.
+    pub(crate) fn new_id(&self) -> Result<u64> {
         let used = |name: &String| list_number(name).or_else(|| owner_of(name));
         Ok(self.names()?.iter().filter_map(used).max().unwrap_or(0) + 1)
     }
 
     /// Puts the backup in force whose files are all there: writes its list.
     pub(crate) fn put_in_force(&self, list: &BackupList) -> Result<()> {
-        let new = format!("{:06}{NEW_LIST}", list.number);
+        let new = format!("{:06}{NEW_LIST}", list.id);
         // The names of all files, before one names them.
         directory::sync(&*self.env, &self.dir)?;
         self.write(&new, &list.encode())?;
         let path = self.dir.join(&new);
-        let renamed = self.env.rename(&path, &self.dir.join(list_name(list.number)));
+        let renamed = self.env.rename(&path, &self.dir.join(list_name(list.id)));
         renamed.map_err(|error| Error::io("rename", &path, error))?;
         directory::sync(&*self.env, &self.dir)
     }
 
-    /// Removes the list of backup `number`. From then on the backup does not exist.
-    pub(crate) fn remove_list(&self, number: u64) -> Result<()> {
-        let path = self.dir.join(list_name(number));
+    /// Removes the list of backup `id`. From then on the backup does not exist.
+    pub(crate) fn remove_list(&self, id: u64) -> Result<()> {
+        let path = self.dir.join(list_name(id));
         self.env.remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
         directory::sync(&*self.env, &self.dir)
     }
@@ -244,17 +244,17 @@ pub(crate) fn checksum_of(env: &dyn Env, path: &Path, bytes: u64) -> Result<u128
     Ok(hash.digest128())
 }
 
-fn list_name(number: u64) -> String {
-    format!("{number:06}{LIST}")
+fn list_name(id: u64) -> String {
+    format!("{id:06}{LIST}")
 }
 
-/// Returns the number of the backup whose list is called `name`.
+/// Returns the id of the backup whose list is called `name`.
 fn list_number(name: &str) -> Option<u64> {
-    let number = name.strip_suffix(LIST)?.parse().ok()?;
-    (list_name(number) == name).then_some(number)
+    let id = name.strip_suffix(LIST)?.parse().ok()?;
+    (list_name(id) == name).then_some(id)
 }
 
-/// Returns the number of the backup that copied the file called `name`.
+/// Returns the id of the backup that copied the file called `name`.
 fn owner_of(name: &str) -> Option<u64> {
     let (backup, in_store) = name.split_once('-')?;
     names::parse(in_store)?;

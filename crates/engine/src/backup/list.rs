@@ -10,7 +10,7 @@
 //! checksum 00112233445566778899aabbccddeeff
 //! ```
 //!
-//! A line `file` has the number of the backup that copied the file, its name in the store, its
+//! A line `file` has the id of the backup that copied the file, its name in the store, its
 //! length and its checksum. The last line has the checksum of all lines before it. Checksums are
 //! xxh3-128.
 
@@ -30,11 +30,11 @@ const FORMAT: u32 = 1;
 /// The list of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BackupList {
-    /// The number of the backup, from 1 on.
-    pub(crate) number: u64,
-    /// The number of the last write that the backup holds.
+    /// The id of the backup, from 1 on.
+    pub(crate) id: u64,
+    /// The sequence number of the last write that the backup holds.
     pub(crate) seq: SeqNo,
-    /// The number of the manifest, which is one of the files.
+    /// The file id of the manifest, which is one of the files.
     pub(crate) manifest: u64,
     /// All files, in the order in which they were copied.
     pub(crate) files: Vec<BackupFile>,
@@ -43,11 +43,11 @@ pub(crate) struct BackupList {
 /// A file of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BackupFile {
-    /// The number of the backup that copied the file.
+    /// The id of the backup that copied the file.
     pub(crate) backup: u64,
     pub(crate) kind: FileKind,
-    /// The number of the file in the store.
-    pub(crate) number: u64,
+    /// The id of the file in the store.
+    pub(crate) file_id: u64,
     pub(crate) bytes: u64,
     pub(crate) checksum: u128,
 }
@@ -55,7 +55,7 @@ pub(crate) struct BackupFile {
 impl BackupFile {
     /// Returns the name of the file in a store.
     pub(crate) fn name_in_store(&self) -> String {
-        let path = names::numbered(Path::new(""), self.kind, self.number);
+        let path = names::numbered(Path::new(""), self.kind, self.file_id);
         path.to_string_lossy().into_owned()
     }
 
@@ -68,7 +68,7 @@ impl BackupFile {
 impl BackupList {
     /// Returns the lines of the list but the last.
     fn body(&self) -> String {
-        let mut text = format!("{HEAD}{FORMAT}\nbackup {}\n", self.number);
+        let mut text = format!("{HEAD}{FORMAT}\nbackup {}\n", self.id);
         text += &format!("seq {}\nmanifest {}\n", self.seq, self.manifest);
         for file in &self.files {
             let BackupFile { backup, bytes, checksum, .. } = file;
@@ -90,11 +90,11 @@ impl BackupList {
         xxh3_128(self.body().as_bytes())
     }
 
-    /// Parses the list of backup `number`, which is at `path`.
+    /// Parses the list of backup `id`, which is at `path`.
     ///
     /// # Errors
     /// `Corruption` if it is damaged; `Unsupported` if it has another format.
-    pub(crate) fn decode(text: &[u8], path: &Path, number: u64) -> Result<BackupList> {
+    pub(crate) fn decode(text: &[u8], path: &Path, id: u64) -> Result<BackupList> {
         let damaged = |message: String| Error::corruption(path, 0, message);
         let text = std::str::from_utf8(text).map_err(|error| damaged(error.to_string()))?;
         let format = text.strip_prefix(HEAD).and_then(|rest| rest.lines().next());
@@ -110,11 +110,11 @@ impl BackupList {
         let list = list.ok_or_else(|| {
             damaged("the list of the backup does not match its checksum".to_string())
         })?;
-        if list.number != number {
-            return Err(damaged(format!("expected backup {number}, found backup {}", list.number)));
+        if list.id != id {
+            return Err(damaged(format!("expected backup {id}, found backup {}", list.id)));
         }
-        let numbers = list.files.iter().map(|file| file.number).chain([list.manifest]);
-        numbers.into_iter().try_for_each(check_file).map_err(damaged)?;
+        let file_ids = list.files.iter().map(|file| file.file_id).chain([list.manifest]);
+        file_ids.into_iter().try_for_each(check_file).map_err(damaged)?;
         check_seq(list.seq).map_err(damaged)?;
         Ok(list)
     }
@@ -124,21 +124,21 @@ impl BackupList {
 fn parse(text: &str) -> Option<BackupList> {
     let mut lines = text.lines().skip(1);
     let mut field = |name: &str| lines.next()?.strip_prefix(name)?.parse::<u64>().ok();
-    let number = field("backup ")?;
+    let id = field("backup ")?;
     let seq = SeqNo(field("seq ")?);
     let manifest = field("manifest ")?;
     let files = lines.map_while(|line| line.strip_prefix("file ")).map(file);
-    Some(BackupList { number, seq, manifest, files: files.collect::<Option<_>>()? })
+    Some(BackupList { id, seq, manifest, files: files.collect::<Option<_>>()? })
 }
 
 /// Parses for example `1 000014.table 81920 0123456789abcdef0123456789abcdef`.
 fn file(text: &str) -> Option<BackupFile> {
     let mut words = text.split(' ');
     let backup = words.next()?.parse().ok()?;
-    let (kind, number) = names::parse(words.next()?)?;
+    let (kind, file_id) = names::parse(words.next()?)?;
     let bytes = words.next()?.parse().ok()?;
     let checksum = u128::from_str_radix(words.next()?, 16).ok()?;
-    Some(BackupFile { backup, kind, number, bytes, checksum })
+    Some(BackupFile { backup, kind, file_id, bytes, checksum })
 }
 
 #[cfg(test)]
@@ -147,19 +147,19 @@ mod tests {
     use lsmith_fuzz::{change_text, fuzz, peak_bytes};
 
     fn list() -> BackupList {
-        let file = |backup, kind, number| BackupFile {
+        let file = |backup, kind, file_id| BackupFile {
             backup,
             kind,
-            number,
+            file_id,
             bytes: 81_920,
-            checksum: u128::from(number) << 70,
+            checksum: u128::from(file_id) << 70,
         };
         let files = vec![
             file(1, FileKind::Table, 14),
             file(3, FileKind::Wal, 1_234_567),
             file(3, FileKind::Manifest, 77),
         ];
-        BackupList { number: 3, seq: SeqNo(51_234), manifest: 77, files }
+        BackupList { id: 3, seq: SeqNo(51_234), manifest: 77, files }
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Catalog {
                 keyspaces.insert(to.to_string(), tree);
             }
             Named::Member(tree, member) => {
-                let (group, number) = (tree.id, member.number);
+                let (group, number) = (tree.id, member.id);
                 let change = KeyspaceChange::RenameMember { group, number, name: to_name };
                 self.manifest.write(Record::Change(change), |_| ())?;
                 member.name.change(to);

@@ -31,7 +31,7 @@ use std::sync::Arc;
 pub(crate) struct Capture {
     /// What the manifest says.
     pub(crate) account: Account,
-    /// The number of the last write.
+    /// The sequence number of the last write.
     pub(crate) last: SeqNo,
     /// All files but the manifest.
     pub(crate) files: Vec<CapturedFile>,
@@ -44,7 +44,7 @@ pub(crate) struct Capture {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CapturedFile {
     pub(crate) kind: FileKind,
-    pub(crate) number: u64,
+    pub(crate) file_id: u64,
     /// The first bytes of the file, which belong to the capture.
     pub(crate) bytes: u64,
     /// True if the store may write on behind these bytes.
@@ -91,7 +91,7 @@ impl CapturedFile {
         let open = table.table();
         CapturedFile {
             kind: FileKind::Table,
-            number: table.number(),
+            file_id: table.file_id(),
             bytes: open.facts().file_bytes,
             grows: open.as_sorted().is_none(),
         }
@@ -111,10 +111,10 @@ fn named_tables(account: &Account, keyspace: &KeyspaceShared) -> Vec<Arc<TableHa
 /// Returns the spills that `account` names.
 fn spills_of(env: &dyn Env, dir: &Path, account: &Account) -> Result<Vec<CapturedFile>> {
     let spills = account.keyspaces.values().filter_map(|known| known.spill);
-    let file = |number| {
-        let path = numbered(dir, FileKind::Spill, number);
+    let file = |file_id| {
+        let path = numbered(dir, FileKind::Spill, file_id);
         let bytes = env.file_bytes(&path).map_err(|error| Error::io("measure", &path, error))?;
-        Ok(CapturedFile { kind: FileKind::Spill, number, bytes, grows: false })
+        Ok(CapturedFile { kind: FileKind::Spill, file_id, bytes, grows: false })
     };
     spills.map(|spill| file(spill.file)).collect()
 }
@@ -123,11 +123,11 @@ fn spills_of(env: &dyn Env, dir: &Path, account: &Account) -> Result<Vec<Capture
 fn logs_of(account: &mut Account, writer: &WalWriter) -> Vec<CapturedFile> {
     let from = account.logs.map_or(0, |row| row.from);
     let (logs, written) = writer.logs_from(from);
-    account.logs = account.logs.map(|row| LogRow { newest: writer.number, ..row });
+    account.logs = account.logs.map(|row| LogRow { newest: writer.file_id, ..row });
     let file = |log: &crate::wal::Log| {
-        let grows = log.number == writer.number;
+        let grows = log.file_id == writer.file_id;
         let bytes = if grows { written } else { log.bytes };
-        CapturedFile { kind: FileKind::Wal, number: log.number, bytes, grows }
+        CapturedFile { kind: FileKind::Wal, file_id: log.file_id, bytes, grows }
     };
     logs.iter().map(file).collect()
 }

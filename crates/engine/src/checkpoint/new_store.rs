@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) struct NewStore {
     env: Arc<dyn Env>,
     dir: PathBuf,
-    /// The number of the manifest.
+    /// The file id of the manifest.
     manifest: u64,
     /// The files that were made, or may have been made.
     made: Vec<PathBuf>,
@@ -31,7 +31,7 @@ pub(crate) struct NewStore {
 
 impl NewStore {
     /// Begins a store in `dir`, which must not exist, or be empty, or have a store that was begun
-    /// and not finished. `manifest`, the number of its manifest, is above all other file numbers.
+    /// and not finished. `manifest`, the file id of its manifest, is above all other file ids.
     ///
     /// # Errors
     /// `InvalidArgument` if the directory has other files; `Locked` if another process makes a
@@ -75,10 +75,10 @@ impl NewStore {
     pub(crate) fn add<T>(
         &mut self,
         kind: FileKind,
-        number: u64,
+        file_id: u64,
         make: impl FnOnce(&dyn Env, &Path) -> Result<T>,
     ) -> Result<T> {
-        let path = numbered(&self.dir, kind, number);
+        let path = numbered(&self.dir, kind, file_id);
         let made = make(&*self.env, &path);
         // A file that was there before is somebody else's.
         if !made.as_ref().is_err_and(|error| directory::is_taken(error, &path)) {
@@ -94,10 +94,10 @@ impl NewStore {
     /// `Io` or `Full`.
     pub(crate) fn finish(mut self, account: &Account) -> Result<()> {
         let identity = Identity::new(&*self.env, account.identity.map(|original| original.id));
-        let (number, identity) = (self.manifest, Some(identity));
-        let account = Account { next_file: number + 1, identity, ..account.clone() };
-        self.add(FileKind::Manifest, number, |env, path| {
-            write_account(env, path, number, &account)
+        let (file_id, identity) = (self.manifest, Some(identity));
+        let account = Account { next_file: file_id + 1, identity, ..account.clone() };
+        self.add(FileKind::Manifest, file_id, |env, path| {
+            write_account(env, path, file_id, &account)
         })?;
         directory::sync(&*self.env, &self.dir)?;
         let mark = self.dir.join(CURRENT_COMING);

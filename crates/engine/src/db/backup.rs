@@ -34,7 +34,7 @@ use xxhash_rust::xxh3::Xxh3;
 ///
 /// assert_eq!(backups.list()?.len(), 2);
 /// assert!(backups.verify()?.is_empty());
-/// backups.restore(first.number, dir.path().join("restored"))?;
+/// backups.restore(first.id, dir.path().join("restored"))?;
 /// let restored = Store::builder(dir.path().join("restored")).open()?;
 /// let value = restored.keyspace("fruit")?.get("apple")?;
 /// assert_eq!(value.as_deref(), Some(&b"red"[..]));
@@ -67,8 +67,8 @@ impl BackupOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backup {
-    /// Its number. A later backup of the same directory has a larger one.
-    pub number: u64,
+    /// Its id. A later backup of the same directory has a larger one.
+    pub id: u64,
     /// The sequence number of the last write that it holds.
     pub seq: SeqNo,
     /// The number of its files.
@@ -81,9 +81,9 @@ pub struct Backup {
 
 impl Backup {
     fn of(list: &BackupList) -> Backup {
-        let own = list.files.iter().filter(|file| file.backup == list.number);
+        let own = list.files.iter().filter(|file| file.backup == list.id);
         Backup {
-            number: list.number,
+            id: list.id,
             seq: list.seq,
             files: list.files.len(),
             bytes: list.files.iter().map(|file| file.bytes).sum(),
@@ -133,7 +133,7 @@ impl Store {
         let mut making = Making {
             store: self,
             to,
-            number: to.new_number()?,
+            id: to.new_id()?,
             known: known.map(files_by_place).unwrap_or_default(),
             check: options.check,
             files: Vec::new(),
@@ -147,8 +147,8 @@ impl Store {
         // The backup is whole. Without its stamp, the next one copies more than it must.
         self.engine().manifest.write(Record::Backup(list.stamp()), |_| ())?;
         let made = Backup::of(&list);
-        let Backup { number, seq, bytes, copied_bytes, .. } = made;
-        tracing::info!(number, %seq, bytes, copied_bytes, "a backup was made");
+        let Backup { id, seq, bytes, copied_bytes, .. } = made;
+        tracing::info!(number = id, %seq, bytes, copied_bytes, "a backup was made");
         Ok(made)
     }
 }
@@ -166,7 +166,7 @@ fn files_by_place(list: &BackupList) -> FilesByPlace {
 struct Making<'a> {
     store: &'a Store,
     to: &'a BackupDir,
-    number: u64,
+    id: u64,
     /// The files that the store had when an earlier backup was made.
     known: FilesByPlace,
     check: bool,
@@ -178,23 +178,23 @@ impl Making<'_> {
     fn make(&mut self, capture: &Capture) -> Result<BackupList> {
         let context = self.store.context();
         for file in &capture.files {
-            let new = self.new_file(file.kind, file.number, file.bytes);
+            let new = self.new_file(file.kind, file.file_id, file.bytes);
             match self.known.get(&(new.name_in_store(), new.bytes)) {
                 Some(known) if self.is_sound(known)? => self.files.push(*known),
                 _ => self.copy(new)?,
             }
         }
-        let manifest = context.new_number();
+        let manifest = context.new_file_id();
         self.write_manifest(manifest, &capture.account)?;
         let files = std::mem::take(&mut self.files);
-        let list = BackupList { number: self.number, seq: capture.last, manifest, files };
+        let list = BackupList { id: self.id, seq: capture.last, manifest, files };
         self.to.put_in_force(&list)?;
         Ok(list)
     }
 
     /// Returns a file that this backup copies, without its checksum.
-    fn new_file(&self, kind: FileKind, number: u64, bytes: u64) -> BackupFile {
-        BackupFile { backup: self.number, kind, number, bytes, checksum: 0 }
+    fn new_file(&self, kind: FileKind, file_id: u64, bytes: u64) -> BackupFile {
+        BackupFile { backup: self.id, kind, file_id, bytes, checksum: 0 }
     }
 
     /// Returns true if `known`, a file of an earlier backup, can be a part of this one.
@@ -211,7 +211,7 @@ impl Making<'_> {
     }
 
     fn copy(&mut self, file: BackupFile) -> Result<()> {
-        let from = numbered(&self.store.context().options.dir, file.kind, file.number);
+        let from = numbered(&self.store.context().options.dir, file.kind, file.file_id);
         let from_env = &*self.store.context().options.env;
         let mut hash = Xxh3::new();
         let to = self.to.path_of(&file);
@@ -221,14 +221,14 @@ impl Making<'_> {
         Ok(())
     }
 
-    fn write_manifest(&mut self, number: u64, account: &Account) -> Result<()> {
+    fn write_manifest(&mut self, file_id: u64, account: &Account) -> Result<()> {
         let env = &*self.to.env;
-        let new = self.new_file(FileKind::Manifest, number, 0);
+        let new = self.new_file(FileKind::Manifest, file_id, 0);
         let path = self.to.path_of(&new);
         // All files are copies, which have one name.
         let account =
-            Account { next_file: number + 1, linked: false, backup: None, ..account.clone() };
-        drop(manifest::write_account(env, &path, number, &account)?);
+            Account { next_file: file_id + 1, linked: false, backup: None, ..account.clone() };
+        drop(manifest::write_account(env, &path, file_id, &account)?);
         let bytes = env.file_bytes(&path).map_err(|error| Error::io("measure", &path, error))?;
         let checksum = checksum_of(env, &path, bytes)?;
         self.files.push(BackupFile { bytes, checksum, ..new });
@@ -278,8 +278,8 @@ impl Backups {
             }
             other => other,
         };
-        for number in self.dir.numbers()? {
-            let list = self.dir.list(number);
+        for id in self.dir.ids()? {
+            let list = self.dir.list(id);
             collect(
                 list.map(|list| files.extend(list.files.iter().map(|file| (file.name(), *file)))),
             )?;
@@ -288,7 +288,7 @@ impl Backups {
         Ok(damage)
     }
 
-    /// Makes a store in `dir` of backup `number`. `dir` must not exist, or be empty, or hold what a
+    /// Makes a store in `dir` of backup `id`. `dir` must not exist, or be empty, or hold what a
     /// restore that was cut short has left there. Every file is checked while it is copied. When
     /// the call returns, the store survives power loss. A restore that fails, or that a crash cuts
     /// short, leaves no store in `dir`.
@@ -300,10 +300,10 @@ impl Backups {
     /// `NotFound` if there is no such backup; `Corruption` if a file is damaged, with its path;
     /// `InvalidArgument` if `dir` holds anything else, or leads into the directory of the backups;
     /// `Io`; `Full`.
-    pub fn restore(&self, number: u64, dir: impl AsRef<Path>) -> Result<Backup> {
+    pub fn restore(&self, id: u64, dir: impl AsRef<Path>) -> Result<Backup> {
         let to = dir.as_ref().display();
-        let _span = tracing::info_span!("restore", number, %to).entered();
-        let list = self.dir.list(number)?;
+        let _span = tracing::info_span!("restore", number = id, %to).entered();
+        let list = self.dir.list(id)?;
         let env = &self.dir.env;
         let path = |file: &BackupFile| self.dir.path_of(file);
         let (manifest, others): (Vec<&BackupFile>, Vec<&BackupFile>) =
@@ -322,7 +322,7 @@ impl Backups {
             let mut hash = Xxh3::new();
             let from = path(file);
             let see = |part: &[u8]| hash.update(part);
-            new.add(file.kind, file.number, |to_env, to| {
+            new.add(file.kind, file.file_id, |to_env, to| {
                 directory::copy((&**env, &from), (to_env, to), file.bytes, see)
             })?;
             check_checksum(&from, file, hash.digest128())?;
@@ -331,31 +331,31 @@ impl Backups {
         Ok(Backup::of(&list))
     }
 
-    /// Removes backup `number`, and the files that no other backup needs. The list of this backup
+    /// Removes backup `id`, and the files that no other backup needs. The list of this backup
     /// may be damaged; the lists of all other backups must be intact.
     ///
     /// # Errors
     /// `NotFound` if there is no such backup; `Corruption` if the list of another backup is
     /// damaged: nothing is removed then; `Locked` if a backup is being made; `Io`.
-    pub fn remove(&self, number: u64) -> Result<()> {
+    pub fn remove(&self, id: u64) -> Result<()> {
         let dir = self.dir.lock()?;
-        if !dir.numbers()?.contains(&number) {
-            let message = format!("there is no backup {number}");
+        if !dir.ids()?.contains(&id) {
+            let message = format!("there is no backup {id}");
             return Err(Error::new(ErrorKind::NotFound, message).at(&dir.dir));
         }
-        let others = dir.lists_but(Some(number))?;
-        dir.remove_list(number)?;
+        let others = dir.lists_but(Some(id))?;
+        dir.remove_list(id)?;
         dir.remove_unlisted(&others)
     }
 
-    /// Removes all backups but the newest `count`. Returns the numbers of the removed backups.
+    /// Removes all backups but the newest `count`. Returns the ids of the removed backups.
     ///
     /// # Errors
     /// As [`remove`](Backups::remove). Some of the backups may then be gone.
     pub fn keep(&self, count: usize) -> Result<Vec<u64>> {
-        let mut numbers = self.dir.numbers()?;
-        numbers.truncate(numbers.len().saturating_sub(count));
-        numbers.iter().try_for_each(|number| self.remove(*number))?;
-        Ok(numbers)
+        let mut ids = self.dir.ids()?;
+        ids.truncate(ids.len().saturating_sub(count));
+        ids.iter().try_for_each(|id| self.remove(*id))?;
+        Ok(ids)
     }
 }

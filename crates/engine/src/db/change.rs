@@ -1,6 +1,6 @@
 //! A write as a value of its own: in change feeds, and in batches that are built without a store.
 
-use crate::group::NUMBER_BYTES;
+use crate::group::MEMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use bytes::Bytes;
 use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
@@ -152,14 +152,14 @@ impl Change {
         share: impl Fn(&'a [u8]) -> Bytes,
     ) -> Change {
         let keyspace = Arc::from(tree.name_of(key));
-        let number_bytes = if tree.members.is_some() { NUMBER_BYTES } else { 0 };
+        let member_bytes = if tree.members.is_some() { MEMBER_BYTES } else { 0 };
         let value = match kind {
             OpKind::Entry(_) => value,
             // Without an end of its own, the range ends at the next keyspace of the group.
-            OpKind::DeleteRange if number_bytes > 0 && value.first() != key.first() => &[],
-            OpKind::DeleteRange => value.get(number_bytes..).unwrap_or_default(),
+            OpKind::DeleteRange if member_bytes > 0 && value.first() != key.first() => &[],
+            OpKind::DeleteRange => value.get(member_bytes..).unwrap_or_default(),
         };
-        let key = key.get(number_bytes..).unwrap_or_default();
+        let key = key.get(member_bytes..).unwrap_or_default();
         Change::new(kind, keyspace, share(key), share(value))
     }
 }

@@ -41,7 +41,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Changes {
     store: Store,
-    /// The number of the next write to return.
+    /// The sequence number of the next write to return.
     next: u64,
     /// The logs as of the last look.
     logs: LogsNow,
@@ -122,8 +122,8 @@ impl Store {
 }
 
 impl Changes {
-    /// Returns the number of the next write that the feed returns. A feed that begins there goes on
-    /// where this one stopped.
+    /// Returns the sequence number of the next write that the feed returns. A feed that begins
+    /// there goes on where this one stopped.
     pub fn next_seq(&self) -> SeqNo {
         SeqNo(self.next)
     }
@@ -138,19 +138,19 @@ impl Changes {
     pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
         self.store.context().check_here()?;
         loop {
-            let Some((number, follower)) = &mut self.log else {
+            let Some((file_id, follower)) = &mut self.log else {
                 self.go_to_next_log()?;
                 continue;
             };
-            let number = *number;
-            let end = (number == self.logs.newest).then_some(self.logs.written);
+            let file_id = *file_id;
+            let end = (file_id == self.logs.newest).then_some(self.logs.written);
             let found = follower.next_record(end)?;
             let found = found.map(|(offset, payload)| (offset, Bytes::copy_from_slice(payload)));
             match found {
                 Some((offset, payload)) => {
                     let store = self.store.clone();
                     let damaged = |damage: Damage| {
-                        let path = numbered(&store.context().options.dir, FileKind::Wal, number);
+                        let path = numbered(&store.context().options.dir, FileKind::Wal, file_id);
                         Error::corruption(&path, offset, damage.what)
                     };
                     if let Some(batch) = self.take(&payload, damaged)? {
@@ -213,33 +213,33 @@ impl Changes {
     /// Looks at the logs again, behind the last record that can be read so far. Returns true if
     /// there may be more.
     fn look_again(&mut self) -> Result<bool> {
-        let Some((number, follower)) = &self.log else { return Ok(true) };
-        let (number, read) = (*number, follower.next_offset());
-        if number != self.logs.newest {
+        let Some((file_id, follower)) = &self.log else { return Ok(true) };
+        let (file_id, read) = (*file_id, follower.next_offset());
+        if file_id != self.logs.newest {
             // The log was full when its last record was read.
             self.go_to_next_log()?;
             return Ok(true);
         }
         self.logs = self.store.look_at_logs()?.0;
-        Ok(number != self.logs.newest || read < self.logs.written)
+        Ok(file_id != self.logs.newest || read < self.logs.written)
     }
 
     /// Opens the log with the next write, if the one before has ended.
     fn go_to_next_log(&mut self) -> Result<()> {
         let (logs, _hold) = self.store.look_at_logs()?;
-        let after = self.log.as_ref().map_or(0, |(number, _)| *number);
-        let later = logs.logs.iter().filter(|log| log.number > after);
+        let after = self.log.as_ref().map_or(0, |(file_id, _)| *file_id);
+        let later = logs.logs.iter().filter(|log| log.file_id > after);
         let begun = later.clone().take_while(|log| log.first.0 <= self.next);
         // Behind a log the next one follows. A feed begins in the last one that may have its write.
-        let found = if after == 0 { begun.last() } else { begun.min_by_key(|log| log.number) };
+        let found = if after == 0 { begun.last() } else { begun.min_by_key(|log| log.file_id) };
         let Some(log) = found else {
             let held = later.map(|log| log.first.0).next().unwrap_or(logs.next);
             return Err(gone(self.next, held));
         };
         let options = &self.store.context().options;
-        let path = numbered(&options.dir, FileKind::Wal, log.number);
-        let id = LogId { kind: LogKind::Wal, number: log.number };
-        self.log = Some((log.number, LogFollower::open(&*options.env, &path, id)?));
+        let path = numbered(&options.dir, FileKind::Wal, log.file_id);
+        let id = LogId { kind: LogKind::Wal, file_id: log.file_id };
+        self.log = Some((log.file_id, LogFollower::open(&*options.env, &path, id)?));
         self.logs = logs;
         Ok(())
     }

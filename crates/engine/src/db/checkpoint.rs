@@ -70,14 +70,14 @@ impl Store {
         let _span = tracing::info_span!("checkpoint", to = %dir.display()).entered();
         directory::check_outside(&*options.env, dir, "a checkpoint", &options.dir, "the store")?;
         let mut capture = Capture::take(self.engine())?;
-        // The number of the manifest is above the numbers of all files of the capture.
-        let mut new = NewStore::begin(&options.env, dir, context.new_number())?;
+        // The file id of the manifest is above the numbers of all files of the capture.
+        let mut new = NewStore::begin(&options.env, dir, context.new_file_id())?;
         let mut done =
             Checkpoint { seq: capture.last, linked: 0, linked_bytes: 0, copied_bytes: 0 };
         for file in &capture.files {
-            let from = numbered(&options.dir, file.kind, file.number);
+            let from = numbered(&options.dir, file.kind, file.file_id);
             let linked =
-                new.add(file.kind, file.number, |env, to| link_or_copy(env, file, &from, to))?;
+                new.add(file.kind, file.file_id, |env, to| link_or_copy(env, file, &from, to))?;
             if linked {
                 done.linked += 1;
                 done.linked_bytes += file.bytes;

@@ -34,8 +34,8 @@ use std::ops::Bound;
 #[doc(alias("iterator", "seek"))]
 pub struct Cursor {
     iter: Iter,
-    /// The number in front of the keys of a group's keyspace.
-    number: Vec<u8>,
+    /// The id in front of the keys of a group's keyspace.
+    member: Vec<u8>,
     bounds: (Bound<Bytes>, Bound<Bytes>),
     place: Place,
     /// The key of the entry that the cursor is on, as the tree has it.
@@ -67,9 +67,9 @@ impl Cursor {
     pub(super) fn new(iter: Iter, member: Option<&Member>) -> Cursor {
         let all = (Bound::Unbounded, Bound::Unbounded);
         let bounds = member.map_or(all.clone(), |member| member.stored_bounds(all));
-        let number = member.map_or(Vec::new(), |member| vec![member.number]);
-        let key = number.clone();
-        Cursor { iter, number, bounds, place: Place::Before, key, facing: None }
+        let member = member.map_or(Vec::new(), |member| vec![member.id]);
+        let key = member.clone();
+        Cursor { iter, member, bounds, place: Place::Before, key, facing: None }
     }
 
     /// Goes to the first entry.
@@ -98,7 +98,7 @@ impl Cursor {
     /// # Errors
     /// As [`first`](Cursor::first).
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Lent<'_> {
-        let key = [&self.number, key.as_ref()].concat();
+        let key = [&self.member, key.as_ref()].concat();
         let (_, upper) = &self.bounds;
         self.iter.restart(Bound::Included(&key), borrowed(upper));
         self.step(Side::Forward)
@@ -109,7 +109,7 @@ impl Cursor {
     /// # Errors
     /// As [`first`](Cursor::first).
     pub fn seek_back(&mut self, key: impl AsRef<[u8]>) -> Lent<'_> {
-        let key = [&self.number, key.as_ref()].concat();
+        let key = [&self.member, key.as_ref()].concat();
         let (lower, _) = &self.bounds;
         self.iter.restart(borrowed(lower), Bound::Included(&key));
         self.step(Side::Back)
@@ -162,7 +162,7 @@ impl Cursor {
             Err(error) => error.key(),
         };
         if let Some(key) = found {
-            self.key.truncate(self.number.len());
+            self.key.truncate(self.member.len());
             self.key.extend_from_slice(key);
             self.place = Place::On;
             self.facing = Some(side);

@@ -74,7 +74,7 @@ impl Snapshot {
         writer: &mut TableWriter,
     ) -> Result<u64> {
         self.check_store(keyspace)?;
-        if !keyspace.shared().keeps_numbers {
+        if !keyspace.shared().keeps_seqs {
             let message = format!("the keyspace `{}` forgets sequence numbers", keyspace.name());
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
@@ -167,7 +167,7 @@ impl Snapshot {
                     kind if kind.is_value() => Found::Value(value),
                     _ => Found::Nothing,
                 };
-                each(&key[keyspace.number_bytes()..], found, seq)?;
+                each(&key[keyspace.member_bytes()..], found, seq)?;
                 let seen = seen.get_or_insert_default();
                 seen.clear();
                 seen.extend_from_slice(key);

@@ -136,10 +136,11 @@ impl Store {
     ///   begins, or if an end of it is too long.
     /// * `InvalidArgument` if a table has entries that expire and the keyspace has no expiry, or if
     ///   it has operands and the keyspace has no operator for them. The error names the file.
-    /// * `InvalidArgument` for tables with numbers of their own, if the keyspace forgets numbers;
-    ///   if an entry differs from one with its key and number in the keyspace; or if a deletion
-    ///   that was dropped could have hidden an entry, or an operand that was combined could have
-    ///   applied to it, unless [`allow_resurrect`](IngestOptions::allow_resurrect) is set.
+    /// * `InvalidArgument` for tables with sequence numbers of their own, if the keyspace forgets
+    ///   numbers; if an entry differs from one with its key and number in the keyspace; or if a
+    ///   deletion that was dropped could have hidden an entry, or an operand that was combined
+    ///   could have applied to it, unless [`allow_resurrect`](IngestOptions::allow_resurrect) is
+    ///   set.
     /// * `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
     ///   log or the manifest failed.
     /// * `Io` or `Full` if a file cannot be read, copied or merged. Otherwise as
@@ -301,7 +302,7 @@ struct Arrivals<'a> {
     context: &'a Arc<Context>,
     /// The path of each file that was brought, and its table in the store.
     tables: Vec<(PathBuf, Arc<TableHandle>)>,
-    /// The numbers of all files that were made.
+    /// The ids of all files that were made.
     created: Vec<u64>,
 }
 
@@ -342,7 +343,7 @@ impl Arrivals<'_> {
             let message = format!(
                 "expected a table written outside of a store, found {kind} {} of a store: export \
                  its entries, and ingest that",
-                own.number
+                own.table_id
             );
             return Err(Error::corruption(&path, 0, message));
         }
@@ -414,7 +415,7 @@ impl Arrivals<'_> {
             );
             return refuse(message, &with.0);
         }
-        if numbered && !keyspace.shared().keeps_numbers {
+        if numbered && !keyspace.shared().keeps_seqs {
             let message = format!(
                 "the entries have sequence numbers, which the keyspace {} forgets: make one with \
                  `keep_numbers`, or a table without numbers",

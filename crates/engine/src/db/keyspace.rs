@@ -4,7 +4,7 @@ use super::change::{range_ends, within_keys};
 use super::iter::prefix_bounds;
 use super::{Iter, Store};
 use crate::catalog::is_group;
-use crate::group::{Member, NUMBER_BYTES};
+use crate::group::{MEMBER_BYTES, Member};
 use crate::keyspace::{KeyspaceShared, Request};
 use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
@@ -95,7 +95,7 @@ impl Keyspace {
             Named::Member(shared, member) => (shared, Some(member)),
             Named::Group(shared) => return Err(is_group(&shared)),
         };
-        let number = member.as_ref().map_or(0, Member::number);
+        let number = member.as_ref().map_or(0, Member::id);
         let lives = shared.rules.expiry(number).and_then(|expiry| expiry.after);
         Ok(Keyspace { store, shared, member, lives })
     }
@@ -128,8 +128,8 @@ impl Keyspace {
     }
 
     /// Returns the bytes in front of each key in the tree.
-    pub(super) fn number_bytes(&self) -> usize {
-        if self.member.is_some() { NUMBER_BYTES } else { 0 }
+    pub(super) fn member_bytes(&self) -> usize {
+        if self.member.is_some() { MEMBER_BYTES } else { 0 }
     }
 
     /// Returns the name of the keyspace.
@@ -288,7 +288,7 @@ impl Keyspace {
             (Bound::Included(start), _) => (start.into(), None),
             _ => return None,
         };
-        // The number in front leaves a byte less for the key.
+        // The id in front leaves a byte less for the key.
         let (start, end) = within_keys(start, end)?;
         Some((start, end.unwrap_or_default()))
     }
@@ -352,14 +352,14 @@ impl Keyspace {
         bounds: (Bound<Bytes>, Bound<Bytes>),
         at: Arc<SnapshotGuard>,
     ) -> Iter {
-        let (store, number_bytes) = (self.store.clone(), self.number_bytes());
+        let (store, member_bytes) = (self.store.clone(), self.member_bytes());
         if let Err(error) = store.context().check_here() {
             let version = Arc::new(Version::empty());
-            return Iter::new(store, version, at, None, bounds, number_bytes).replaced_by(error);
+            return Iter::new(store, version, at, None, bounds, member_bytes).replaced_by(error);
         }
         let version = self.version_at(&at);
         let is_dropped = version.is_dropped;
-        let entries = Iter::new(store, version, at, own, bounds, number_bytes);
+        let entries = Iter::new(store, version, at, own, bounds, member_bytes);
         if is_dropped { entries.replaced_by(dropped()) } else { entries }
     }
 
@@ -433,7 +433,7 @@ impl Keyspace {
     }
 
     /// Returns the tree as it is now. Its `Display` is the text form. In the tree of a group, the
-    /// first byte of a key is the number of its keyspace.
+    /// first byte of a key is the id of its keyspace.
     pub fn tree(&self) -> Tree {
         self.shared.version.load().tree.clone()
     }

@@ -88,7 +88,7 @@ fn infos_of(id: u32, facts: &KeyspaceFacts) -> Vec<KeyspaceInfo> {
         policy: facts.policy.clone(),
         compression: facts.compression.clone(),
         memtable_bytes: facts.memtable_bytes,
-        keep_numbers: facts.keeps_numbers,
+        keep_numbers: facts.keeps_seqs,
         filter_bits: facts.filters.bits,
         prefix_bytes: facts.filters.prefix_bytes,
         operator: facts.operators.get(&number).cloned(),

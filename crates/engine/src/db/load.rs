@@ -35,7 +35,7 @@ pub struct BulkLoad {
     writer: Option<TableWriter>,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
-    /// The numbers of all files that were created.
+    /// The ids of all files that were created.
     created: Vec<u64>,
     facts: Vec<TableFacts>,
     /// What is deleted in the same step.

@@ -243,8 +243,8 @@ impl TableWriter {
     }
 
     /// Adds an entry with sequence number `seq`, from 1 to 2^61. In a store that ingests the table,
-    /// the entry is older than entries of its key with greater numbers, and newer than entries with
-    /// smaller ones. Either all entries of a table have numbers, or none has.
+    /// the entry is older than entries of its key with greater sequence numbers, and newer than
+    /// entries with smaller ones. Either all entries of a table have numbers, or none has.
     ///
     /// # Errors
     /// As [`put`](TableWriter::put). `InvalidArgument` also if the number is out of range, or if an
@@ -260,7 +260,7 @@ impl TableWriter {
     }
 
     /// Adds the deletion of a key with sequence number `seq`, from 1 to 2^61. It hides entries of
-    /// the key with smaller numbers.
+    /// the key with smaller sequence numbers.
     ///
     /// # Errors
     /// As [`put_at`](TableWriter::put_at).
@@ -286,7 +286,7 @@ impl TableWriter {
     }
 
     /// Adds an operand as [`combine`](TableWriter::combine) does, with sequence number `seq`,
-    /// from 1 to 2^61. It applies to entries of the key with smaller numbers.
+    /// from 1 to 2^61. It applies to entries of the key with smaller sequence numbers.
     ///
     /// # Errors
     /// As [`combine`](TableWriter::combine) and [`put_at`](TableWriter::put_at).
@@ -329,7 +329,7 @@ impl TableWriter {
     }
 
     /// Adds a range delete with sequence number `seq`, from 1 to 2^61. It hides entries in `range`
-    /// with smaller numbers. A keyspace with a combine operator does not ingest the table.
+    /// with smaller sequence numbers. A keyspace with a combine operator does not ingest the table.
     ///
     /// # Errors
     /// As [`delete_range`](TableWriter::delete_range) and [`put_at`](TableWriter::put_at).

@@ -164,7 +164,7 @@ impl Keyspace {
 
     /// Returns how entries of the keyspace expire, if they do.
     pub fn expiry(&self) -> Option<Expiry> {
-        self.shared().rules.expiry(self.member().map_or(0, Member::number))
+        self.shared().rules.expiry(self.member().map_or(0, Member::id))
     }
 
     /// Returns a message if entries of the keyspace cannot expire.
@@ -191,7 +191,7 @@ impl Keyspace {
 
     /// Returns the name of the combine operator, if the keyspace has one.
     pub fn operator(&self) -> Option<String> {
-        self.shared().rules.operator_name(self.member().map_or(0, Member::number))
+        self.shared().rules.operator_name(self.member().map_or(0, Member::id))
     }
 
     #[inline]

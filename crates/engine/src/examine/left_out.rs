@@ -86,7 +86,7 @@ impl LeftOutSearch<'_> {
     fn add_torn_manifest(&mut self, number: u64) -> Result<()> {
         let options = &self.engine.context.options;
         let path = numbered(&options.dir, FileKind::Manifest, number);
-        let id = LogId { kind: LogKind::Manifest, number };
+        let id = LogId { kind: LogKind::Manifest, file_id: number };
         let remains = LogRemains::read(&*options.env, &path, id)?;
         if let Ok(LogEnd::Torn { offset, bytes_dropped }) = remains.end
             && bytes_dropped > 0

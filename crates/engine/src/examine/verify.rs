@@ -28,7 +28,7 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
             damage.push(Error::new(ErrorKind::Corruption, message).at(&engine.context.options.dir));
         }
         let mut shown: Vec<_> = version.shown(|_| true).into_values().collect();
-        shown.sort_unstable_by_key(|(table, _)| table.number());
+        shown.sort_unstable_by_key(|(table, _)| table.file_id());
         for (table, ranges) in shown {
             collect(&mut damage, table.table().verify(&ranges))?;
         }
@@ -51,12 +51,12 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
     // All files of the store have smaller numbers.
     let next = engine.context.next_file.load(Ordering::Relaxed);
     for name in env.list(dir).map_err(|error| Error::io("list", dir, error))? {
-        let Some((FileKind::Wal, number)) = names::parse(&name) else { continue };
-        if number >= next {
+        let Some((FileKind::Wal, file_id)) = names::parse(&name) else { continue };
+        if file_id >= next {
             continue;
         }
-        let path = numbered(dir, FileKind::Wal, number);
-        match verify_wal(&**env, &path, number) {
+        let path = numbered(dir, FileKind::Wal, file_id);
+        match verify_wal(&**env, &path, file_id) {
             // Another thread may remove unneeded logs without these locks.
             Err(_) if env.file_bytes(&path).is_err_and(|error| error.kind() == NotFound) => {}
             found => collect(&mut damage, found)?,
@@ -76,8 +76,8 @@ fn collect(damage: &mut Vec<Error>, found: Result<()>) -> Result<()> {
     }
 }
 
-fn verify_wal(env: &dyn Env, path: &Path, number: u64) -> Result<()> {
-    let id = LogId { kind: LogKind::Wal, number };
+fn verify_wal(env: &dyn Env, path: &Path, file_id: u64) -> Result<()> {
+    let id = LogId { kind: LogKind::Wal, file_id };
     let mut reader = LogReader::open(env, path, id)?;
     while let Some((offset, payload)) = reader.next_record()? {
         let damaged = |damage: Damage| Error::corruption(path, offset, damage.what);

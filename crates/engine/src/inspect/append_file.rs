@@ -16,7 +16,7 @@ use std::path::Path;
 /// The file of an append table, whole or damaged.
 #[derive(Debug)]
 pub struct AppendFile {
-    number: u64,
+    file_id: u64,
     remains: AppendRemains,
     roots: Vec<Root>,
 }
@@ -93,22 +93,22 @@ impl AppendFile {
     /// `Unsupported` if the table has a newer format; `Io` if the file cannot be read. Damage is
     /// not an error here: see [`damage`](AppendFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<AppendFile> {
-        let number = number_of(path);
-        let all = AppendRemains::open(env, path, number, None, &OpenFiles::few())?;
+        let file_id = number_of(path);
+        let all = AppendRemains::open(env, path, file_id, None, &OpenFiles::few())?;
         let roots: Vec<Root> = all.roots()?.into_iter().map(root_of).collect();
         let last = roots.last().filter(|_| all.lost_top().is_some());
         let remains = match last {
             Some(root) => {
-                AppendRemains::open(env, path, number, Some(root.end), &OpenFiles::few())?
+                AppendRemains::open(env, path, file_id, Some(root.end), &OpenFiles::few())?
             }
             None => all,
         };
-        Ok(AppendFile { number, remains, roots })
+        Ok(AppendFile { file_id, remains, roots })
     }
 
-    /// Returns the number in the name of the file.
-    pub fn number(&self) -> u64 {
-        self.number
+    /// Returns the id in the name of the file.
+    pub fn file_id(&self) -> u64 {
+        self.file_id
     }
 
     /// Returns the length of the file in bytes.
@@ -150,7 +150,7 @@ impl AppendFile {
 }
 
 fn number_of(path: &Path) -> u64 {
-    FileType::of(path).map_or(OUTSIDE, |(_, number)| number)
+    FileType::of(path).map_or(OUTSIDE, |(_, file_id)| file_id)
 }
 
 fn root_of(found: FoundRoot) -> Root {

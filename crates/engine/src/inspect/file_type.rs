@@ -40,7 +40,7 @@ impl FileType {
         Some((kind, number))
     }
 
-    /// Returns the type and the number of the file at `path`. Fails with `InvalidArgument` unless
+    /// Returns the type and the id of the file at `path`. Fails with `InvalidArgument` unless
     /// the type is one of `types`.
     pub(super) fn one_of(types: &[FileType], path: &Path) -> Result<(FileType, u64)> {
         FileType::of(path).filter(|(found, _)| types.contains(found)).ok_or_else(|| {

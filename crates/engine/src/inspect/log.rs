@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub struct LogFile {
     path: PathBuf,
     file_type: FileType,
-    number: u64,
+    file_id: u64,
     remains: LogRemains,
 }
 
@@ -45,7 +45,7 @@ pub struct LogRecord {
 pub enum Content {
     /// The first record of a write-ahead log, which names the log before.
     Start {
-        /// The number of the log before; 0 if there was none.
+        /// The file id of the log before; 0 if there was none.
         before: u64,
         /// The sequence number of the first write in this log.
         first: SeqNo,
@@ -59,13 +59,13 @@ pub enum Content {
         /// The sequence number of the first write. Each later write has the next number.
         first: SeqNo,
         /// The number of sequence numbers that it took: one per write, and at least 1.
-        numbers: u64,
+        seq_count: u64,
         /// The writes, in their order.
         writes: Vec<Write>,
     },
     /// Entries of a spill, in key order.
     Copy {
-        /// The number of the keyspace.
+        /// The id of the keyspace.
         keyspace: u32,
         /// The entries.
         entries: Vec<Entry>,
@@ -77,7 +77,7 @@ pub enum Content {
 /// One write of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// The number of the keyspace.
+    /// The id of the keyspace.
     pub keyspace: u32,
     /// The entry that was written; the delete of the first key for a range delete.
     pub entry: Entry,
@@ -93,14 +93,14 @@ impl LogFile {
     /// cannot be read. Damage is not an error here: see [`damage`](LogFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<LogFile> {
         let known = [FileType::Log, FileType::Manifest, FileType::Copy];
-        let (file_type, number) = FileType::one_of(&known, path)?;
+        let (file_type, file_id) = FileType::one_of(&known, path)?;
         let kind = match file_type {
             FileType::Manifest => LogKind::Manifest,
             FileType::Copy => LogKind::Spill,
             _ => LogKind::Wal,
         };
-        let remains = LogRemains::read(env, path, LogId { kind, number })?;
-        Ok(LogFile { path: path.to_path_buf(), file_type, number, remains })
+        let remains = LogRemains::read(env, path, LogId { kind, file_id })?;
+        Ok(LogFile { path: path.to_path_buf(), file_type, file_id, remains })
     }
 
     /// Returns the type of the file.
@@ -108,9 +108,9 @@ impl LogFile {
         self.file_type
     }
 
-    /// Returns the number in the name of the file.
-    pub fn number(&self) -> u64 {
-        self.number
+    /// Returns the id in the name of the file.
+    pub fn file_id(&self) -> u64 {
+        self.file_id
     }
 
     /// Returns the length of the file in bytes.
@@ -165,7 +165,7 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format
     if let Some(LogStart { before, first, synced }) = LogStart::decode(payload)? {
         return Ok(Content::Start { before, first, synced });
     }
-    let LoggedBatch { first, numbers, ops } = decode_batch(payload)?;
+    let LoggedBatch { first, seq_count, ops } = decode_batch(payload)?;
     let write = |(op, seq): (&LoggedOp<'_>, u64)| Write {
         keyspace: op.keyspace,
         entry: Entry {
@@ -183,7 +183,7 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format
         range: (op.kind == OpKind::DeleteRange).then(|| deleted_range(op.key, op.value)),
     };
     let writes = ops.iter().zip(first.0..).map(write).collect();
-    Ok(Content::Batch { first, numbers, writes })
+    Ok(Content::Batch { first, seq_count, writes })
 }
 
 fn copy(payload: &[u8]) -> std::result::Result<Content, lsmith_storage::format::Damage> {

@@ -4,7 +4,7 @@
 //! * [`TableFile`] reads a sorted table block by block.
 //! * [`AppendFile`] reads an append table leaf by leaf.
 //! * [`LogFile`] reads the records of a write-ahead log, a manifest, or a spill.
-//! * [`current`] returns the number of the manifest that `CURRENT` names.
+//! * [`current`] returns the file id of the manifest that `CURRENT` names.
 //! * [`trees`] returns the trees of all keyspaces, also beside the process that has the store open.
 //! * [`damage`] returns the damage in all files of a directory.
 //!
@@ -106,7 +106,7 @@ fn log_damage(env: &dyn Env, path: &Path, damage: &mut Vec<Error>) -> Result<()>
     Ok(())
 }
 
-/// Returns the number of the manifest that the `CURRENT` at `path` names.
+/// Returns the file id of the manifest that the `CURRENT` at `path` names.
 ///
 /// # Errors
 /// `NotFound` if there is no such file; `Corruption`, with the offset, if it is damaged;

@@ -17,7 +17,7 @@ use std::path::Path;
 /// The file of a sorted table, whole or damaged.
 #[derive(Debug)]
 pub struct TableFile {
-    number: u64,
+    file_id: u64,
     remains: TableRemains,
 }
 
@@ -122,18 +122,18 @@ impl TableFile {
     /// append table, for which there is [`AppendFile`](super::AppendFile); `Io` if it cannot be
     /// read. Damage is not an error here: see [`damage`](TableFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<TableFile> {
-        let number = match FileType::one_of(&[FileType::Table], path) {
-            Ok((_, number)) => number,
+        let file_id = match FileType::one_of(&[FileType::Table], path) {
+            Ok((_, file_id)) => file_id,
             Err(_) if is_table(env, path)? => OUTSIDE,
             Err(error) => return Err(error),
         };
-        let remains = TableRemains::open(env, path, number, &OpenFiles::few())?;
-        Ok(TableFile { number, remains })
+        let remains = TableRemains::open(env, path, file_id, &OpenFiles::few())?;
+        Ok(TableFile { file_id, remains })
     }
 
-    /// Returns the number in the name of the file; 0 for a table outside of a store.
-    pub fn number(&self) -> u64 {
-        self.number
+    /// Returns the id in the name of the file; 0 for a table outside of a store.
+    pub fn file_id(&self) -> u64 {
+        self.file_id
     }
 
     /// Returns the length of the file in bytes.

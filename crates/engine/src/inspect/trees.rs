@@ -14,7 +14,7 @@ const READINGS_MAX: usize = 10;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct KeyspaceTree {
-    /// The number of the keyspace.
+    /// The id of the keyspace.
     pub id: u32,
     /// The name of the keyspace.
     pub name: String,

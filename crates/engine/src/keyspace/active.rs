@@ -22,7 +22,7 @@ impl Active {
         Arc::new(Active { memtable: Arc::new(Memtable::new()), log: AtomicU64::new(NO_LOG) })
     }
 
-    /// Returns the number of the log that holds the oldest entry, or `None` if there is none.
+    /// Returns the file id of the log that holds the oldest entry, or `None` if there is none.
     pub(crate) fn log(&self) -> Option<u64> {
         Some(self.log.load(Ordering::Acquire)).filter(|log| *log != NO_LOG)
     }

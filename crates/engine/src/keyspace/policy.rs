@@ -80,7 +80,7 @@ impl Policy {
     }
 
     /// Returns true if the policy looks at sequence numbers.
-    pub(crate) fn wants_numbers(&self) -> bool {
+    pub(crate) fn wants_seqs(&self) -> bool {
         self.needs.sequence_numbers
     }
 

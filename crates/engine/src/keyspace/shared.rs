@@ -28,7 +28,7 @@ pub(crate) struct KeyspaceShared {
     /// Logical bytes at which a memtable is sealed at the latest.
     pub(crate) memtable_bytes: u64,
     /// True if merges keep all sequence numbers.
-    pub(crate) keeps_numbers: bool,
+    pub(crate) keeps_seqs: bool,
     /// The filters of its tables.
     pub(crate) filters: FilterChoice,
     /// The combine operators of its keys.
@@ -43,7 +43,8 @@ pub(crate) struct KeyspaceShared {
     pub(crate) state: Mutex<KeyspaceState>,
     /// True while no plan may begin, and those under way end: see [`halt`](KeyspaceShared::halt).
     pub(super) halted: AtomicBool,
-    /// Held by a thread that ingests tables with numbers of their own, or that halts the keyspace.
+    /// Held by a thread that ingests tables with sequence numbers of their own, or that halts the
+    /// keyspace.
     pub(crate) ingesting: Mutex<()>,
     /// The active memtable of the state, for writers. Replaced under two locks: the lock of the
     /// log's writer and the lock of the state.
@@ -65,7 +66,7 @@ impl KeyspaceShared {
             id,
             name: Name::new(&known.name),
             memtable_bytes: known.memtable_bytes,
-            keeps_numbers: known.keeps_numbers,
+            keeps_seqs: known.keeps_seqs,
             filters: known.filters,
             rules: Arc::clone(&state.rules),
             deletes_ranges: AtomicBool::new(known.deletes_ranges),
@@ -104,8 +105,8 @@ impl KeyspaceShared {
 
     /// Returns the options of its tables, in a store with `options`.
     pub(crate) fn table_options(&self, options: &Options) -> TableOptions {
-        let number_bytes = u16::from(self.members.is_some());
-        self.filters.table_options(&options.table, number_bytes)
+        let member_bytes = u16::from(self.members.is_some());
+        self.filters.table_options(&options.table, member_bytes)
     }
 
     /// Keeps the keyspace from coming to rest until the guard is dropped.
@@ -154,11 +155,11 @@ impl KeyspaceShared {
         }
     }
 
-    /// Returns the operators for folding memory; `None` if operands stay as
-    /// they are. Where numbers are kept, a table may bring an entry that belongs between two
-    /// operands, so memory keeps them apart. Merges tell the tree which they have joined.
+    /// Returns the operators for folding memory; `None` if operands stay as they are. Where
+    /// sequence numbers are kept, a table may bring an entry that belongs between two operands, so
+    /// memory keeps them apart. Merges tell the tree which they have joined.
     pub(crate) fn memory_operators(&self) -> Option<Operators> {
-        if self.keeps_numbers { None } else { self.rules.for_memory() }
+        if self.keeps_seqs { None } else { self.rules.for_memory() }
     }
 
     /// Checks that the keyspace, or the group, has what `options` ask for. Their policy has its
@@ -190,7 +191,7 @@ impl KeyspaceShared {
         if let Some(message) = self.filters.conflict(options.filters()) {
             return refuse(format!("{message}: only a new {what} can choose them"));
         }
-        match options.keep_numbers.filter(|&asked| asked != self.keeps_numbers) {
+        match options.keep_numbers.filter(|&asked| asked != self.keeps_seqs) {
             Some(true) => refuse("forgotten sequence numbers: only a new one can keep them".into()),
             Some(false) => refuse("sequence numbers that are kept: that cannot be undone".into()),
             None => Ok(()),

@@ -49,7 +49,7 @@ pub(crate) struct KeyspaceState {
     /// The number of guards and plans that keep the keyspace busy without a reservation, for
     /// example committed plans whose inputs are about to be dropped.
     pub(crate) leaving: usize,
-    /// The number of ingests of tables with numbers of their own.
+    /// The number of ingests of tables with sequence numbers of their own.
     pub(crate) arrivals: u64,
     /// Why merges have written what they wrote, if that is counted.
     pub(crate) causes: Option<Causes>,

@@ -23,9 +23,9 @@ pub(crate) struct Account {
     /// All writes up to this number, inclusive, were synced, in logs or elsewhere, when the
     /// manifest recorded it. 0 if nothing is known.
     pub(crate) synced_seq: SeqNo,
-    /// A number above every file number in use.
+    /// A number above every file id in use.
     pub(crate) next_file: u64,
-    /// A number above every keyspace number, dropped ones included.
+    /// A number above every keyspace id, dropped ones included.
     pub(crate) next_keyspace: u32,
     /// True if files of tables may have names in other stores.
     pub(crate) linked: bool,
@@ -47,7 +47,7 @@ pub(crate) struct KeyspaceFacts {
     pub(crate) compression: String,
     pub(crate) memtable_bytes: u64,
     /// True if merges keep all sequence numbers.
-    pub(crate) keeps_numbers: bool,
+    pub(crate) keeps_seqs: bool,
     /// The filters of its tables.
     pub(crate) filters: FilterChoice,
     /// True if ranges were deleted.
@@ -80,7 +80,7 @@ impl KeyspaceFacts {
             policy,
             compression,
             memtable_bytes,
-            keeps_numbers: false,
+            keeps_seqs: false,
             filters: FilterChoice::default(),
             deletes_ranges: false,
             members: None,
@@ -111,8 +111,8 @@ impl KeyspaceFacts {
         seq <= self.durable_seq()
     }
 
-    /// Returns the number up to which all writes of this keyspace are in tables or in the spill, or
-    /// have left nothing.
+    /// Returns the sequence number up to which all writes of this keyspace are in tables or in the
+    /// spill, or have left nothing.
     pub(crate) fn complete_seq(&self) -> SeqNo {
         self.flushed_seq.max(self.spill.map(|spill| spill.newest).unwrap_or_default())
     }
@@ -147,7 +147,7 @@ impl Account {
             Record::NumberedKeyspace(keyspace, compression) => {
                 let id = keyspace.id;
                 self.make_keyspace(keyspace, compression)?;
-                self.keyspace(id)?.keeps_numbers = true;
+                self.keyspace(id)?.keeps_seqs = true;
             }
             Record::Compression { keyspace, compression } => {
                 self.keyspace(keyspace)?.compression = compression;
@@ -315,7 +315,7 @@ impl Account {
             };
             let keyspace = match (&state.members, &*state.compression) {
                 (Some(_), compression) => Record::Group(made, compression.to_string()),
-                (None, compression) if state.keeps_numbers => {
+                (None, compression) if state.keeps_seqs => {
                     Record::NumberedKeyspace(made, compression.to_string())
                 }
                 (None, NOT_COMPRESSED) => Record::Keyspace(made),

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The version of the directory's format, which the first line of `CURRENT` names.
 const FORMAT: u32 = 3;
 
-/// Returns the number of the manifest that the `CURRENT` at `path` names, or `None` if there is no
+/// Returns the file id of the manifest that the `CURRENT` at `path` names, or `None` if there is no
 /// such file.
 ///
 /// # Errors

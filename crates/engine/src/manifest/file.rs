@@ -25,14 +25,14 @@ pub(crate) struct ManifestFile {
     env: Arc<dyn Env>,
     dir: PathBuf,
     counts: Arc<Counts>,
-    /// The counter of file numbers.
+    /// The counter of file ids.
     files: Arc<AtomicU64>,
-    number: u64,
+    file_id: u64,
     pub(super) log: LogWriter,
     account: Account,
     /// Set if a write has failed and its effect on the file is uncertain.
     failed: bool,
-    /// The number of the file that this one has replaced, until it is removed.
+    /// The id of the file that this one has replaced, until it is removed.
     replaced: Option<u64>,
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct ManifestFile {
 /// # Errors
 /// As [`read`].
 pub(crate) fn position(env: &dyn Env, dir: &Path) -> Result<Option<Position>> {
-    let Some(number) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
-    let path = numbered(dir, FileKind::Manifest, number);
-    let mut reader = LogReader::open(env, &path, LogId { kind: LogKind::Manifest, number })?;
+    let Some(file_id) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
+    let path = numbered(dir, FileKind::Manifest, file_id);
+    let mut reader = LogReader::open(env, &path, LogId { kind: LogKind::Manifest, file_id })?;
     while reader.next_record()?.is_some() {}
-    Ok(Some(Position { manifest: number, bytes: reader.read_bytes() }))
+    Ok(Some(Position { manifest: file_id, bytes: reader.read_bytes() }))
 }
 
 /// Reads the manifest in force in `dir`. Returns how far it has come and its account, or `None` if
@@ -54,18 +54,18 @@ pub(crate) fn position(env: &dyn Env, dir: &Path) -> Result<Option<Position>> {
 /// # Errors
 /// Fails with `Corruption`, `Unsupported` or `Io`.
 pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(Position, Account)>> {
-    let Some(number) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
-    let path = numbered(dir, FileKind::Manifest, number);
-    let (bytes, account) = read_all(env, &path, number)?;
-    Ok(Some((Position { manifest: number, bytes }, account)))
+    let Some(file_id) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
+    let path = numbered(dir, FileKind::Manifest, file_id);
+    let (bytes, account) = read_all(env, &path, file_id)?;
+    Ok(Some((Position { manifest: file_id, bytes }, account)))
 }
 
-/// Reads manifest `number`, which is at `path`.
+/// Reads manifest `file_id`, which is at `path`.
 ///
 /// # Errors
 /// Fails with `Corruption`, `Unsupported` or `Io`.
-pub(crate) fn read_account(env: &dyn Env, path: &Path, number: u64) -> Result<Account> {
-    Ok(read_all(env, path, number)?.1)
+pub(crate) fn read_account(env: &dyn Env, path: &Path, file_id: u64) -> Result<Account> {
+    Ok(read_all(env, path, file_id)?.1)
 }
 
 /// The bytes that a manifest has at least, by the records that were read of it.
@@ -100,9 +100,10 @@ impl LeastBytes {
     }
 }
 
-/// Reads manifest `number`, which is at `path`. Returns where its last record ends and its account.
-fn read_all(env: &dyn Env, path: &Path, number: u64) -> Result<(u64, Account)> {
-    let mut reader = LogReader::open(env, path, LogId { kind: LogKind::Manifest, number })?;
+/// Reads manifest `file_id`, which is at `path`. Returns where its last record ends and its
+/// account.
+fn read_all(env: &dyn Env, path: &Path, file_id: u64) -> Result<(u64, Account)> {
+    let mut reader = LogReader::open(env, path, LogId { kind: LogKind::Manifest, file_id })?;
     let mut least = LeastBytes::default();
     least.check(path, reader.bytes())?;
     let mut account = Account::default();
@@ -129,7 +130,7 @@ fn read_all(env: &dyn Env, path: &Path, number: u64) -> Result<(u64, Account)> {
             "the end of the manifest is torn and is left out: it had not taken effect"
         );
     }
-    account.next_file = account.next_file.max(number + 1);
+    account.next_file = account.next_file.max(file_id + 1);
     Ok((reader.read_bytes(), account))
 }
 
@@ -162,14 +163,14 @@ impl ManifestFile {
         files: &Arc<AtomicU64>,
         mut account: Account,
     ) -> Result<ManifestFile> {
-        let (number, log) =
-            directory::make_numbered(dir, FileKind::Manifest, files, |path, number| {
-                account.next_file = number + 1;
-                write_account(&**env, path, number, &account)
+        let (file_id, log) =
+            directory::make_numbered(dir, FileKind::Manifest, files, |path, file_id| {
+                account.next_file = file_id + 1;
+                write_account(&**env, path, file_id, &account)
             })?;
         let synced = directory::sync(&**env, dir);
-        synced.and_then(|()| write_current(&**env, dir, number)).inspect_err(|_| {
-            let path = numbered(dir, FileKind::Manifest, number);
+        synced.and_then(|()| write_current(&**env, dir, file_id)).inspect_err(|_| {
+            let path = numbered(dir, FileKind::Manifest, file_id);
             for path in [&path, &dir.join(CURRENT_NEW)] {
                 directory::remove(&**env, path, "a manifest that was not put in force");
             }
@@ -179,7 +180,7 @@ impl ManifestFile {
             dir: dir.to_path_buf(),
             counts: Arc::clone(counts),
             files: Arc::clone(files),
-            number,
+            file_id,
             log,
             account,
             failed: false,
@@ -244,18 +245,18 @@ impl ManifestFile {
         self.failed = true;
         new.put_in_force()?;
         let old = std::mem::replace(self, new);
-        self.replaced = Some(old.number);
+        self.replaced = Some(old.file_id);
         Ok(())
     }
 
-    /// Returns the number of the file that this one has replaced, once. The caller removes it.
+    /// Returns the id of the file that this one has replaced, once. The caller removes it.
     pub(crate) fn take_replaced(&mut self) -> Option<u64> {
         self.replaced.take()
     }
 
     /// Returns how far the manifest has come.
     pub(crate) fn position(&self) -> Position {
-        Position { manifest: self.number, bytes: self.log.bytes() }
+        Position { manifest: self.file_id, bytes: self.log.bytes() }
     }
 
     /// Returns the account as of the last record.
@@ -270,18 +271,18 @@ fn file_bytes(account_end: u64, payload_bytes: usize) -> u64 {
     account_end + (2 * payload_bytes + ROOM_BYTES) as u64
 }
 
-/// Writes manifest `number` with `account`. All but the file's name is durable on return. After an
+/// Writes manifest `file_id` with `account`. All but the file's name is durable on return. After an
 /// error there is no file.
 pub(crate) fn write_account(
     env: &dyn Env,
     path: &Path,
-    number: u64,
+    file_id: u64,
     account: &Account,
 ) -> Result<LogWriter> {
     let payloads: Vec<String> = account.records().iter().map(Record::encode).collect();
     let bytes: usize = payloads.iter().map(String::len).sum();
     let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));
-    let id = LogId { kind: LogKind::Manifest, number };
+    let id = LogId { kind: LogKind::Manifest, file_id };
     let log = LogWriter::create(env, path, id, file_bytes(capacity, bytes))?;
     let mut appended = payloads.iter().map(|payload| log.append(&[payload.as_bytes()]));
     let written = appended.try_for_each(|done| done.map(drop));

@@ -52,7 +52,7 @@ pub(crate) struct KeyspaceRecord {
 /// A file with a copy of a keyspace's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spill {
-    /// The number of the file.
+    /// The id of the file.
     pub(crate) file: u64,
     /// The newest write that the copy stands in for. The log is not needed for this write and all
     /// older ones: they are in the file or in tables.
@@ -64,7 +64,7 @@ pub(crate) struct Spill {
 /// One record of the manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
-    /// All file numbers below this one are used.
+    /// All file ids below this one are used.
     NextFile(u64),
     /// A keyspace was made, without compression.
     Keyspace(KeyspaceRecord),
@@ -118,7 +118,7 @@ pub(crate) enum Record {
 /// The row of write-ahead logs, as of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogRow {
-    /// The oldest log that is still needed. Logs with smaller numbers are not.
+    /// The oldest log that is still needed. Logs with smaller sequence numbers are not.
     pub(crate) from: u64,
     /// The sequence number of the first write in log `from` or a later one. All older writes are in
     /// tables or in spills, or have left nothing.

@@ -74,7 +74,7 @@ fn seal_as_written(
     let (first, last) = memtable.key_range().expect("the memtable is not empty");
     let table = Table {
         expires: 0,
-        id: TableId(context.new_number()),
+        id: TableId(context.new_file_id()),
         root: 0,
         dead_bytes: 0,
         born: 0,

@@ -139,7 +139,7 @@ impl Spilling<'_> {
     /// Copies the runs that `reserved` takes. Fails with the error in `synced`, if it is one.
     fn copy_runs(&self, reserved: &MergePlan, synced: Result<()>) -> Result<()> {
         let Spilling { context, keyspace, .. } = *self;
-        // The number of the file, once it is made.
+        // The id of the file, once it is made.
         let mut made = None;
         let version = keyspace.version.load_full();
         let runs: Vec<RunId> = reserved.inputs.iter().map(|input| input.run).collect();
@@ -255,7 +255,7 @@ impl Copy<'_> {
         })?;
         let capacity = LogWriter::capacity_for(lengths);
         let (number, log) = self.context.make_numbered(FileKind::Spill, |path, number| {
-            let id = LogId { kind: LogKind::Spill, number };
+            let id = LogId { kind: LogKind::Spill, file_id: number };
             LogWriter::create(&*options.env, path, id, capacity)
         })?;
         *made = Some(number);
@@ -307,7 +307,7 @@ fn put_entry(out: &mut Vec<u8>, entry: &EntryRef<'_>) {
     }
 }
 
-/// Returns the number of the keyspace in a record of a copy.
+/// Returns the id of the keyspace in a record of a copy.
 pub(crate) fn spilled_keyspace(payload: &[u8]) -> std::result::Result<u32, Damage> {
     let mut reader = Reader::new(payload, 0);
     let keyspace = reader.varint()?;
@@ -357,7 +357,7 @@ pub(crate) fn read_spill(
     spill: Spill,
 ) -> Result<Vec<Spilled>> {
     let path = numbered(dir, FileKind::Spill, spill.file);
-    let id = LogId { kind: LogKind::Spill, number: spill.file };
+    let id = LogId { kind: LogKind::Spill, file_id: spill.file };
     let mut reader = LogReader::open(env, &path, id)?;
     let mut entries = Vec::new();
     let mut end = 0;

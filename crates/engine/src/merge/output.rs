@@ -28,7 +28,7 @@ pub(super) struct Output<'a> {
     writer: Option<TableWriter>,
     /// The key after which a full table may be cut. Empty while the table is not full.
     last_key: Vec<u8>,
-    /// The numbers of all files created.
+    /// The ids of all files created.
     created: Vec<u64>,
     /// Logical bytes written since the last call of the throttle. `None` without a limit.
     unpaced_bytes: Option<u64>,

@@ -36,9 +36,9 @@ impl Opening {
         let first = SeqNo(self.last_seq + 1);
         // The manifest gets number `next`, and logs made from now on have higher numbers.
         let row = LogRow {
-            from: self.logs.first().map_or(next, |log| log.number),
+            from: self.logs.first().map_or(next, |log| log.file_id),
             first: self.logs.first().map_or(first, |log| log.first),
-            newest: self.logs.last().map_or(0, |log| log.number),
+            newest: self.logs.last().map_or(0, |log| log.file_id),
         };
         // All that was read is synced now: what this life and later ones lack of it is damage.
         let known = self.account.synced_seq;
@@ -51,7 +51,7 @@ impl Opening {
         manifest.begin(Account { logs, synced_seq, identity, clock, ..self.account.clone() })?;
         self.remove_unnamed();
         let writer = wal.begin(&self.kept, &self.logs, first, are_synced)?;
-        manifest.write(Record::Logs(LogRow { newest: writer.number, ..row }), |_| ())?;
+        manifest.write(Record::Logs(LogRow { newest: writer.file_id, ..row }), |_| ())?;
         for keyspace in self.keyspaces.values() {
             let mut state = keyspace.state.lock();
             if state.active.is_full(state.policy.seal_bytes(&state.view)) {
@@ -84,8 +84,8 @@ impl Opening {
     /// opening leaves it out again.
     fn set_aside(&self) {
         let env = &*self.context.options.env;
-        for number in &self.left_out.logs {
-            let path = self.path_of_log(*number);
+        for file_id in &self.left_out.logs {
+            let path = self.path_of_log(*file_id);
             if let Err(error) = env.rename(&path, &lost(&path, None)) {
                 tracing::warn!(path = %path.display(), %error, "cannot set aside a log");
             }
@@ -108,9 +108,9 @@ impl Opening {
     /// clean although the device never got them.
     fn secure(&self, log: &Log) -> Result<bool> {
         let env = &*self.context.options.env;
-        let path = self.path_of_log(log.number);
-        let new = numbered(&self.context.options.dir, FileKind::NewWal, log.number);
-        let tail = self.left_out.tails.iter().find(|tail| tail.log == log.number);
+        let path = self.path_of_log(log.file_id);
+        let new = numbered(&self.context.options.dir, FileKind::NewWal, log.file_id);
+        let tail = self.left_out.tails.iter().find(|tail| tail.log == log.file_id);
         let saved = tail.map_or(Ok(()), |tail| {
             copy_range(env, &path, &lost(&path, Some(tail.offset)), tail.range())
         });
@@ -126,30 +126,30 @@ impl Opening {
         }
     }
 
-    fn path_of_log(&self, number: u64) -> PathBuf {
-        numbered(&self.context.options.dir, FileKind::Wal, number)
+    fn path_of_log(&self, file_id: u64) -> PathBuf {
+        numbered(&self.context.options.dir, FileKind::Wal, file_id)
     }
 
     /// Removes numbered files that nothing names.
     fn remove_unnamed(&self) {
         let dir = &self.context.options.dir;
-        let named = |kind, number| match kind {
-            FileKind::Wal => !self.left_out.unneeded.contains(&number),
+        let named = |kind, file_id| match kind {
+            FileKind::Wal => !self.left_out.unneeded.contains(&file_id),
             FileKind::Manifest | FileKind::NewWal => false,
             FileKind::Spill => {
                 let mut spills = self.account.keyspaces.values().filter_map(|state| state.spill);
-                spills.any(|spill| spill.file == number)
+                spills.any(|spill| spill.file == file_id)
             }
             FileKind::Table => self
                 .keyspaces
                 .values()
-                .any(|keyspace| keyspace.state.lock().tables.contains_key(&TableId(number))),
+                .any(|keyspace| keyspace.state.lock().tables.contains_key(&TableId(file_id))),
         };
-        for &(kind, number) in &self.files {
-            if named(kind, number) {
+        for &(kind, file_id) in &self.files {
+            if named(kind, file_id) {
                 continue;
             }
-            self.context.leases.remove(number, numbered(dir, kind, number), "an old file");
+            self.context.leases.remove(file_id, numbered(dir, kind, file_id), "an old file");
         }
     }
 }

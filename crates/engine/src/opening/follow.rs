@@ -72,11 +72,11 @@ fn read_on(
     keyspaces: &ById,
     mut last: u64,
 ) -> Result<Option<u64>> {
-    let Some((number, reader)) = &mut view.newest_log else { return Ok(None) };
+    let Some((file_id, reader)) = &mut view.newest_log else { return Ok(None) };
     if !reader.look_again()? {
         return Ok(Some(last));
     }
-    let path = names::numbered(&context.options.dir, FileKind::Wal, *number);
+    let path = names::numbered(&context.options.dir, FileKind::Wal, *file_id);
     while let Some((offset, payload)) = reader.next_record()? {
         let batch = decode_batch(payload)
             .map_err(|damage| Error::corruption(&path, offset, damage.what.to_string()))?;
@@ -123,15 +123,15 @@ fn next_log(context: &Context, view: &mut ReadView, last: u64) -> Result<NextLog
     let mut behind: Vec<u64> = listed
         .iter()
         .filter_map(|name| names::parse(name))
-        .filter(|(kind, number)| *kind == FileKind::Wal && *number > newest)
-        .map(|(_, number)| number)
+        .filter(|(kind, file_id)| *kind == FileKind::Wal && *file_id > newest)
+        .map(|(_, file_id)| file_id)
         .collect();
     behind.sort_unstable();
-    for number in behind {
-        if !LogReader::is_begun(&**env, &names::numbered(dir, FileKind::Wal, number))? {
+    for file_id in behind {
+        if !LogReader::is_begun(&**env, &names::numbered(dir, FileKind::Wal, file_id))? {
             continue;
         }
-        let (_, mut reader) = open_log(&**env, dir, number)?;
+        let (_, mut reader) = open_log(&**env, dir, file_id)?;
         let Some((_, payload)) = reader.next_record()? else { continue };
         let start = LogStart::decode(payload).ok().flatten();
         let Some(start) = start.filter(|start| start.before == newest) else {
@@ -139,7 +139,7 @@ fn next_log(context: &Context, view: &mut ReadView, last: u64) -> Result<NextLog
         };
         // Otherwise the log before it got its last records after it was read.
         if start.first.0 == last + 1 {
-            view.newest_log = Some((number, reader));
+            view.newest_log = Some((file_id, reader));
         }
         return Ok(NextLog::Begun);
     }

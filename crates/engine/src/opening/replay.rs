@@ -36,7 +36,7 @@ use lsmith_tree::{Readers, SeqNo};
 
 /// How far the logs have been read.
 struct ReadProgress {
-    /// The number of the last write that was read, or is known not to be needed.
+    /// The sequence number of the last write that was read, or is known not to be needed.
     seq: u64,
     /// The number of the last log that was read, and the offset at which it ended.
     log: Option<(u64, u64)>,
@@ -50,11 +50,11 @@ impl ReadProgress {
 
 /// Which writes are in tables or in spills.
 struct InTables {
-    /// The number of the last write that some keyspace has there.
+    /// The sequence number of the last write that some keyspace has there.
     durable: u64,
     /// The number up to which all keyspaces have all their writes there. There may be none.
     complete: u64,
-    /// The number of the last write that was certainly synced, there or in a log.
+    /// The sequence number of the last write that was certainly synced, there or in a log.
     proven: u64,
 }
 
@@ -64,12 +64,12 @@ impl Opening {
     /// # Errors
     /// `Corruption`, with path and offset, if a log is damaged or synced writes are missing. `Io`.
     pub(super) fn replay(&mut self) -> Result<()> {
-        let mut numbers = self.numbers_of(FileKind::Wal);
-        numbers.sort_unstable();
+        let mut file_ids = self.file_ids_of(FileKind::Wal);
+        file_ids.sort_unstable();
         let known = self.account.logs;
         let env = &*self.context.options.env;
         let LogRowFiles { logs, strays, unneeded } =
-            LogRowFiles::find(env, &self.context.options.dir, &numbers, known)?;
+            LogRowFiles::find(env, &self.context.options.dir, &file_ids, known)?;
         self.left_out = UnreadLogs { logs: strays, tails: Vec::new(), unneeded };
         let in_tables = self.in_tables();
         if let Some(limit) = &mut self.beside {
@@ -138,17 +138,17 @@ impl Opening {
             self.check_complete(reached, Some(next), in_tables)?;
         }
         let stated_by = if next.start.synced > read_bytes {
-            Some(next.number)
+            Some(next.file_id)
         } else {
-            later.iter().find(|later| later.start.synced > 0).map(|later| later.number)
+            later.iter().find(|later| later.start.synced > 0).map(|later| later.file_id)
         };
         let synced_by = match stated_by {
-            Some(number) => Some(number),
+            Some(file_id) => Some(file_id),
             None => self.first_marked(rest)?,
         };
         match synced_by {
-            Some(number) => {
-                let reason = format!("log {number} says that they had been synced");
+            Some(file_id) => {
+                let reason = format!("log {file_id} says that they had been synced");
                 Err(self.missing_writes(reached, Some(next), last, &reason))
             }
             None => Ok(()),
@@ -159,10 +159,10 @@ impl Opening {
     fn first_marked(&self, logs: &[RowLog]) -> Result<Option<u64>> {
         for log in logs {
             let (_, mut reader) =
-                open_log(&*self.context.options.env, &self.context.options.dir, log.number)?;
+                open_log(&*self.context.options.env, &self.context.options.dir, log.file_id)?;
             while reader.next_record()?.is_some() {
                 if reader.is_marked() {
-                    return Ok(Some(log.number));
+                    return Ok(Some(log.file_id));
                 }
             }
         }
@@ -216,18 +216,18 @@ impl Opening {
         let expected = reached.next_seq();
         let found = rest[0].start.first;
         tracing::warn!(
-            log = rest[0].number, expected, %found, logs = rest.len(),
+            log = rest[0].file_id, expected, %found, logs = rest.len(),
             "power was lost before writes reached the device: later logs are left out"
         );
-        self.left_out.logs.extend(rest.iter().map(|log| log.number));
+        self.left_out.logs.extend(rest.iter().map(|log| log.file_id));
     }
 
     /// Reads `row_log` back. Fails if its first number is not beyond what has been reached.
     fn replay_log(&mut self, row_log: &RowLog, reached: &mut ReadProgress) -> Result<()> {
-        let number = row_log.number;
+        let file_id = row_log.file_id;
         let (path, mut reader) =
-            open_log(&*self.context.options.env, &self.context.options.dir, number)?;
-        let log = Log { number, first: row_log.start.first, bytes: reader.bytes() };
+            open_log(&*self.context.options.env, &self.context.options.dir, file_id)?;
+        let log = Log { file_id, first: row_log.start.first, bytes: reader.bytes() };
         let wrong = |offset, expected: u64, found: u64| {
             let message = format!("expected write number {expected}, found {found}");
             Err(Error::corruption(&path, offset, message))
@@ -269,12 +269,12 @@ impl Opening {
                 "the end of the log is torn and left out: it had not been synced"
             );
             if bytes_dropped > 0 {
-                let tail = TornTail { log: number, offset, bytes: bytes_dropped };
+                let tail = TornTail { log: file_id, offset, bytes: bytes_dropped };
                 self.left_out.tails.push(tail);
             }
         }
-        reached.log = Some((number, end));
-        self.newest_log = self.beside.map(|_| (number, reader));
+        reached.log = Some((file_id, end));
+        self.newest_log = self.beside.map(|_| (file_id, reader));
         self.keep_if_needed(Log { bytes: end, ..log }, has_batches);
         Ok(())
     }
@@ -282,22 +282,22 @@ impl Opening {
     /// Keeps `log`, which has been read, if it is needed. Once a log is needed, all later ones are:
     /// otherwise there would be gaps between them.
     fn keep_if_needed(&mut self, log: Log, has_batches: bool) {
-        if !self.logs.is_empty() && !self.needs_log(log.number) {
+        if !self.logs.is_empty() && !self.needs_log(log.file_id) {
             self.logs.push(log);
         }
-        match self.logs.last_mut().filter(|last| last.number == log.number) {
+        match self.logs.last_mut().filter(|last| last.file_id == log.file_id) {
             Some(last) => last.bytes = log.bytes,
-            None => self.left_out.unneeded.push(log.number),
+            None => self.left_out.unneeded.push(log.file_id),
         }
         if !has_batches {
-            self.empty.push(log.number);
+            self.empty.push(log.file_id);
         }
     }
 
     /// Drops the newest logs as long as they hold no batch.
     fn trim(&mut self) {
-        while let Some(last) = self.logs.pop_if(|last| self.empty.contains(&last.number)) {
-            self.left_out.unneeded.push(last.number);
+        while let Some(last) = self.logs.pop_if(|last| self.empty.contains(&last.file_id)) {
+            self.left_out.unneeded.push(last.file_id);
         }
     }
 
@@ -326,8 +326,8 @@ impl Opening {
                 continue;
             }
             let state = keyspace.state.lock();
-            state.active.note_log(log.number);
-            if self.logs.last().is_none_or(|last| last.number != log.number) {
+            state.active.note_log(log.file_id);
+            if self.logs.last().is_none_or(|last| last.file_id != log.file_id) {
                 self.logs.push(log);
             }
             let keep = keep_newest(seq);

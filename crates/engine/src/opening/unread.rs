@@ -41,8 +41,8 @@ impl UnreadLogs {
     ///
     /// [`Store::left_out`]: crate::Store::left_out
     pub(super) fn to_public(&self, env: &dyn Env, dir: &Path) -> Vec<LeftOut> {
-        let logs = self.logs.iter().map(|&number| {
-            let path = numbered(dir, FileKind::Wal, number);
+        let logs = self.logs.iter().map(|&file_id| {
+            let path = numbered(dir, FileKind::Wal, file_id);
             let bytes = env.file_bytes(&path).unwrap_or(0);
             LeftOut { path, offset: 0, bytes, reason: LeftOutReason::BehindGap }
         });

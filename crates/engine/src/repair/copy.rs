@@ -51,7 +51,7 @@ impl DamagedStore {
         let combiner = keyspace.shared().rules.combiner();
         let mut copy = KeyspaceCopy::new(sources, hides, (self.dir.clone(), combiner));
         let entries = copy.run(&mut load)?;
-        if keyspace.shared().keeps_numbers {
+        if keyspace.shared().keeps_seqs {
             // The entries get new numbers. Tables that were exported earlier must stay older.
             keyspace.store().engine().write_path.rise_above(copy.newest)?;
         }
@@ -110,7 +110,7 @@ impl DamagedStore {
         if keyspace.is_exact {
             return (runs, None);
         }
-        let present: BTreeSet<u64> = self.numbers(FileKind::Table).into_iter().collect();
+        let present: BTreeSet<u64> = self.file_ids(FileKind::Table).into_iter().collect();
         let mut missing = BTreeSet::new();
         let mut newest = None;
         for (index, run) in runs.iter_mut().enumerate() {

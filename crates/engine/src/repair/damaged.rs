@@ -82,7 +82,7 @@ impl DamagedStore {
     }
 
     /// Returns the numbers of all files of `kind`, in ascending order.
-    pub(super) fn numbers(&self, kind: FileKind) -> Vec<u64> {
+    pub(super) fn file_ids(&self, kind: FileKind) -> Vec<u64> {
         self.files.iter().filter(|(found, _)| *found == kind).map(|(_, number)| *number).collect()
     }
 

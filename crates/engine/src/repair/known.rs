@@ -19,7 +19,7 @@ pub(super) struct Known {
     pub(super) keyspaces: BTreeMap<u32, KnownKeyspace>,
     /// True if the whole manifest was readable: all trees and marks are exact.
     pub(super) is_exact: bool,
-    /// A number above every keyspace number, dropped ones included.
+    /// A number above every keyspace id, dropped ones included.
     next_keyspace: u32,
     /// The row of logs, as the manifest has it.
     pub(super) logs: Option<LogRow>,
@@ -65,7 +65,7 @@ impl Known {
 /// `Unsupported` if a manifest, or an undamaged `CURRENT`, has another format.
 pub(super) fn read(old: &mut DamagedStore) -> Result<Known> {
     let current = read_current(old)?;
-    let mut numbers = old.numbers(FileKind::Manifest);
+    let mut numbers = old.file_ids(FileKind::Manifest);
     numbers.reverse();
     // Takes the manifest in force, or else the newest whole one. Manifests older than that in force
     // do not count: their tables may be gone.
@@ -96,7 +96,7 @@ pub(super) fn read(old: &mut DamagedStore) -> Result<Known> {
     Ok(old.place_tables(best.map(|(_, reading)| reading)))
 }
 
-/// Returns the number of the manifest that `CURRENT` names, if it is readable.
+/// Returns the file id of the manifest that `CURRENT` names, if it is readable.
 fn read_current(old: &mut DamagedStore) -> Result<Option<u64>> {
     let path = old.dir.join(CURRENT);
     match manifest::read_current(&*old.env, &path) {
@@ -165,7 +165,7 @@ impl DamagedStore {
         let trees = reading.loose.values();
         let placed: BTreeSet<u64> =
             trees.flat_map(|tree| tree.tables().map(|table| table.0)).collect();
-        let mut tables = self.numbers(FileKind::Table);
+        let mut tables = self.file_ids(FileKind::Table);
         tables.retain(|table| !placed.contains(table));
         tables.reverse();
         let only = self.only_owner(&reading.loose);
@@ -194,7 +194,7 @@ impl DamagedStore {
         if trees.is_empty() {
             return Some(0);
         }
-        let present: BTreeSet<u64> = self.numbers(FileKind::Table).into_iter().collect();
+        let present: BTreeSet<u64> = self.file_ids(FileKind::Table).into_iter().collect();
         let lacks = |tree: &LooseTree| tree.tables().any(|table| !present.contains(&table.0));
         let only = |mut ids: Vec<u32>| ids.pop().filter(|_| ids.is_empty());
         let lacking = trees.iter().filter(|(_, tree)| lacks(tree));

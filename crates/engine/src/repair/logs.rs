@@ -26,7 +26,7 @@ fn batch(payload: &[u8]) -> Result<Option<LoggedBatch<'_>>, Damage> {
 /// What the records of all logs say of the logs.
 #[derive(Default)]
 struct LogFacts {
-    /// The number of the newest log before which everything was synced, judged by sync marks and
+    /// The file id of the newest log before which everything was synced, judged by sync marks and
     /// start records; 0 if there is no such log.
     synced_before: u64,
     /// The starts of the logs, as far as they are readable.
@@ -34,22 +34,22 @@ struct LogFacts {
 }
 
 impl LogFacts {
-    /// Reads the logs with `numbers`.
-    fn read(old: &DamagedStore, numbers: &[u64]) -> LogFacts {
+    /// Reads the logs with `file_ids`.
+    fn read(old: &DamagedStore, file_ids: &[u64]) -> LogFacts {
         let mut facts = LogFacts::default();
-        for &number in numbers {
-            let path = numbered(&old.dir, FileKind::Wal, number);
-            let id = LogId { kind: LogKind::Wal, number };
+        for &file_id in file_ids {
+            let path = numbered(&old.dir, FileKind::Wal, file_id);
+            let id = LogId { kind: LogKind::Wal, file_id };
             let Ok(remains) = LogRemains::read(&*old.env, &path, id) else { continue };
             for record in remains.records() {
                 let start = LogStart::decode(&record.payload).ok().flatten();
                 let synced = match start {
                     Some(start) if start.synced > 0 => start.before,
-                    _ if record.marked => number,
+                    _ if record.marked => file_id,
                     _ => 0,
                 };
                 facts.synced_before = facts.synced_before.max(synced);
-                facts.starts.extend(start.map(|start| (number, start)));
+                facts.starts.extend(start.map(|start| (file_id, start)));
             }
         }
         facts
@@ -70,13 +70,13 @@ pub(super) struct Logs {
     synced_before: u64,
     /// All writes up to this number are in tables or spills.
     complete: u64,
-    /// The number of the last write that was certainly synced; 0 if none is known.
+    /// The sequence number of the last write that was certainly synced; 0 if none is known.
     proven: u64,
 }
 
 /// A log that is being read.
 struct DamagedLog {
-    number: u64,
+    file_id: u64,
     path: PathBuf,
     remains: LogRemains,
     /// The end of the last record that was read, as an offset.
@@ -97,18 +97,18 @@ impl Logs {
     /// damaged, so is the store, and no gap counts as power loss.
     pub(super) fn new(old: &mut DamagedStore, known: &Known) -> (Logs, Vec<u64>) {
         let row = known.logs.filter(|_| known.is_exact);
-        let mut numbers = old.numbers(FileKind::Wal);
-        numbers.retain(|number| row.is_none_or(|row| *number >= row.from));
-        let facts = LogFacts::read(old, &numbers);
+        let mut file_ids = old.file_ids(FileKind::Wal);
+        file_ids.retain(|file_id| row.is_none_or(|row| *file_id >= row.from));
+        let facts = LogFacts::read(old, &file_ids);
         if known.is_exact {
             let row = row_of(&facts.starts);
             let is_stray =
-                |number: u64| facts.starts.contains_key(&number) && !row.contains(&number);
-            numbers
+                |file_id: u64| facts.starts.contains_key(&file_id) && !row.contains(&file_id);
+            file_ids
                 .iter()
-                .filter(|number| is_stray(**number))
-                .for_each(|number| old.leave_out(*number));
-            numbers.retain(|number| !is_stray(*number));
+                .filter(|file_id| is_stray(**file_id))
+                .for_each(|file_id| old.leave_out(*file_id));
+            file_ids.retain(|file_id| !is_stray(*file_id));
         }
         let states = || known.keyspaces.values().map(|keyspace| &keyspace.state);
         let durable = states().map(|state| state.durable_seq().0).max().unwrap_or(0);
@@ -131,7 +131,7 @@ impl Logs {
             None if known.is_exact => Logs { next: durable + 1, ..unknown },
             None => unknown,
         };
-        (logs, numbers)
+        (logs, file_ids)
     }
 
     /// Returns true if some keyspace needs a write behind the last one that was read, which was
@@ -165,10 +165,10 @@ impl Logs {
         }
     }
 
-    /// Calls `take` with all batches of log `number` that count, and reports the others.
-    pub(super) fn read(&mut self, old: &mut DamagedStore, number: u64, take: &mut TakeBatch<'_>) {
-        let path = numbered(&old.dir, FileKind::Wal, number);
-        let id = LogId { kind: LogKind::Wal, number };
+    /// Calls `take` with all batches of log `file_id` that count, and reports the others.
+    pub(super) fn read(&mut self, old: &mut DamagedStore, file_id: u64, take: &mut TakeBatch<'_>) {
+        let path = numbered(&old.dir, FileKind::Wal, file_id);
+        let id = LogId { kind: LogKind::Wal, file_id };
         let remains = match LogRemains::read(&*old.env, &path, id) {
             Ok(remains) => remains,
             Err(error) => {
@@ -179,7 +179,7 @@ impl Logs {
             }
         };
         let end = LogRemains::START;
-        let mut log = DamagedLog { number, path, remains, end };
+        let mut log = DamagedLog { file_id, path, remains, end };
         let tear = match log.remains.end {
             Ok(LogEnd::Torn { offset, .. }) => offset,
             _ => u64::MAX,
@@ -243,7 +243,7 @@ impl Logs {
             let kind = FindingKind::LostBatches { bytes, writes };
             old.report(kind, &log.path, Some(log.end), "no batch can be read");
         } else if let Some(writes) = writes {
-            let synced = log.number <= self.synced_before || self.lacks_synced();
+            let synced = log.file_id <= self.synced_before || self.lacks_synced();
             if self.is_behind_tear && !self.has_damage && !synced {
                 self.is_over = true;
                 return;
@@ -285,9 +285,9 @@ impl Logs {
 }
 
 impl DamagedStore {
-    /// Reports log `number`, which is not in the row of logs.
-    fn leave_out(&mut self, number: u64) {
-        let path = numbered(&self.dir, FileKind::Wal, number);
+    /// Reports log `file_id`, which is not in the row of logs.
+    fn leave_out(&mut self, file_id: u64) {
+        let path = numbered(&self.dir, FileKind::Wal, file_id);
         let bytes = self.env.file_bytes(&path).unwrap_or(0);
         let message = "an earlier opening has left the log out";
         self.report(FindingKind::LeftOut { bytes }, &path, None, message);

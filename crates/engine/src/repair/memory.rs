@@ -23,7 +23,7 @@ pub(super) type Newest = BTreeMap<Bytes, VecDeque<Entry>>;
 pub(super) struct Memory {
     /// Entries that are newer than all tables.
     pub(super) held: Newest,
-    /// The file number and the entries of a spill, if it is unknown which of them have
+    /// The file id and the entries of a spill, if it is unknown which of them have
     /// been merged into tables since.
     pub(super) copied: Option<(u64, Newest)>,
     /// Entries of the log that are in tables too.
@@ -73,7 +73,7 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
             memory.held = copied.newest;
         }
     } else {
-        for file in old.numbers(FileKind::Spill) {
+        for file in old.file_ids(FileKind::Spill) {
             let copied = old.read_copy(file, known);
             if let Some(id) = copied.keyspace {
                 memories.entry(id).or_default().copied = Some((file, copied.newest));
@@ -135,7 +135,7 @@ impl DamagedStore {
     fn read_copy(&mut self, file: u64, known: &mut Known) -> CopiedMemory {
         let path = numbered(&self.dir, FileKind::Spill, file);
         let mut copied = CopiedMemory::default();
-        let id = LogId { kind: LogKind::Spill, number: file };
+        let id = LogId { kind: LogKind::Spill, file_id: file };
         let Ok(remains) = LogRemains::read(&*self.env, &path, id) else { return copied };
         copied.bytes = remains.bytes();
         let mut end = LogRemains::START;

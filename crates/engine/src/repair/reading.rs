@@ -47,7 +47,7 @@ impl Reading {
     /// Reads manifest `number`, including records behind damage.
     pub(super) fn new(old: &mut DamagedStore, number: u64) -> Result<Reading> {
         let path = numbered(&old.dir, FileKind::Manifest, number);
-        let id = LogId { kind: LogKind::Manifest, number };
+        let id = LogId { kind: LogKind::Manifest, file_id: number };
         let mut reading = Reading::default();
         let remains = match LogRemains::read(&*old.env, &path, id) {
             Ok(remains) => remains,
@@ -183,7 +183,7 @@ impl Reading {
                 let id = made.id;
                 self.name_keyspace(made, codecs);
                 let state = self.account.keyspaces.get_mut(&id).expect("it was just made");
-                state.keeps_numbers = true;
+                state.keeps_seqs = true;
             }
             Record::Group(made, codecs) => {
                 let id = made.id;

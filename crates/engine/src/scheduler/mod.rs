@@ -234,7 +234,7 @@ impl Scheduler {
         ReservedPlan {
             keyspace: Arc::clone(keyspace),
             bottom: tree.is_bottom_for(&plan).expect("the plan was checked"),
-            forgets: !state.policy.wants_numbers() && !keyspace.keeps_numbers,
+            forgets: !state.policy.wants_seqs() && !keyspace.keeps_seqs,
             takes_memory: state.takes_memory(&plan),
             keeps_older: state.keeps_older_than(&plan),
             rewrites: match origin {

@@ -83,12 +83,12 @@ impl Version {
         }
     }
 
-    /// Returns the run in memory with number `run`, if there is one.
+    /// Returns the run in memory with id `run`, if there is one.
     pub(crate) fn memory_run(&self, run: RunId) -> Option<&Arc<MemoryRun>> {
         self.memory.iter().find(|memory| memory.run().id() == run)
     }
 
-    /// Returns the run on storage with number `run`, if there is one.
+    /// Returns the run on storage with id `run`, if there is one.
     pub(crate) fn disk_run(&self, run: RunId) -> Option<&Arc<OpenRun>> {
         self.runs.iter().find(|open| open.run().id() == run)
     }

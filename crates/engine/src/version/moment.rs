@@ -13,8 +13,8 @@ pub(crate) enum Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// Returns the number of the newest write that the read sees now. A read of an active memtable
-    /// asks under the lock of the leaf.
+    /// Returns the sequence number of the newest write that the read sees now. A read of an active
+    /// memtable asks under the lock of the leaf.
     pub(super) fn in_memory(self) -> SeqNo {
         match self {
             Moment::Latest(visible) => SeqNo(visible.load(Ordering::Acquire)),

@@ -16,8 +16,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 impl Version {
-    /// Returns the number of the newest entry of `key`, if it is greater than `since`. Looks only
-    /// into tables that have newer entries.
+    /// Returns the sequence number of the newest entry of `key`, if it is greater than `since`.
+    /// Looks only into tables that have newer entries.
     pub(crate) fn newer_entry(&self, key: &[u8], since: SeqNo) -> Result<Option<SeqNo>> {
         let newest = self.newest_range_delete_of(key);
         if newest > since {

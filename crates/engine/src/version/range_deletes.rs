@@ -6,8 +6,8 @@ use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{Key, KeyRange, MergePlan, RangeDeletes, SeqNo};
 
 impl Version {
-    /// Returns the number of the newest range delete that covers `key` at `moment`; 0 if there is
-    /// none. Entries with smaller numbers are hidden.
+    /// Returns the sequence number of the newest range delete that covers `key` at `moment`; 0 if
+    /// there is none. Entries with smaller sequence numbers are hidden.
     ///
     /// A read without a snapshot calls this first, and looks for the entry then. Let `t` be the
     /// moment at which the range deletes were copied. The read then sees either the entry that was
@@ -39,7 +39,8 @@ impl Version {
         )
     }
 
-    /// Returns the number of the newest range delete of `key`, visible or not; 0 if there is none.
+    /// Returns the sequence number of the newest range delete of `key`, visible or not; 0 if there
+    /// is none.
     pub(super) fn newest_range_delete_of(&self, key: &[u8]) -> SeqNo {
         self.newest_range_delete(key, Moment::Snapshot(SeqNo::MAX))
     }

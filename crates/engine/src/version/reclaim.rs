@@ -52,12 +52,12 @@ struct DeadRanges {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     reclaim: Arc<Reclaim>,
-    number: u64,
+    version_id: u64,
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.reclaim.state.lock().live.remove(&self.number);
+        self.reclaim.state.lock().live.remove(&self.version_id);
         self.reclaim.collect();
     }
 }
@@ -90,10 +90,10 @@ impl Reclaim {
     /// Returns the ticket of a new version.
     pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
         let mut state = self.state.lock();
-        let number = state.next;
+        let version_id = state.next;
         state.next += 1;
-        state.live.insert(number);
-        Ticket { reclaim: Arc::clone(self), number }
+        state.live.insert(version_id);
+        Ticket { reclaim: Arc::clone(self), version_id }
     }
 
     /// Queues `places`, byte ranges of `table` that the newest version does not need, to be freed
@@ -126,7 +126,7 @@ impl Reclaim {
             // A panic may be dropping the version. A second panic would end the process.
             panics::logged("the environment", || {
                 let Some(dead) = dead else { return };
-                self.leases.free(dead.table.number(), move || dead.punch(&unable));
+                self.leases.free(dead.table.file_id(), move || dead.punch(&unable));
             });
         }
     }

@@ -148,8 +148,8 @@ impl TableHandle {
         &self.table
     }
 
-    /// Returns the number of the table; its file has the same number.
-    pub(crate) fn number(&self) -> u64 {
+    /// Returns the id of the table; its file has the same number.
+    pub(crate) fn file_id(&self) -> u64 {
         self.file.id.0
     }
 

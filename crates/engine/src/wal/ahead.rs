@@ -45,7 +45,7 @@ impl Wal {
     fn keep_spare(&self, spare: Spare) -> Option<Spare> {
         let mut guard = self.writer.lock();
         let Some(writer) = guard.as_mut() else { return Some(spare) };
-        if writer.spares.len() >= AHEAD_LOGS || spare.0 < writer.number {
+        if writer.spares.len() >= AHEAD_LOGS || spare.0 < writer.file_id {
             return Some(spare);
         }
         let place = writer.spares.partition_point(|other| other.0 < spare.0);

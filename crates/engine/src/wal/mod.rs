@@ -47,7 +47,7 @@ type Spare = (u64, LogWriter);
 #[derive(Debug)]
 pub(crate) struct WalWriter {
     current: Arc<LogWriter>,
-    pub(crate) number: u64,
+    pub(crate) file_id: u64,
     /// Logs made ahead, by number.
     spares: VecDeque<Spare>,
     /// Earlier logs, oldest first, whose ends may not be synced.
@@ -73,14 +73,14 @@ pub(crate) struct LogsNow {
     pub(crate) newest: u64,
     /// The bytes of the newest that are written.
     pub(crate) written: u64,
-    /// The number of the next write.
+    /// The sequence number of the next write.
     pub(crate) next: u64,
 }
 
 /// A log file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log {
-    pub(crate) number: u64,
+    pub(crate) file_id: u64,
     /// The sequence number of the first write in it.
     pub(crate) first: SeqNo,
     /// The length of the file in bytes.
@@ -97,7 +97,7 @@ impl WalWriter {
     pub(crate) fn logs_now(&self) -> LogsNow {
         LogsNow {
             logs: self.kept.iter().chain(&self.logs).copied().collect(),
-            newest: self.number,
+            newest: self.file_id,
             written: self.current.bytes(),
             next: self.next_seq,
         }
@@ -106,7 +106,7 @@ impl WalWriter {
     /// Returns the logs from number `from` on, oldest first, and the bytes of the last one that are
     /// written. The others are full, and do not change any more.
     pub(crate) fn logs_from(&self, from: u64) -> (Vec<Log>, u64) {
-        let logs = self.logs.iter().filter(|log| log.number >= from).copied().collect();
+        let logs = self.logs.iter().filter(|log| log.file_id >= from).copied().collect();
         (logs, self.current.bytes())
     }
 }
@@ -146,14 +146,14 @@ impl Wal {
     ) -> Result<WalWriter> {
         // The new log names the log before it. So a log that opening left out is never read again,
         // even if it could not be set aside.
-        let before = older.last().or(kept.last()).map_or(0, |log| log.number);
+        let before = older.last().or(kept.last()).map_or(0, |log| log.file_id);
         let synced = older.last().filter(|_| are_synced).map_or(0, |log| log.bytes);
-        let (number, log) = self.create_log(0)?;
+        let (file_id, log) = self.create_log(0)?;
         log.append(&[&LogStart { before, first, synced }.encode()])?;
-        let current = Log { number, first, bytes: log.capacity() };
+        let current = Log { file_id, first, bytes: log.capacity() };
         Ok(WalWriter {
             current: Arc::new(log),
-            number,
+            file_id,
             spares: VecDeque::new(),
             unsynced: Vec::new(),
             logs: older.iter().copied().chain([current]).collect(),
@@ -166,7 +166,7 @@ impl Wal {
 
     /// Lets threads write with `writer`.
     pub(crate) fn open(&self, writer: WalWriter) {
-        self.named.store(writer.number, Ordering::Release);
+        self.named.store(writer.file_id, Ordering::Release);
         *self.writer.lock() = Some(writer);
     }
 
@@ -233,17 +233,17 @@ impl Wal {
     pub(crate) fn sync(&self, logs: &[Arc<LogWriter>], reach: SyncReach) -> Result<()> {
         let synced = logs.iter().try_for_each(|log| log.sync(reach).map(drop));
         synced.inspect_err(|_| self.context.poison())?;
-        logs.last().map_or(Ok(()), |newest| self.name(newest.number()))
+        logs.last().map_or(Ok(()), |newest| self.name(newest.file_id()))
     }
 
-    /// Has the manifest name log `number`, unless it names that or a newer one. Otherwise nothing
+    /// Has the manifest name log `file_id`, unless it names that or a newer one. Otherwise nothing
     /// could tell that the log is missing.
-    fn name(&self, number: u64) -> Result<()> {
-        if number <= self.named.load(Ordering::Acquire) {
+    fn name(&self, file_id: u64) -> Result<()> {
+        if file_id <= self.named.load(Ordering::Acquire) {
             return Ok(());
         }
-        match self.manifest.name_log(number) {
-            Ok(()) => drop(self.named.fetch_max(number, Ordering::Release)),
+        match self.manifest.name_log(file_id) {
+            Ok(()) => drop(self.named.fetch_max(file_id, Ordering::Release)),
             // What was synced is synced. The next sync tries again.
             Err(error) if error.kind() == ErrorKind::Full => {}
             Err(error) => return Err(error),
@@ -280,27 +280,27 @@ impl Wal {
         let fits = |(_, log): &Spare| log.room_for_both(LOG_START_BYTES_MAX, record_bytes);
         let spare =
             if writer.spares.front().is_some_and(fits) { writer.spares.pop_front() } else { None };
-        let (number, log) = match spare {
+        let (file_id, log) = match spare {
             Some(spare) => spare,
             None => {
                 // A new log has a higher number than the spares, which are too small. Logs are used
                 // in the order of their numbers.
-                writer.spares.drain(..).for_each(|(number, _)| self.remove_log(number));
+                writer.spares.drain(..).for_each(|(file_id, _)| self.remove_log(file_id));
                 self.create_log(record_bytes)?
             }
         };
         let first = SeqNo(writer.next_seq);
         let start =
-            LogStart { before: writer.number, first, synced: writer.current.synced_bytes() };
+            LogStart { before: writer.file_id, first, synced: writer.current.synced_bytes() };
         log.append(&[&start.encode()]).inspect_err(|_| self.context.poison())?;
         let old = std::mem::replace(&mut writer.current, Arc::new(log));
         // There may be many of them before a sync.
         old.release();
         writer.unsynced.push(old);
-        writer.number = number;
-        writer.logs.push(Log { number, first, bytes: writer.current.capacity() });
+        writer.file_id = file_id;
+        writer.logs.push(Log { file_id, first, bytes: writer.current.capacity() });
         writer.log_began = true;
-        tracing::debug!(number, "a log begins");
+        tracing::debug!(file_id, "a log begins");
         self.ask_for_log(writer);
         self.bound_logs(writer);
         self.context.progress.notify();
@@ -313,22 +313,22 @@ impl Wal {
         let options = &self.context.options;
         let needed = LogWriter::capacity_for([LOG_START_BYTES_MAX, record_bytes]);
         let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max()).max(needed);
-        let (number, log) = self.context.make_numbered(FileKind::Wal, |path, number| {
-            let id = LogId { kind: LogKind::Wal, number };
+        let (file_id, log) = self.context.make_numbered(FileKind::Wal, |path, file_id| {
+            let id = LogId { kind: LogKind::Wal, file_id };
             LogWriter::create(&*options.env, path, id, capacity)
         })?;
         directory::sync(&*options.env, &options.dir).inspect_err(|_| {
-            let path = numbered(&options.dir, FileKind::Wal, number);
+            let path = numbered(&options.dir, FileKind::Wal, file_id);
             directory::remove(&*options.env, &path, "an empty log");
         })?;
-        Ok((number, log))
+        Ok((file_id, log))
     }
 
-    fn remove_log(&self, number: u64) {
+    fn remove_log(&self, file_id: u64) {
         let options = &self.context.options;
-        let path = numbered(&options.dir, FileKind::Wal, number);
+        let path = numbered(&options.dir, FileKind::Wal, file_id);
         // A log that cannot be removed does no harm: the manifest records that it is not needed.
-        self.context.leases.remove(number, path, "an old log");
+        self.context.leases.remove(file_id, path, "an old log");
     }
 
     /// Syncs the logs and notes that in the manifest, removes those made ahead, and cuts the unused
@@ -349,7 +349,7 @@ impl Wal {
         self.manifest.note_synced(last)?;
         let mut guard = self.writer.lock();
         let Some(writer) = guard.as_mut() else { return Ok(()) };
-        writer.spares.drain(..).for_each(|(number, _)| self.remove_log(number));
+        writer.spares.drain(..).for_each(|(file_id, _)| self.remove_log(file_id));
         writer.current.cut()
     }
 }

@@ -34,7 +34,7 @@ impl Wal {
             bytes += log.bytes;
             bytes <= quiet_bytes
         });
-        if let Some(limit) = old.next().map(|log| log.number) {
+        if let Some(limit) = old.next().map(|log| log.file_id) {
             self.seal_up_to(limit);
         }
     }
@@ -58,7 +58,7 @@ impl Wal {
             bytes += log.bytes;
             bytes <= log_bytes_max
         });
-        if let Some(limit) = surplus.next().map(|log| log.number) {
+        if let Some(limit) = surplus.next().map(|log| log.file_id) {
             self.spill_up_to(limit);
         }
     }
@@ -88,7 +88,7 @@ impl Wal {
     pub(crate) fn retire_logs(&self) {
         let _retiring = self.retiring.lock();
         // All later writes go to this log or a later one.
-        let Some(newest) = self.writer.lock().as_ref().map(|writer| writer.number) else {
+        let Some(newest) = self.writer.lock().as_ref().map(|writer| writer.file_id) else {
             return;
         };
         let needed = self.oldest_needed_log(newest);
@@ -105,7 +105,7 @@ impl Wal {
 
     /// Removes logs that no memtable needs any more, for a caller that holds the writer's lock.
     pub(crate) fn retire_logs_of(&self, writer: &mut WalWriter) {
-        let needed = self.oldest_needed_log(writer.number);
+        let needed = self.oldest_needed_log(writer.file_id);
         let Some(row) = row_from(writer, needed) else { return };
         if self.manifest.write(Record::Logs(row), |_| ()).is_ok() {
             let bytes = self.context.options.changes_bytes;
@@ -117,7 +117,7 @@ impl Wal {
     /// Begins a new log if no memtable needs the current one or an older one, and much of it is
     /// written. So it can go too.
     pub(crate) fn leave_log(&self, writer: &mut WalWriter) {
-        let is_needed = self.oldest_needed_log(u64::MAX) <= writer.number;
+        let is_needed = self.oldest_needed_log(u64::MAX) <= writer.file_id;
         if is_needed || writer.current.bytes() < LEFT_BYTES_MIN {
             return;
         }
@@ -136,22 +136,22 @@ impl Wal {
     }
 
     fn remove_logs(&self, logs: UnneededLogs) {
-        logs.files.iter().for_each(|log| self.remove_log(log.number));
+        logs.files.iter().for_each(|log| self.remove_log(log.file_id));
     }
 }
 
 /// Returns the row of logs from `needed` on for the manifest, or `None` if there is no older log to
 /// remove.
 fn row_from(writer: &WalWriter, needed: u64) -> Option<LogRow> {
-    let oldest = writer.logs.first().filter(|oldest| oldest.number < needed);
-    let kept = oldest.and_then(|_| writer.logs.iter().find(|log| log.number >= needed));
-    kept.map(|kept| LogRow { from: needed, first: kept.first, newest: writer.number })
+    let oldest = writer.logs.first().filter(|oldest| oldest.file_id < needed);
+    let kept = oldest.and_then(|_| writer.logs.iter().find(|log| log.file_id >= needed));
+    kept.map(|kept| LogRow { from: needed, first: kept.first, newest: writer.file_id })
 }
 
 /// Removes the logs below `needed` from `writer`. Keeps the newest of them for change feeds, with
 /// at most `kept_bytes` bytes together. Returns the removed logs.
 fn take_logs_below(writer: &mut WalWriter, needed: u64, kept_bytes: u64) -> UnneededLogs {
-    let (gone, logs) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.number < needed);
+    let (gone, logs) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.file_id < needed);
     writer.logs = logs;
     writer.kept.extend(gone);
     let mut bytes = 0_u64;
@@ -162,6 +162,6 @@ fn take_logs_below(writer: &mut WalWriter, needed: u64, kept_bytes: u64) -> Unne
     let kept = writer.kept.iter().rev().take_while(fits).count();
     let files = writer.kept.drain(..writer.kept.len() - kept).collect();
     // All their writes are in synced tables or in a synced spill.
-    let writers = writer.unsynced.extract_if(.., |log| log.number() < needed).collect();
+    let writers = writer.unsynced.extract_if(.., |log| log.file_id() < needed).collect();
     UnneededLogs { files, _writers: writers }
 }

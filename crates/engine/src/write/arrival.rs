@@ -121,7 +121,7 @@ impl WritePath {
         if newest.0 < writer.next_seq {
             return Ok(());
         }
-        let seq = self.take_numbers(writer, newest)?;
+        let seq = self.take_seqs(writer, newest)?;
         let context = &self.context;
         context.snapshots.show_load(seq, &context.visible, || ());
         Ok(())
@@ -167,7 +167,7 @@ impl Ingest<'_> {
             return Ok(merge.map_or(Step::Wait, |merge| Step::Merge(index, Box::new(merge))));
         }
         drop(state);
-        let seq = path.take_numbers(writer, SeqNo(0))?;
+        let seq = path.take_seqs(writer, SeqNo(0))?;
         path.commit(&[keyspace], seq, |_, state| {
             let tree = &state.view.tree;
             Ok(match placement(arriving, tree, resurrects)? {

@@ -30,7 +30,7 @@ impl WritePath {
         let writer = guard.as_mut().ok_or_else(read_only)?;
         self.context.check_writable()?;
         keyspace.state.lock().check_kept(keyspace)?;
-        let seq = self.take_numbers(writer, SeqNo(0))?;
+        let seq = self.take_seqs(writer, SeqNo(0))?;
         let old = self.commit_cleared(keyspace, member, seq)?;
         drop(halt);
         self.scheduler.after_seal(writer);

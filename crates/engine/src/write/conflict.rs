@@ -3,7 +3,7 @@
 
 use super::{Ops, WritePath};
 use crate::context::Context;
-use crate::group::NUMBER_BYTES;
+use crate::group::MEMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
 use crate::snapshots::SnapshotGuard;
@@ -113,8 +113,8 @@ fn conflict(keyspace: &KeyspaceShared, key: &Key, seq: SeqNo, began: SeqNo) -> E
 }
 
 fn conflict_at(keyspace: &KeyspaceShared, key: &Key, what: &str, began: SeqNo) -> Error {
-    let number_bytes = if keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
-    let shown = key[number_bytes..].escape_ascii();
+    let member_bytes = if keyspace.members.is_some() { MEMBER_BYTES } else { 0 };
+    let shown = key[member_bytes..].escape_ascii();
     let name = keyspace.name_of(key);
     let message = format!(
         "key `{shown}` of keyspace `{name}` {what}, after the transaction began at number {began}"

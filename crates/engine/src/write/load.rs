@@ -153,7 +153,7 @@ impl WritePath {
         // The writer's lock keeps all writers out: memory stays as it is, or shrinks.
         let deletes = SeqNo(writer.next_seq);
         let replaces = loads.iter().any(|load| !load.replaced.is_empty());
-        let seq = self.take_numbers(writer, SeqNo(deletes.0 + u64::from(replaces)))?;
+        let seq = self.take_seqs(writer, SeqNo(deletes.0 + u64::from(replaces)))?;
         for table in loads.iter_mut().flat_map(|load| &mut load.tables) {
             Arc::get_mut(table).expect("the load has the only handle").date(seq);
         }
@@ -194,7 +194,7 @@ impl WritePath {
 
     /// Takes the sequence numbers from the next one up to `last`, and at least one. Appends an
     /// empty batch with these numbers to the log, and syncs the log. Returns the last number taken.
-    pub(super) fn take_numbers(&self, writer: &mut WalWriter, last: SeqNo) -> Result<SeqNo> {
+    pub(super) fn take_seqs(&self, writer: &mut WalWriter, last: SeqNo) -> Result<SeqNo> {
         let first = SeqNo(writer.next_seq);
         let last = last.max(first);
         let numbers = last.0 - first.0 + 1;
@@ -207,8 +207,8 @@ impl WritePath {
     /// Brings what `incoming` makes of the state of each of `keyspaces`, by its index, into its
     /// tree with sequence number `seq`, and shows all of it to readers in one step. Returns false
     /// if `incoming` returned `None`; then nothing is done. The caller holds the writer's lock. The
-    /// keyspaces differ, and are ordered by their numbers. Tables with numbers of their own come
-    /// into one keyspace at a time.
+    /// keyspaces differ, and are ordered by their numbers. Tables with sequence numbers of their
+    /// own come into one keyspace at a time.
     pub(super) fn commit(
         &self,
         keyspaces: &[&KeyspaceShared],

@@ -83,7 +83,7 @@ impl WritePath {
         }
         let tree = &state.view.tree;
         let reserved = ReservedPlan::of_caller(keyspace, plan.clone(), tree, state.arrivals);
-        let forgets = !state.policy.wants_numbers() && !keyspace.keeps_numbers;
+        let forgets = !state.policy.wants_seqs() && !keyspace.keeps_seqs;
         let reserved = ReservedPlan { forgets, ..reserved };
         state.owed_bytes = None;
         state.reserve(plan);

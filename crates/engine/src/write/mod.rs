@@ -153,7 +153,7 @@ fn insert(context: &Context, writer: &WalWriter, first: SeqNo, ops: Ops<'_>) {
             Some(known) if Arc::ptr_eq(known.0, op.keyspace) => known,
             _ => {
                 let now = op.keyspace.active.load();
-                now.note_log(writer.number);
+                now.note_log(writer.file_id);
                 active.insert((op.keyspace, now))
             }
         };

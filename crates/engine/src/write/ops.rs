@@ -1,6 +1,6 @@
 //! The operations of one write call: one, or a batch.
 
-use crate::group::NUMBER_BYTES;
+use crate::group::MEMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{KEY_BYTES_MAX, OpKind, VALUE_BYTES_MAX, put_varint};
@@ -191,7 +191,7 @@ impl<'a> Op<'a> {
         if self.kind == OpKind::DeleteRange {
             return broken_range_rule(self.key, self.value);
         }
-        let number_bytes = if self.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
+        let member_bytes = if self.keyspace.members.is_some() { MEMBER_BYTES } else { 0 };
         match (self.key.len(), self.value.len()) {
             (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => None,
             (0, _) => Some(EMPTY_KEY.into()),
@@ -199,7 +199,7 @@ impl<'a> Op<'a> {
                 Some(format!("expected a value of at most {VALUE_BYTES_MAX} bytes, found {value}"))
             }
             (key, _) => {
-                let [most, found] = [KEY_BYTES_MAX, key].map(|bytes| bytes - number_bytes);
+                let [most, found] = [KEY_BYTES_MAX, key].map(|bytes| bytes - member_bytes);
                 Some(format!("expected a key of at most {most} bytes, found {found}"))
             }
         }

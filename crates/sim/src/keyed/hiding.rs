@@ -38,7 +38,7 @@ impl Hiding {
     }
 
     /// Returns true if `entry` would lie under a range delete without its sequence number.
-    pub(super) fn needs_number<E: KeyedEntry>(&mut self, entry: E) -> bool {
+    pub(super) fn needs_seq<E: KeyedEntry>(&mut self, entry: E) -> bool {
         let part = self.walk.part_of(&rank_key(u64::from(entry.rank())));
         part.is_some_and(|part| part.oldest() <= entry.seq())
     }

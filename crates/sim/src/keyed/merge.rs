@@ -65,9 +65,8 @@ impl Changes for Option<Box<More>> {
         let Some(more) = self else { return entry };
         let entry = entry.expired(more.expired);
         let is_value = entry.kind().is_value() || entry.kind() == EntryKind::Expiring;
-        let needs_number = |hiding: &mut Hiding| hiding.needs_number(entry);
-        let is_forgotten =
-            more.forgets && is_value && !more.hiding.as_mut().is_some_and(needs_number);
+        let needs_seq = |hiding: &mut Hiding| hiding.needs_seq(entry);
+        let is_forgotten = more.forgets && is_value && !more.hiding.as_mut().is_some_and(needs_seq);
         if is_forgotten { entry.forgotten() } else { entry }
     }
 }

@@ -65,7 +65,7 @@ pub struct FoldCounts {
     /// Values that a filter has dropped or changed. Each is counted in another field too.
     pub filtered: u64,
     /// At or above the sequence number of every tombstone that was dropped or cancelled, and of
-    /// every operand that was joined with what lies beneath, unless numbers are forgotten.
+    /// every operand that was joined with what lies beneath, unless sequence numbers are forgotten.
     pub dropped_below: SeqNo,
 }
 
@@ -148,7 +148,7 @@ impl Hiding {
         self.walk.range_deletes().cleared_by(range, self.oldest_reader(snapshots))
     }
 
-    /// Returns the number that all readers are at or above.
+    /// Returns the sequence number that all readers are at or above.
     pub fn oldest_reader(&self, snapshots: &[SeqNo]) -> SeqNo {
         snapshots.last().copied().unwrap_or(SeqNo::MAX).min(self.visible)
     }
@@ -193,7 +193,7 @@ impl Hiding {
 
     /// Returns true if a range delete of `key` does not hide entry `seq`. Without its number the
     /// entry would lie under the range delete.
-    fn needs_number(&mut self, key: &[u8], seq: SeqNo) -> bool {
+    fn needs_seq(&mut self, key: &[u8], seq: SeqNo) -> bool {
         self.walk.part_of(key).is_some_and(|part| part.oldest() <= seq)
     }
 }
@@ -266,8 +266,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     }
 
     /// If `forgets`, replaces the sequence number by 0 in entries that all live and later snapshots
-    /// see. Tombstones keep their numbers, because the fold reports when they are dropped. Combines
-    /// keep theirs, because several of a key may stay.
+    /// see. Tombstones keep their sequence numbers, because the fold reports when they are dropped.
+    /// Combines keep theirs, because several of a key may stay.
     ///
     /// Not for entries that stay in memory: there the number also tells whether a write that is
     /// read back from the log has left memory.
@@ -281,7 +281,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     }
 
     /// Drops entries that the range deletes in `hiding` hide from all readers. Entries that are
-    /// newer than one of them keep their numbers.
+    /// newer than one of them keep their sequence numbers.
     pub fn hiding(self, hiding: Hiding) -> Fold<C, B> {
         Fold { hiding, ..self }
     }
@@ -321,7 +321,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                     self.counts.dropped_below = self.counts.dropped_below.max(self.held.seq);
                     continue;
                 }
-            } else if self.forgets && self.stripe_floor().is_none() && !self.needs_number() {
+            } else if self.forgets && self.stripe_floor().is_none() && !self.needs_seq() {
                 self.held.seq = SeqNo(0);
             }
             self.counts.entries_out += 1;
@@ -338,7 +338,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         let Waiting { seq, kind, value, mark } = self.waiting.pop().expect("an entry waits");
         let is_forgotten = self.forgets && kind.is_value() && mark == 0;
         self.held.seq = seq;
-        let is_forgotten = is_forgotten && self.stripe_floor().is_none() && !self.needs_number();
+        let is_forgotten = is_forgotten && self.stripe_floor().is_none() && !self.needs_seq();
         let seq = if is_forgotten { SeqNo(0) } else { seq };
         let key = std::mem::take(&mut self.held.key);
         self.held = HeldEntry { key, seq, kind, value, mark };
@@ -385,9 +385,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
 
     /// Returns true if the held version would lie under a range delete without its number.
     #[inline]
-    fn needs_number(&mut self) -> bool {
+    fn needs_seq(&mut self) -> bool {
         let HeldEntry { key, seq, .. } = &self.held;
-        !self.hiding.is_empty() && self.hiding.needs_number(key, *seq)
+        !self.hiding.is_empty() && self.hiding.needs_seq(key, *seq)
     }
 
     /// Returns true if the held version, a tombstone, hides nothing.

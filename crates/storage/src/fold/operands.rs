@@ -11,7 +11,7 @@
 //! hides some of them from a part of the readers only, all versions stay.
 //!
 //! Whatever is older than operands that were joined, and comes later, comes too late to take part.
-//! So they count among what `dropped_below` tells of, unless numbers are forgotten.
+//! So they count among what `dropped_below` tells of, unless sequence numbers are forgotten.
 //!
 //! The operator belongs to the application. If it fails for a key, a fold joins what can be joined
 //! of the key, and keeps the rest as it is. So an operator never keeps a merge from being made.

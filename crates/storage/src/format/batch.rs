@@ -11,7 +11,7 @@ pub const VALUE_BYTES_MAX: usize = 1 << 28;
 /// One write of a batch in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOp<'a> {
-    /// The number of the keyspace.
+    /// The id of the keyspace.
     pub keyspace: u32,
     /// What the write does.
     pub kind: OpKind,
@@ -102,7 +102,7 @@ pub struct LoggedBatch<'a> {
     pub first: SeqNo,
     /// The number of sequence numbers that it takes, at least 1. A batch without writes takes them
     /// for tables from outside.
-    pub numbers: u64,
+    pub seq_count: u64,
     /// The writes, in their order.
     pub ops: Vec<LoggedOp<'a>>,
 }
@@ -110,18 +110,18 @@ pub struct LoggedBatch<'a> {
 impl LoggedBatch<'_> {
     /// Returns the last sequence number that it takes.
     pub fn last(&self) -> SeqNo {
-        SeqNo(self.first.0 + self.numbers - 1)
+        SeqNo(self.first.0 + self.seq_count - 1)
     }
 }
 
-/// Returns the record of a batch without writes that takes `numbers` sequence numbers from `first`
-/// on.
-pub fn encode_empty_batch(first: SeqNo, numbers: u64) -> Vec<u8> {
+/// Returns the record of a batch without writes that takes `seq_count` sequence numbers from
+/// `first` on.
+pub fn encode_empty_batch(first: SeqNo, seq_count: u64) -> Vec<u8> {
     let mut record = Vec::new();
     put_varint(&mut record, first.0);
     put_varint(&mut record, 0);
-    if numbers > 1 {
-        put_varint(&mut record, numbers);
+    if seq_count > 1 {
+        put_varint(&mut record, seq_count);
     }
     record
 }
@@ -134,11 +134,11 @@ pub fn decode_batch(payload: &[u8]) -> std::result::Result<LoggedBatch<'_>, Dama
     let mut reader = Reader::new(payload, 0);
     let first = SeqNo(reader.varint()?);
     let count = reader.varint()?;
-    let numbers = if count == 0 && !reader.is_at_end() { reader.varint()? } else { count.max(1) };
-    if count == 0 && numbers == 0 {
+    let seq_count = if count == 0 && !reader.is_at_end() { reader.varint()? } else { count.max(1) };
+    if count == 0 && seq_count == 0 {
         return Err(reader.damage("expected an empty batch to take a sequence number"));
     }
-    let last = first.0.checked_add(numbers - 1);
+    let last = first.0.checked_add(seq_count - 1);
     if first == SeqNo(0) || last.is_none_or(|last| bounds::check_seq(SeqNo(last)).is_err()) {
         return Err(reader.damage("the sequence number of a write is 0 or too large"));
     }
@@ -157,5 +157,5 @@ pub fn decode_batch(payload: &[u8]) -> std::result::Result<LoggedBatch<'_>, Dama
         ops.push(LoggedOp { keyspace, kind, key, value });
     }
     reader.finish()?;
-    Ok(LoggedBatch { first, numbers, ops })
+    Ok(LoggedBatch { first, seq_count, ops })
 }

@@ -61,7 +61,7 @@ impl ProfileGrain {
 /// The facts about a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFacts {
-    /// The number of the table.
+    /// The id of the table.
     pub table: u64,
     /// The length of the file in bytes.
     pub file_bytes: u64,

@@ -72,7 +72,7 @@ pub type Section = Range<u64>;
 /// are no gaps between the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footer {
-    /// The number of the table; 0 if it was written [outside](FEATURE_OUTSIDE) of a store.
+    /// The id of the table; 0 if it was written [outside](FEATURE_OUTSIDE) of a store.
     pub table: u64,
     /// The filter block; empty if the table has no filter.
     pub filter: Section,

@@ -24,7 +24,7 @@ pub(super) const TAG_ZSTD: u8 = 2;
 /// The place of a block. Its checksum fails at any other place.
 #[derive(Clone, Copy, Debug)]
 pub struct SealedPlace {
-    /// The number of the table.
+    /// The id of the table.
     pub table: u64,
     /// The offset in the file at which the block starts, in bytes.
     pub offset: u64,

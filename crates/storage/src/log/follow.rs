@@ -17,7 +17,7 @@ const WINDOW_BYTES: u64 = 64 * 1024;
 #[derive(Debug)]
 pub struct LogFollower {
     path: PathBuf,
-    number: u64,
+    file_id: u64,
     file: Arc<dyn ReadFile>,
     /// The offset of the next record.
     next: u64,
@@ -44,7 +44,7 @@ impl LogFollower {
         }
         Ok(LogFollower {
             path: path.to_path_buf(),
-            number: id.number,
+            file_id: id.file_id,
             file,
             next: FILE_HEADER_BYTES as u64,
             window: Vec::new(),
@@ -105,7 +105,7 @@ impl LogFollower {
         };
         let header = &self.window[(offset - self.window_start) as usize..];
         let (coded, tag) = (word(header, 0), word(header, 4));
-        let head = RecordHead::new(self.number, offset, coded);
+        let head = RecordHead::new(self.file_id, offset, coded);
         let bytes = record_bytes(head.payload_bytes) as u64;
         if head.tag != tag || !self.fill(offset, bytes, limit)? {
             return Ok(None);
@@ -145,7 +145,7 @@ mod tests {
     use crate::error::ErrorKind;
     use crate::log::{LogKind, LogWriter};
 
-    const ID: LogId = LogId { kind: LogKind::Wal, number: 9 };
+    const ID: LogId = LogId { kind: LogKind::Wal, file_id: 9 };
 
     fn payload(number: usize) -> Vec<u8> {
         vec![number as u8 | 1; number * 7919 % 100_000]
@@ -192,7 +192,7 @@ mod tests {
             assert_eq!((error.kind(), error.offset()), (ErrorKind::Corruption, Some(second.start)));
             assert_eq!(follower.next_record(None).unwrap(), None);
         }
-        let other = LogId { number: 8, ..ID };
+        let other = LogId { file_id: 8, ..ID };
         assert_eq!(LogFollower::open(&env, path, other).unwrap_err().kind(), ErrorKind::Corruption);
     }
 }

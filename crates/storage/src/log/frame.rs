@@ -49,8 +49,8 @@ impl LogKind {
 pub struct LogId {
     /// The use of the log.
     pub kind: LogKind,
-    /// The file number, never used twice in a store.
-    pub number: u64,
+    /// The id of the file, never used twice in a store.
+    pub file_id: u64,
 }
 
 /// Returns the bytes that a record with a payload of `payload_bytes` takes.
@@ -69,7 +69,7 @@ pub(super) fn file_header(id: LogId) -> [u8; FILE_HEADER_BYTES] {
     header[..8].copy_from_slice(&MAGIC);
     header[8..12].copy_from_slice(&VERSION.to_le_bytes());
     header[12..16].copy_from_slice(&id.kind.code().to_le_bytes());
-    header[16..24].copy_from_slice(&id.number.to_le_bytes());
+    header[16..24].copy_from_slice(&id.file_id.to_le_bytes());
     let checksum = xxh3_64(&header[..24]);
     header[24..].copy_from_slice(&checksum.to_le_bytes());
     header
@@ -105,9 +105,9 @@ pub(super) fn check_file_header(path: &Path, bytes: &[u8], id: LogId) -> Result<
         let message = format!("log of kind {kind}, expected kind {}", id.kind.code());
         return Err(Error::corruption(path, 12, message));
     }
-    let number = u64::from_le_bytes(word(bytes, 16));
-    if number != id.number {
-        let message = format!("log number {number}, expected {}", id.number);
+    let file_id = u64::from_le_bytes(word(bytes, 16));
+    if file_id != id.file_id {
+        let message = format!("log number {file_id}, expected {}", id.file_id);
         return Err(Error::corruption(path, 16, message));
     }
     Ok(true)
@@ -123,9 +123,9 @@ pub(super) struct RecordHead {
 }
 
 impl RecordHead {
-    pub(super) fn new(number: u64, offset: u64, coded: u32) -> RecordHead {
+    pub(super) fn new(file_id: u64, offset: u64, coded: u32) -> RecordHead {
         let mut place = [0; 20];
-        place[..8].copy_from_slice(&number.to_le_bytes());
+        place[..8].copy_from_slice(&file_id.to_le_bytes());
         place[8..16].copy_from_slice(&offset.to_le_bytes());
         place[16..].copy_from_slice(&coded.to_le_bytes());
         let seed = xxh3_64(&place);
@@ -139,8 +139,8 @@ impl RecordHead {
 
     /// Reads the head at `offset` of the file `bytes`. At least 8 bytes must follow. Returns `None`
     /// if the tag is wrong.
-    pub(super) fn read(number: u64, bytes: &[u8], offset: usize) -> Option<RecordHead> {
-        let head = RecordHead::new(number, offset as u64, u32::from_le_bytes(word(bytes, offset)));
+    pub(super) fn read(file_id: u64, bytes: &[u8], offset: usize) -> Option<RecordHead> {
+        let head = RecordHead::new(file_id, offset as u64, u32::from_le_bytes(word(bytes, offset)));
         (head.tag == u32::from_le_bytes(word(bytes, offset + 4))).then_some(head)
     }
 
@@ -177,7 +177,7 @@ impl Effort {
 
 /// The offset and the contents of the header of a new record.
 pub(super) struct Placing {
-    pub(super) number: u64,
+    pub(super) file_id: u64,
     pub(super) offset: u64,
     pub(super) payload_bytes: usize,
     /// Whether everything in front of the record is synced.
@@ -190,7 +190,7 @@ pub(super) fn seal(record: &mut [u8], placing: &Placing) {
     debug_assert!(placing.payload_bytes <= PAYLOAD_BYTES_MAX);
     let mark = if placing.marked { SYNC_MARK } else { 0 };
     let coded = placing.payload_bytes as u32 | mark;
-    let head = RecordHead::new(placing.number, placing.offset, coded);
+    let head = RecordHead::new(placing.file_id, placing.offset, coded);
     let checksum = xxh3_64_with_seed(&record[RECORD_HEADER_BYTES..], head.seed);
     record[..4].copy_from_slice(&coded.to_le_bytes());
     record[4..8].copy_from_slice(&head.tag.to_le_bytes());

@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Result};
 use lsmith_fuzz::{Choices, change, fuzz, peak_bytes, put_varint};
 use std::path::Path;
 
-const ID: LogId = LogId { kind: LogKind::Wal, number: 7 };
+const ID: LogId = LogId { kind: LogKind::Wal, file_id: 7 };
 
 /// Records with their offsets.
 type Records = Vec<(u64, Vec<u8>)>;
@@ -32,7 +32,7 @@ fn append(file: &mut Vec<u8>, payload: &[u8], marked: bool) {
     file.extend_from_slice(payload);
     file.resize(start + record_bytes(payload.len()), 0);
     let offset = start as u64;
-    let placing = Placing { number: ID.number, offset, payload_bytes: payload.len(), marked };
+    let placing = Placing { file_id: ID.file_id, offset, payload_bytes: payload.len(), marked };
     seal(&mut file[start..], &placing);
 }
 
@@ -127,9 +127,9 @@ fn fuzz_resealed_logs() {
             let said = choices.border() as usize & ((1 << 31) - 1);
             let mut head = vec![0; 16 + said.next_multiple_of(8).min(1 << 16)];
             if record_bytes(said) == head.len() {
-                let number = ID.number;
+                let file_id = ID.file_id;
                 let offset = at as u64;
-                seal(&mut head, &Placing { number, offset, payload_bytes: said, marked: true });
+                seal(&mut head, &Placing { file_id, offset, payload_bytes: said, marked: true });
                 file.truncate(at);
                 file.extend_from_slice(&head[..choices.below(head.len() + 1)]);
             }

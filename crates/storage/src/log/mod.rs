@@ -10,7 +10,7 @@
 //!   0   8   magic "lsmithlg"
 //!   8   4   format version, 1
 //!   12  4   kind: 1 write-ahead log, 2 manifest, 3 spill
-//!   16  8   file number, the one in the file's name
+//!   16  8   file id, the one in the file's name
 //!   24  8   xxh3-64 of bytes 0..24
 //!
 //! record, over and over
@@ -20,13 +20,13 @@
 //!   16  n   payload
 //!       p   padding: zeros up to a multiple of 8
 //!
-//! S = xxh3-64 of 20 bytes: file number (8), offset of the record (8), bytes 0..4 of the record
+//! S = xxh3-64 of 20 bytes: file id (8), offset of the record (8), bytes 0..4 of the record
 //! ```
 //!
 //! The first 24 header bytes and their checksum stay at these offsets in every version, so that an
 //! older reader can tell a newer file from a damaged one.
 //!
-//! Tag and checksum depend on the file number and the offset, so bytes of another file or another
+//! Tag and checksum depend on the file id and the offset, so bytes of another file or another
 //! offset never match. The first 8 bytes of a record are its *head*. The head is never zero, not
 //! even after a change of one of its bytes. It lies in one device sector, and is stored in one step
 //! after the rest of the record. So a zero head means that the record was never completed. A head

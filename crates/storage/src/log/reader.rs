@@ -37,7 +37,7 @@ pub enum LogEnd {
 pub struct LogReader {
     path: PathBuf,
     file: Arc<dyn ReadFile>,
-    number: u64,
+    file_id: u64,
     bytes: Vec<u8>,
     next: usize,
     end: Option<LogEnd>,
@@ -62,7 +62,7 @@ impl LogReader {
         let mut reader = LogReader {
             path: path.to_path_buf(),
             file,
-            number: id.number,
+            file_id: id.file_id,
             bytes,
             next: FILE_HEADER_BYTES,
             end: None,
@@ -203,7 +203,7 @@ impl LogReader {
                 Inspected::Torn("a record is missing")
             };
         }
-        let Some(head) = RecordHead::read(self.number, bytes, start) else {
+        let Some(head) = RecordHead::read(self.file_id, bytes, start) else {
             return Inspected::Damaged("a record has a wrong header");
         };
         let end = start + record_bytes(head.payload_bytes);
@@ -238,7 +238,7 @@ impl LogReader {
         let mut effort = Effort::for_file(bytes.len());
         (offset + HEAD_BYTES..=last_start).step_by(8).any(|start| {
             !is_zero(&bytes[start..start + HEAD_BYTES])
-                && RecordHead::read(self.number, bytes, start).is_some_and(|head| {
+                && RecordHead::read(self.file_id, bytes, start).is_some_and(|head| {
                     let record = record_bytes(head.payload_bytes);
                     head.marked
                         && start + record <= bytes.len()

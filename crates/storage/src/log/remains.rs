@@ -18,7 +18,7 @@ use std::path::Path;
 /// A log, with all of its bytes in memory.
 #[derive(Debug)]
 pub struct LogRemains {
-    number: u64,
+    file_id: u64,
     bytes: Bytes,
     /// How the log ends for a reader that reads it in order, or its first damage.
     pub end: Result<LogEnd>,
@@ -55,7 +55,7 @@ impl LogRemains {
             end => end,
         };
         let bytes = Bytes::from(read_all(env, path)?);
-        Ok(LogRemains { number: id.number, bytes, end })
+        Ok(LogRemains { file_id: id.file_id, bytes, end })
     }
 
     /// Returns the length of the file in bytes.
@@ -100,7 +100,7 @@ impl LogRemains {
         if bytes[offset..offset + HEAD_BYTES] == [0; HEAD_BYTES] {
             return None;
         }
-        let head = RecordHead::read(self.number, bytes, offset)?;
+        let head = RecordHead::read(self.file_id, bytes, offset)?;
         let record = record_bytes(head.payload_bytes);
         let is_whole = offset + record <= bytes.len() && effort.spend(record);
         (is_whole && head.matches(bytes, offset)).then_some(head)
@@ -130,7 +130,7 @@ mod tests {
     use crate::env::MemEnv;
     use crate::log::{LogKind, LogWriter};
 
-    const ID: LogId = LogId { kind: LogKind::Wal, number: 7 };
+    const ID: LogId = LogId { kind: LogKind::Wal, file_id: 7 };
 
     fn log() -> (MemEnv, Vec<u64>) {
         let env = MemEnv::new();

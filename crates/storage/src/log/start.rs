@@ -15,7 +15,7 @@ use lsmith_tree::SeqNo;
 /// Logs of earlier versions do not have this record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStart {
-    /// The number of the previous log, or 0 if there was none.
+    /// The file id of the previous log, or 0 if there was none.
     pub before: u64,
     /// The sequence number of the first write in this log.
     pub first: SeqNo,

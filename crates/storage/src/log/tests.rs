@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-const ID: LogId = LogId { kind: LogKind::Wal, number: 7 };
+const ID: LogId = LogId { kind: LogKind::Wal, file_id: 7 };
 
 fn path() -> &'static Path {
     Path::new("/7.wal")
@@ -124,7 +124,7 @@ fn full_log_refuses_more_and_ends_cleanly() {
 fn real_environment_stores_logs_too() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("1.manifest");
-    let id = LogId { kind: LogKind::Manifest, number: 1 };
+    let id = LogId { kind: LogKind::Manifest, file_id: 1 };
     let env = RealEnv::new();
     let log = LogWriter::create(&env, &path, id, 1 << 16).unwrap();
     let append_all = |thread: u8| {
@@ -226,7 +226,7 @@ fn shortened_log_returns_its_complete_records() {
 #[test]
 fn files_that_are_not_this_log_are_refused() {
     let env = log_of(&payloads(&[10]), |_| true, 0);
-    let other = |kind, number| corruption(read_as(&env, LogId { kind, number }));
+    let other = |kind, number| corruption(read_as(&env, LogId { kind, file_id: number }));
     assert_eq!(other(LogKind::Manifest, 7), 12);
     assert_eq!(other(LogKind::Wal, 8), 16);
 
@@ -298,14 +298,14 @@ fn log_without_header_is_torn_at_its_start() {
 /// A record of another file, or of another offset, must not pass for one of this file.
 #[test]
 fn misplaced_records_are_refused() {
-    for (number, offset) in [(8, 32), (7, 72), (7, 40)] {
+    for (file_id, offset) in [(8, 32), (7, 72), (7, 40)] {
         let env = MemEnv::new();
         let log = env.create_log(path(), 4096).unwrap();
         log.append(&frame::file_header(ID)).unwrap();
         let mut record = vec![5; record_bytes(24)];
-        seal(&mut record, &Placing { number, offset, payload_bytes: 24, marked: false });
+        seal(&mut record, &Placing { file_id, offset, payload_bytes: 24, marked: false });
         log.append(&record).unwrap();
-        assert_eq!(corruption(read(&env)), 32, "record of file {number} at {offset}");
+        assert_eq!(corruption(read(&env)), 32, "record of file {file_id} at {offset}");
     }
 }
 
@@ -434,7 +434,7 @@ fn overlapping_heads_are_not_all_followed() {
         let start = file.len();
         let coded = 1 << 31 | length.saturating_sub(start + 16) as u32;
         file.extend_from_slice(&coded.to_le_bytes());
-        let head = RecordHead::new(ID.number, start as u64, coded);
+        let head = RecordHead::new(ID.file_id, start as u64, coded);
         file.extend_from_slice(&head.tag.to_le_bytes());
     }
     let env = MemEnv::new();

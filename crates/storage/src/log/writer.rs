@@ -77,7 +77,7 @@ impl LogWriter {
         parts.iter().for_each(|part| record.extend_from_slice(part));
         record.resize(record_bytes(payload_bytes), 0);
         let marked = self.turns.synced_bytes() == offset;
-        seal(&mut record, &Placing { number: self.id.number, offset, payload_bytes, marked });
+        seal(&mut record, &Placing { file_id: self.id.file_id, offset, payload_bytes, marked });
         let appended = self.file.append(&record);
         let end = offset + record.len() as u64;
         record.clear();
@@ -98,9 +98,9 @@ impl LogWriter {
         synced.map_err(|error| Error::io("sync the log", &self.path, error))
     }
 
-    /// Returns the number of the log.
-    pub fn number(&self) -> u64 {
-        self.id.number
+    /// Returns the file id of the log.
+    pub fn file_id(&self) -> u64 {
+        self.id.file_id
     }
 
     /// Returns the number of bytes from the start of the file to the end of the last record.

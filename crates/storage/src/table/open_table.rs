@@ -41,7 +41,7 @@ macro_rules! on_each {
 }
 
 impl OpenTable {
-    /// Opens table number `table` at `path`. `root` is the name of the root of an append table, or
+    /// Opens table `table` at `path`. `root` is the name of the root of an append table, or
     /// 0 for a sorted one.
     ///
     /// # Errors
@@ -64,7 +64,8 @@ impl OpenTable {
     ///
     /// # Panics
     ///
-    /// Panics if the table is shared, or if it is an append table, whose entries have numbers.
+    /// Panics if the table is shared, or if it is an append table, whose entries have sequence
+    /// numbers.
     pub fn set_seq(&mut self, seq: SeqNo) {
         let OpenTable::Sorted(table) = self else {
             panic!("the entries of an append table have numbers");

@@ -36,7 +36,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Opens table number `table` at `path`.
+    /// Opens table `table` at `path`.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub(super) const CHUNK_BYTES: u64 = 256 * 1024;
 pub(super) struct TableFile {
     file: Arc<TableRead>,
     path: PathBuf,
-    /// The number of the table.
+    /// The id of the table.
     pub(super) table: u64,
     /// The number in the seals of the data blocks: the table's number, or 0 if it was written
     /// outside of a store.
@@ -219,8 +219,8 @@ impl TableFile {
 /// The table of a store that a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreTable {
-    /// The number of the table in its store.
-    pub number: u64,
+    /// The id of the table in its store.
+    pub table_id: u64,
     /// True if it is an append table, which is read from a root that its store knows.
     pub is_append: bool,
 }
@@ -240,7 +240,7 @@ impl StoreTable {
         let footer = read.first_chunk().and_then(|footer| Footer::decode(footer, start).ok());
         let own = footer.filter(|footer| footer.features & FEATURE_OUTSIDE == 0);
         Ok(own.map(|footer| StoreTable {
-            number: footer.table,
+            table_id: footer.table,
             is_append: footer.features & FEATURE_APPEND != 0,
         }))
     }

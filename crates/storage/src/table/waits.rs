@@ -38,7 +38,7 @@ impl Waits {
         self.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Returns true if the first read of block `index` of table number `table` must be timed.
+    /// Returns true if the first read of block `index` of table `table` must be timed.
     #[inline]
     pub(super) fn must_time(&self, table: u64, index: usize) -> bool {
         // If tables are small, every one of them has a block 0.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The length of the longest value of a table, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// The number of each table that is written outside of a store. No table in a store has it.
+/// The id of each table that is written outside of a store. No table in a store has it.
 pub const OUTSIDE: u64 = 0;
 
 /// The number of bytes that are collected for one write to the file.
@@ -92,7 +92,7 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Creates the file at `path`, which must not exist, for table number `table`, or for a table
+    /// Creates the file at `path`, which must not exist, for table `table`, or for a table
     /// without a number if that is [`OUTSIDE`].
     ///
     /// # Errors

@@ -112,7 +112,7 @@ pub(super) fn restore(
     let number = match number {
         Some(number) => number,
         None => match backups.list()?.last() {
-            Some(newest) => newest.number,
+            Some(newest) => newest.id,
             None => bail!("there is no backup in {}", from.display()),
         },
     };
@@ -125,15 +125,13 @@ pub(super) fn restore(
 }
 
 fn backup_line(backup: &Backup) -> String {
-    let Backup { number, seq, files, bytes, copied_bytes, .. } = backup;
-    format!(
-        "backup {number} up to write {seq}: {files} files, {bytes} bytes, {copied_bytes} copied"
-    )
+    let Backup { id, seq, files, bytes, copied_bytes, .. } = backup;
+    format!("backup {id} up to write {seq}: {files} files, {bytes} bytes, {copied_bytes} copied")
 }
 
 fn backup_fields(backup: &Backup) -> Value {
     json!({
-        "backup": backup.number,
+        "backup": backup.id,
         "seq": backup.seq.0,
         "files": backup.files,
         "bytes": backup.bytes,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 impl KeyspaceState {
     /// Adds `tables`, so that the tree may name them.
     pub(crate) fn add_tables(&mut self, tables: Vec<Arc<TableHandle>>) {
-        let named = |table: Arc<TableHandle>| (TableId(table.number()), table);
+        let named = |table: Arc<TableHandle>| (TableId(table.file_id()), table);
         self.tables.extend(tables.into_iter().map(named));
     }
 
@@ -61,7 +61,7 @@ impl KeyspaceState {
             return None;
         }
         let tables = self.tables.values().filter(|table| table.live_share() < share);
-        let small: Vec<TableId> = tables.map(|table| TableId(table.number())).collect();
+        let small: Vec<TableId> = tables.map(|table| TableId(table.file_id())).collect();
         if small.is_empty() {
             return None;
         }

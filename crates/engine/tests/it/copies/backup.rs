@@ -59,10 +59,10 @@ fn a_later_backup_copies_what_is_new() {
         let mut progress = Progress::default();
         write(&store, &batches, &mut progress, 200);
         let first = store.backup(&backups(&env)).unwrap();
-        assert_eq!((first.number, first.copied_bytes), (1, first.bytes), "{policy}");
+        assert_eq!((first.id, first.copied_bytes), (1, first.bytes), "{policy}");
         let again = store.backup(&backups(&env)).unwrap();
         assert!(again.copied_bytes < 300_000, "{policy}: only a manifest is new: {again:?}");
-        assert_eq!((again.number, again.seq, again.files), (2, first.seq, first.files));
+        assert_eq!((again.id, again.seq, again.files), (2, first.seq, first.files));
         // The stamp of the last backup is in the manifest.
         drop(store);
         let store = builder(&env, DIR).policy(policy).open().unwrap();
@@ -94,7 +94,7 @@ fn removing_an_old_backup_keeps_the_files_of_newer_ones() {
     backups(&env).remove(3).unwrap();
     assert_eq!(backups(&env).keep(3).unwrap(), [1]);
     assert_eq!(backups(&env).remove(1).unwrap_err().kind(), ErrorKind::NotFound);
-    let numbers: Vec<u64> = backups(&env).list().unwrap().iter().map(|it| it.number).collect();
+    let numbers: Vec<u64> = backups(&env).list().unwrap().iter().map(|it| it.id).collect();
     assert_eq!(numbers, [2, 4, 5]);
     for number in numbers {
         check(&env, number, &batches, 40 * number);
@@ -106,7 +106,7 @@ fn removing_an_old_backup_keeps_the_files_of_newer_ones() {
     // The list of the backup, and the file that says what the directory is.
     assert_eq!(files(&env).len(), list[0].files + 2, "no file is left that no backup needs");
     write(&store, &batches, &mut progress, 1);
-    assert_eq!(store.backup(&backups(&env)).unwrap().number, 6, "no number is used twice");
+    assert_eq!(store.backup(&backups(&env)).unwrap().id, 6, "no number is used twice");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_backup_that_was_returned_survives_power_loss() {
         let store = builder(&after, DIR).open().unwrap();
         let last = batches.check(&store);
         let third = store.backup(&backups(&after)).unwrap();
-        check(&after, third.number, &batches, last);
+        check(&after, third.id, &batches, last);
     }
 }
 
@@ -172,7 +172,7 @@ fn every_damaged_file_of_a_backup_is_found_and_copied_anew_on_request() {
         env.flip(path, 100, 1).unwrap();
     }
     let checked = store.backup_with(&backups(&env), &BackupOptions::default().check(true)).unwrap();
-    check(&env, checked.number, &batches, 50);
+    check(&env, checked.id, &batches, 50);
     backups(&env).remove(1).unwrap();
     assert!(backups(&env).verify().unwrap().is_empty());
 }
@@ -230,9 +230,8 @@ impl Family {
         match dice.below(6) {
             0..3 => {
                 let options = BackupOptions::default().check(dice.chance(30));
-                let Backup { number, .. } =
-                    store.backup_with(&backups(&self.env), &options).unwrap();
-                self.made.insert(number, history.clone());
+                let Backup { id, .. } = store.backup_with(&backups(&self.env), &options).unwrap();
+                self.made.insert(id, history.clone());
             }
             3 if self.stores.len() < 6 => {
                 store.checkpoint(&new).unwrap();

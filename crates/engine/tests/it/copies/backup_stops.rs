@@ -89,7 +89,7 @@ fn examine(disk: &MemEnv, work: Work, done: bool) {
     let kept = backups(disk.clone());
     let damage = kept.verify().unwrap();
     assert!(damage.is_empty(), "{damage:?}");
-    let numbers: Vec<u64> = kept.list().unwrap().iter().map(|backup| backup.number).collect();
+    let numbers: Vec<u64> = kept.list().unwrap().iter().map(|backup| backup.id).collect();
     let is_there = |number| numbers.contains(&number);
     assert!(is_there(2) && (is_there(1) || work == Work::Remove), "{numbers:?}");
     assert!(!done || work != Work::Backup || numbers.len() == 3, "the backup is gone");
@@ -111,9 +111,9 @@ fn examine(disk: &MemEnv, work: Work, done: bool) {
     let store = builder(disk.clone(), DIR).open().unwrap();
     assert_eq!(BATCHES.check(&store), WRITTEN);
     let again = store.backup(&kept).unwrap();
-    check(disk, again.number, WRITTEN);
+    check(disk, again.id, WRITTEN);
     kept.keep(1).unwrap();
-    check(disk, again.number, WRITTEN);
+    check(disk, again.id, WRITTEN);
     let names = disk.list(Path::new(KEPT)).unwrap();
     // All files, the list, `BACKUPS` and `LOCK`.
     assert_eq!(names.len(), again.files + 3, "{names:?}");

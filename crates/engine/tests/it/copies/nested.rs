@@ -93,9 +93,9 @@ fn no_store_is_restored_among_the_backups() {
     let backups = Backups::new(dir.join("backups"));
     let backup = store.backup(&backups).unwrap();
     for path in ["backups", "backups/new", "none/../backups/new"] {
-        refused("a store", Path::new(path), backups.restore(backup.number, dir.join(path)));
+        refused("a store", Path::new(path), backups.restore(backup.id, dir.join(path)));
     }
-    backups.restore(backup.number, dir.join("restored")).unwrap();
+    backups.restore(backup.id, dir.join("restored")).unwrap();
     assert!(backups.verify().unwrap().is_empty());
 }
 

@@ -99,7 +99,7 @@ fn a_log_tells_every_write() {
     let mut next = 481;
     let mut loads = 0;
     let mut kinds = Vec::new();
-    assert_eq!((log.file_type(), log.number(), log.bytes()), (FileType::Log, 12, 65536));
+    assert_eq!((log.file_type(), log.file_id(), log.bytes()), (FileType::Log, 12, 65536));
     let mut end = 32;
     for record in log.records() {
         assert_eq!((record.offset, record.skipped), (end, 0));
@@ -145,7 +145,7 @@ fn manifests_and_spills_tell_what_they_say() {
         assert!(first.starts_with("next_file "), "{first}");
         assert!(records.count() > 0 && log.damage().is_none() && log.torn().is_none());
         let current = path.with_file_name("CURRENT");
-        assert_eq!(inspect::current(&RealEnv::new(), &current).unwrap(), log.number());
+        assert_eq!(inspect::current(&RealEnv::new(), &current).unwrap(), log.file_id());
     }
     let (_dirs, paths) = files(FileType::Copy);
     for path in paths {

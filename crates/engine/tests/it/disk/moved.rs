@@ -142,7 +142,7 @@ fn copy_elsewhere() {
     whole.put("key", "value").unwrap();
     let part = TableWriter::create("part").unwrap();
     env::set_current_dir(ELSEWHERE).unwrap();
-    let number = store.backup(&backups).unwrap().number;
+    let number = store.backup(&backups).unwrap().id;
     whole.finish().unwrap();
     drop(part);
     assert_eq!(backups.list().unwrap().len(), 1);

@@ -62,7 +62,7 @@ fn copies_are_stores_of_their_own() {
     store.keyspace("a").unwrap().put("k", "v").unwrap();
     store.checkpoint("/checkpoint").unwrap();
     let backups = Backups::with_env("/backups", Arc::new(env.clone()));
-    let number = store.backup(&backups).unwrap().number;
+    let number = store.backup(&backups).unwrap().id;
     drop(store);
     for dir in ["/restored", "/again"] {
         backups.restore(number, dir).unwrap();

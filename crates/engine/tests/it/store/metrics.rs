@@ -195,7 +195,7 @@ fn openings_merges_and_copies_are_spans() {
         store.checkpoint("/then").unwrap();
         let backups = Backups::with_env("/backups", Arc::clone(&env) as _);
         let backup = store.backup(&backups).unwrap();
-        backups.restore(backup.number, "/restored").unwrap();
+        backups.restore(backup.id, "/restored").unwrap();
         let options =
             TableWriterOptions { env: Arc::clone(&env) as _, ..TableWriterOptions::default() };
         let mut writer = TableWriter::create_with("/pears.table", &options).unwrap();

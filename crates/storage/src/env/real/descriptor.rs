@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) struct Descriptor {
     path: PathBuf,
     options: OpenOptions,
-    /// The device, and the number of the file there.
+    /// The device, and the id of the file there.
     id: (u64, u64),
     file: ArcSwap<Option<File>>,
 }

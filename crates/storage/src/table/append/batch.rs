@@ -65,7 +65,7 @@ pub struct Appended {
 }
 
 impl AppendTable {
-    /// Writes `entries` as the first batch of table number `table` to `file`, which is new and at
+    /// Writes `entries` as the first batch of table `table` to `file`, which is new and at
     /// `path`. If it fails, the file is incomplete, and the caller must remove it.
     ///
     /// # Errors

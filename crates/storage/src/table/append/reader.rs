@@ -37,7 +37,7 @@ pub struct AppendTable {
 }
 
 impl AppendTable {
-    /// Opens the root that ends at byte `root` of table number `table` at `path`.
+    /// Opens the root that ends at byte `root` of table `table` at `path`.
     ///
     /// # Errors
     ///

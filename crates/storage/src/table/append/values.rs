@@ -40,7 +40,7 @@ impl BatchFile {
         SealedPlace { table: self.table, offset: self.end() }
     }
 
-    /// Returns the number of the table.
+    /// Returns the id of the table.
     pub(super) fn table(&self) -> u64 {
         self.table
     }

@@ -67,7 +67,7 @@ impl Dump {
 
 /// Returns the header: the roots of the table.
 fn head(table: &AppendFile) -> Item {
-    let number = table.number();
+    let number = table.file_id();
     let bytes = table.bytes();
     let roots = table.roots();
     let end = roots.last().map_or(0, |root| root.end);

@@ -14,7 +14,7 @@ impl Dump {
             FileType::Copy => "copy",
             _ => "log",
         };
-        let number = log.number();
+        let number = log.file_id();
         let bytes = log.bytes();
         let fields = json!({ "type": name, "number": number, "bytes": bytes });
         self.begin(Item { text: format!("{name} {number}, {bytes} bytes"), fields }, "records")?;
@@ -69,7 +69,7 @@ impl Dump {
                 let link = format!(", follows log {before}, of which {synced} bytes were synced");
                 item.text += &format!("{link}; first number {first}");
             }
-            Content::Batch { first, numbers, writes } => {
+            Content::Batch { first, seq_count: numbers, writes } => {
                 item.fields["first"] = json!(first.0);
                 item.fields["numbers"] = json!(numbers);
                 item.text += &match (writes.len(), numbers) {

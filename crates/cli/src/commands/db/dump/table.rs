@@ -72,7 +72,7 @@ fn place(table: &TableFile, index: usize) -> Item {
 
 /// Returns the header: footer, properties and filter of the table.
 fn head(table: &TableFile) -> Item {
-    let number = table.number();
+    let number = table.file_id();
     let bytes = table.bytes();
     let footer = table.footer();
     let properties = table.properties();
