@@ -3,6 +3,7 @@
 //! [`formulas`] lists them, [`evaluate`] evaluates one that a spec names. The structs and functions
 //! behind them take numbers instead of spellings.
 
+mod batches;
 mod cola;
 mod info;
 mod interval;
@@ -23,6 +24,7 @@ mod triangular;
 mod universal;
 mod whole_level;
 
+pub use batches::{BatchedTree, batched_scan_blocks};
 pub use cola::{SlotModel, Slots};
 pub use info::{FormulaInfo, FormulaParam};
 pub use interval::IntervalModel;
