@@ -7,7 +7,8 @@ mod nodes;
 mod store;
 
 use self::nodes::NodeMeter;
-use self::store::{READ_SECONDS, Reading};
+use self::store::Reading;
+pub(super) use self::store::{READ_SECONDS, builder, write};
 use super::{Effort, Figure, FigureInfo, Panel};
 use anyhow::Context;
 use lsmith_lab::plot::Axis;
@@ -20,8 +21,8 @@ use lsmith_workload::Rng;
 
 /// The paper's store: records, bytes of keys and values, and updates per record.
 const KEYS: u64 = 20_000_000;
-const KEY_BYTES: usize = 8;
-const VALUE_BYTES: usize = 1024;
+pub(super) const KEY_BYTES: usize = 8;
+pub(super) const VALUE_BYTES: usize = 1024;
 pub(super) const ROUNDS: u64 = 20;
 /// Bytes of a table, and of level 0 on storage.
 const TABLE_BYTES: u64 = 64_000_000;
@@ -32,17 +33,17 @@ const SHRINK: u64 = 8;
 
 /// The same for the real store, and the most in quick measurements: memtables still have records.
 const SHRINK_STORE: u64 = 256;
-const SHRINK_STORE_MAX: u64 = 4096;
+pub(super) const SHRINK_STORE_MAX: u64 = 4096;
 
 /// Updates per record in quick measurements of the store: at any scale it makes as many merges.
 const ROUNDS_QUICK: u64 = 4;
 
 /// The thresholds of the paper, and the one that others have simulated.
-const THRESHOLDS: [f64; 4] = [2.0, 3.0, 5.0, 10.0];
+pub(super) const THRESHOLDS: [f64; 4] = [2.0, 3.0, 5.0, 10.0];
 
-const LEVELING: &str = "leveling";
-const TIERING: &str = "tiering";
-const JUNGLE: &str = "jungle";
+pub(super) const LEVELING: &str = "leveling";
+pub(super) const TIERING: &str = "tiering";
+pub(super) const JUNGLE: &str = "jungle";
 /// Jungle, without the bytes of nodes.
 const JUNGLE_ENTRIES: &str = "jungle, entries alone";
 
@@ -74,7 +75,7 @@ pub(super) struct Aged {
 }
 
 impl Aging {
-    fn all(shrink: u64, rounds: u64) -> Vec<Aging> {
+    pub(super) fn all(shrink: u64, rounds: u64) -> Vec<Aging> {
         let bytes = |bytes: u64| format_bytes(bytes / shrink);
         let leveled = format!(
             "leveldb(l0=1, level1={}, ratio=10, table={})",
@@ -95,7 +96,7 @@ impl Aging {
     }
 
     /// Returns the ranks of all keys in random order, and then the ranks that are updated.
-    fn ranks(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn ranks(&self) -> impl Iterator<Item = u32> {
         let keys = self.keys();
         let mut order: Vec<u32> = (0..keys as u32).collect();
         let mut rng = Rng::new(1, 0);

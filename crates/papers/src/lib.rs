@@ -34,6 +34,7 @@ mod figure;
 mod jungle;
 mod jungle_fig6;
 mod jungle_nodes;
+mod jungle_reads;
 mod jungle_tuned;
 mod lsmtk;
 mod mao;

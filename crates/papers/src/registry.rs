@@ -2,7 +2,8 @@
 
 use super::FigureInfo;
 use super::{
-    advice, jungle, jungle_fig6, jungle_nodes, jungle_tuned, lsmtk, mao, msls, optimum, thonangi,
+    advice, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk, mao, msls,
+    optimum, thonangi,
 };
 use lsmith_spec::SpecError;
 
@@ -27,6 +28,11 @@ pub const FIGURES: &[FigureInfo] = &[
         name: "jungle-nodes",
         title: "bytes of nodes that Jungle writes and holds, predicted and in the store",
         measure: jungle_nodes::measure,
+    },
+    FigureInfo {
+        name: "jungle-reads",
+        title: "lookups and range reads of leveling, tiering and Jungle, between many updates",
+        measure: jungle_reads::measure,
     },
     FigureInfo {
         name: "jungle-tuned",

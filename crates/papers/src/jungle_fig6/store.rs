@@ -3,9 +3,10 @@
 use super::{Aging, KEY_BYTES, TABLE_BYTES, VALUE_BYTES};
 use crate::unsynced::{ReadCount, Unsynced};
 use anyhow::bail;
-use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, PersistMode, Store};
+use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, PersistMode, Store};
 use lsmith_lab::{Job, Scratch, Ticker, thread_cpu_seconds};
 use lsmith_workload::{Rng, fill_value};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Memory for blocks is the data over this.
@@ -13,7 +14,7 @@ const CACHE_PART: u64 = 10;
 
 /// Seconds that the device takes for a read. They are added to the CPU time of a lookup, and nobody
 /// waits for them, so that other work of the machine does not matter.
-pub(super) const READ_SECONDS: f64 = 100e-6;
+pub(crate) const READ_SECONDS: f64 = 100e-6;
 
 /// A policy on the real store.
 #[derive(Clone, Debug)]
@@ -71,15 +72,8 @@ impl Job for Reading {
         let reads = Arc::new(ReadCount::default());
         let rests = Arc::new(Rests::default());
         let observer: Arc<dyn Observer> = Arc::<Rests>::clone(&rests);
-        let store = Store::builder(dir.path())
-            .env(Arc::new(Unsynced::counting(&reads)))
-            .policy(aging.spec.clone())
-            .memtable_bytes(TABLE_BYTES / aging.shrink)
-            .cache_bytes(keys * entry / CACHE_PART)
-            .persist(PersistMode::Buffer)
-            .lockstep(true)
-            .observer(observer)
-            .open()?;
+        let builder = builder(aging, dir.path(), &reads);
+        let store = builder.observer(observer).open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
         let written = || {
             let stats = store.stats();
@@ -102,8 +96,20 @@ impl Job for Reading {
     }
 }
 
+/// Returns what opens the store of `aging` in `dir`. `reads` counts the reads of its device.
+pub(crate) fn builder(aging: &Aging, dir: &Path, reads: &Arc<ReadCount>) -> Builder {
+    let entry = (KEY_BYTES + VALUE_BYTES) as u64;
+    Store::builder(dir)
+        .env(Arc::new(Unsynced::counting(reads)))
+        .policy(aging.spec.clone())
+        .memtable_bytes(TABLE_BYTES / aging.shrink)
+        .cache_bytes(aging.keys() * entry / CACHE_PART)
+        .persist(PersistMode::Buffer)
+        .lockstep(true)
+}
+
 /// Writes all keys of `ranks`, in their order.
-fn write(
+pub(crate) fn write(
     space: &Keyspace,
     ranks: impl Iterator<Item = u32>,
     ticker: &Ticker<'_>,

@@ -1,0 +1,417 @@
+//! Reads of the store of figure 6 of Ahn et al., "Jungle", HotStorage 2019, and why they differ: at
+//! several moments of its aging, with an empty cache and a warm one, and with filters that err as
+//! often as the paper's.
+
+mod ranges;
+
+use self::ranges::{Blocks, ITEMS};
+use super::jungle_fig6::{
+    Aging, JUNGLE, LEVELING, READ_SECONDS, SHRINK_STORE_MAX, THRESHOLDS, TIERING, VALUE_BYTES,
+    builder, write,
+};
+use super::unsynced::ReadCount;
+use super::{Claim, Effort, Figure, FigureInfo, Panel};
+use anyhow::bail;
+use lsmith::{DEFAULT_KEYSPACE, Keyspace, StoreStats};
+use lsmith_lab::plot::Axis;
+use lsmith_lab::{Job, Scratch, SharedProgress, Ticker, measure_all, thread_cpu_seconds};
+use lsmith_tree::KeyRange;
+use lsmith_workload::Rng;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The factor by which the full measurement is smaller than the paper's.
+const SHRINK: u64 = 512;
+
+/// Updates per record. Levels are full before the first of them.
+const ROUNDS: u64 = 4;
+
+/// The share of all updates after which keys are read.
+const MOMENTS: [f64; 3] = [0.0, 0.5, 1.0];
+
+/// Lookups with an empty cache are the keys over this.
+const COLD_PART: u64 = 10;
+
+/// Leveling whose tables are trees: none may have dead bytes.
+const LEVELING_OF_TREES: &str = "leveling of trees, jungle(c=1)";
+
+/// How large filters are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filters {
+    /// The store's own: 10 bits per key on average, more in small runs.
+    Usual,
+    /// As many bits in all runs, so many that they err as often as the paper's, 1.7 %.
+    OfPaper,
+}
+
+/// Bits per key with which filters err about as often as the paper's: sorted tables, then trees. A
+/// tree's filter has room for half as many keys again. Small filters are rounded up.
+const BITS_OF_PAPER: [u8; 2] = [8, 5];
+
+/// A store that is looked at while it ages.
+#[derive(Clone, Debug)]
+struct Looking {
+    aging: Aging,
+    filters: Filters,
+}
+
+/// What lookups cost, each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Costs {
+    /// Lookups per second of one reader.
+    rate: f64,
+    /// Seconds that all but a hundredth of lookups take at most.
+    p99: f64,
+    /// Reads of the device, and the reads that all but a hundredth of lookups make at most.
+    device: f64,
+    device_p99: f64,
+    cpu: f64,
+    /// Tables that a filter ruled out.
+    ruled_out: f64,
+    /// Blocks looked at, wherever they were.
+    blocks: f64,
+}
+
+/// What was found at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moment {
+    cold: Costs,
+    warm: Costs,
+    /// The share of the runs without the key that filters let pass.
+    erring: f64,
+    ranges: Blocks,
+}
+
+impl Moment {
+    /// Returns the runs that a lookup of a present key reads in vain.
+    fn errors(&self) -> f64 {
+        self.warm.ruled_out * self.erring / (1.0 - self.erring)
+    }
+
+    /// Returns the runs that it considers, with the one that has the key.
+    fn considered(&self) -> f64 {
+        self.warm.ruled_out + self.errors() + 1.0
+    }
+}
+
+impl Looking {
+    fn all(shrink: u64) -> Vec<Looking> {
+        let mut agings = Aging::all(shrink, ROUNDS);
+        let trees = Aging {
+            curve: LEVELING_OF_TREES,
+            threshold: None,
+            spec: "jungle(c=1, ratio=10)".to_owned(),
+            ..agings[0].clone()
+        };
+        agings.insert(1, trees);
+        let with = |filters| move |aging: &Aging| Looking { aging: aging.clone(), filters };
+        // What the store's own filters gain is seen where most runs are.
+        let tiering = agings.iter().filter(|aging| aging.curve == TIERING);
+        let usual = tiering.map(with(Filters::Usual));
+        agings.iter().map(with(Filters::OfPaper)).chain(usual).collect()
+    }
+
+    /// Returns the name of the curve.
+    fn name(&self) -> String {
+        match self.aging.threshold {
+            Some(c) => jungle(c),
+            None => self.aging.curve.to_owned(),
+        }
+    }
+
+    fn open(&self, dir: &Path, reads: &Arc<ReadCount>) -> anyhow::Result<Keyspace> {
+        let builder = builder(&self.aging, dir, reads);
+        let builder = match self.filters {
+            Filters::Usual => builder,
+            Filters::OfPaper => {
+                let has_trees = self.aging.spec.starts_with(JUNGLE);
+                let bits = BITS_OF_PAPER[usize::from(has_trees)];
+                builder.filter_bits(bits).filters_by_size(false)
+            }
+        };
+        Ok(builder.open()?.keyspace(DEFAULT_KEYSPACE)?)
+    }
+
+    fn look(&self, dir: &Path, reads: &Arc<ReadCount>, rng: &mut Rng) -> anyhow::Result<Moment> {
+        let keys = self.aging.keys();
+        // The cache is empty after this.
+        let space = self.open(dir, reads)?;
+        let cold = look_up(&space, keys, keys / COLD_PART, reads, rng)?;
+        for _ in 0..keys {
+            space.get(rng.below(keys).to_be_bytes())?;
+        }
+        let warm = look_up(&space, keys, keys, reads, rng)?;
+        let tree = space.tree();
+        let before = space.store().stats();
+        let mut runs = 0;
+        for _ in 0..keys {
+            // It lies behind the key of a record, and before the next one.
+            let key = [&rng.below(keys).to_be_bytes()[..], &[1]].concat();
+            let range = KeyRange::inclusive(&key, &key);
+            runs += tree.disk_runs().filter(|run| !run.overlapping(&range).is_empty()).count();
+            if space.get(&key)?.is_some() {
+                bail!("a key that was never written was found");
+            }
+        }
+        let ruled_out = space.store().stats().filter_negatives - before.filter_negatives;
+        let runs = runs as f64;
+        let erring = (1.0 - ruled_out as f64 / runs.max(1.0)).max(0.0);
+        let ranges = ranges::read(&space, keys, dir, rng)?;
+        Ok(Moment { cold, warm, erring, ranges })
+    }
+}
+
+fn jungle(c: f64) -> String {
+    format!("{JUNGLE}(c={c})")
+}
+
+impl Job for Looking {
+    type Output = Vec<Moment>;
+
+    fn work(&self) -> u64 {
+        self.aging.work()
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Vec<Moment>> {
+        let dir = Scratch::new("lsmith-reproduce-")?;
+        let reads = Arc::new(ReadCount::default());
+        let keys = self.aging.keys();
+        let updates = keys * self.aging.rounds;
+        let mut ranks = self.aging.ranks();
+        let mut rng = Rng::new(2, 0);
+        let mut moments = Vec::new();
+        let mut written = 0;
+        for moment in MOMENTS {
+            let upto = keys + (updates as f64 * moment) as u64;
+            let space = self.open(dir.path(), &reads)?;
+            write(&space, ranks.by_ref().take((upto - written) as usize), ticker)?;
+            written = upto;
+            let stats = space.store().stats();
+            if stats.plans_refused + stats.plans_failed > 0 {
+                bail!("{}: plans were refused or failed", self.aging.spec);
+            }
+            drop(space);
+            moments.push(self.look(dir.path(), &reads, &mut rng)?);
+        }
+        Ok(moments)
+    }
+}
+
+/// Looks `count` random keys up.
+fn look_up(
+    space: &Keyspace,
+    keys: u64,
+    count: u64,
+    reads: &ReadCount,
+    rng: &mut Rng,
+) -> anyhow::Result<Costs> {
+    let mut all: Vec<(f64, f64)> = Vec::with_capacity(count as usize);
+    let stats = || space.store().stats();
+    let blocks = |stats: &StoreStats| stats.get_blocks_found + stats.get_blocks_absent;
+    let old = stats();
+    for _ in 0..count {
+        let key = rng.below(keys).to_be_bytes();
+        let (cpu, before) = (thread_cpu_seconds(), reads.get());
+        let found = space.get(key)?;
+        all.push((thread_cpu_seconds() - cpu, (reads.get() - before) as f64));
+        if found.is_none_or(|value| value.len() != VALUE_BYTES) {
+            bail!("a key was lost");
+        }
+    }
+    let new = stats();
+    let each = |sum: f64| sum / count as f64;
+    let p99 = |of: fn(&(f64, f64)) -> f64| {
+        let mut sorted: Vec<f64> = all.iter().map(of).collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted[(sorted.len() * 99 / 100).min(sorted.len() - 1)]
+    };
+    let seconds = |(cpu, device): &(f64, f64)| cpu + device * READ_SECONDS;
+    Ok(Costs {
+        rate: count as f64 / all.iter().map(seconds).sum::<f64>(),
+        p99: p99(seconds),
+        device: each(all.iter().map(|(_, device)| device).sum()),
+        device_p99: p99(|(_, device)| *device),
+        cpu: each(all.iter().map(|(cpu, _)| cpu).sum()),
+        ruled_out: each((new.filter_negatives - old.filter_negatives) as f64),
+        blocks: each((blocks(&new) - blocks(&old)) as f64),
+    })
+}
+
+/// Measures the figure.
+pub(super) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let smaller = if effort.is_quick { effort.shrink.div_ceil(4) } else { 1 };
+    let shrink = (SHRINK * smaller).min(SHRINK_STORE_MAX);
+    let jobs = Looking::all(shrink);
+    let found = measure_all("stores", &jobs, progress)?;
+    let mut figure = Figure::empty(info.name, info.title, panels());
+    for (job, moments) in jobs.iter().zip(&found) {
+        for (at, moment) in MOMENTS.iter().zip(moments) {
+            add(&mut figure, job, 100.0 * at, moment);
+        }
+        if job.filters == Filters::OfPaper && job.aging.curve != TIERING {
+            add_ranges(&mut figure, job, &moments[1..]);
+        }
+    }
+    judge(&mut figure);
+    figure.note(format!(
+        "The store of `jungle-fig6` in lockstep, at 1/{shrink} of the paper's scale, {} records, \
+         each updated {ROUNDS} times. The filters have as many bits per key in all runs, {} in \
+         sorted tables and {} in trees, so that they err about as often as the paper's, 1.7 %. \
+         Panels whose names end with `{USUAL}` have the store's own, 10 bits per key on average \
+         and more in small runs. At \
+         each moment the store is opened anew, so that its cache is empty. The first lookups, one \
+         for ten records, are the cold ones. The warm ones, one per record, come after as many \
+         that are not counted. Keys are random. The cache holds a tenth of the data, and files \
+         are not mapped. A lookup takes its CPU time, and {} microseconds for each read of the \
+         device. Claims are about means of all moments but the first.",
+        jobs.first().map_or(0, |job| job.aging.keys()),
+        BITS_OF_PAPER[0],
+        BITS_OF_PAPER[1],
+        READ_SECONDS * 1e6,
+    ));
+    figure.note(format!(
+        "Ranges: {} reads of each length at each moment, from random keys. The formula is told \
+         the live entries, batches, nodes and leaves of each tree.",
+        ranges::READS,
+    ));
+    Ok(figure)
+}
+
+/// Returns the mean of a curve, without the moment after the load.
+fn mean(figure: &Figure, panel: &str, curve: &str) -> Option<f64> {
+    let aged: Vec<f64> =
+        figure.curve(panel, curve).filter(|(at, _)| *at > 0.0).map(|(_, y)| y).collect();
+    (!aged.is_empty()).then(|| aged.iter().sum::<f64>() / aged.len() as f64)
+}
+
+fn judge(figure: &mut Figure) {
+    let over = |figure: &Figure, panel: &str, [above, below]: [&str; 2]| {
+        Some(mean(figure, panel, above)? / mean(figure, panel, below)?)
+    };
+    let found = mean(figure, "erring", LEVELING);
+    figure.claim(found.map(|part| Claim::near("runs that filters let pass, %", 1.7, part, 0.3)));
+    let found = over(figure, "lookups", [TIERING, LEVELING]);
+    figure.claim(found.map(|part| {
+        Claim::near("lookups per second of tiering over leveling (30 % fewer)", 0.7, part, 0.1)
+    }));
+    let found = over(figure, "latency", [TIERING, LEVELING]);
+    figure.claim(
+        found.map(|part| Claim::near("p99 of tiering over leveling (three times)", 3.0, part, 0.6)),
+    );
+    for c in THRESHOLDS {
+        for below in [LEVELING, LEVELING_OF_TREES] {
+            let found = over(figure, "lookups", [&jungle(c), below]);
+            figure.claim(found.map(|part| {
+                let claim = format!("lookups per second of jungle(c={c}) over {below} (no slower)");
+                Claim::at_least(claim, part, 0.98)
+            }));
+        }
+        let found = over(figure, "latency", [&jungle(c), TIERING]);
+        figure.claim(found.map(|part| {
+            Claim::near(format!("p99 of jungle(c={c}) over tiering (a third)"), 0.33, part, 0.1)
+        }));
+    }
+    explain(figure);
+}
+
+/// Gives the reasons for differences.
+fn explain(figure: &mut Figure) {
+    figure.explain(
+        "of tiering over leveling (30 % fewer)",
+        "what filters let pass is mostly in small runs, whose blocks are in the cache. With an \
+         empty cache tiering loses twice as much.",
+    );
+    figure.explain(
+        "(three times)",
+        "leveling reads twice for more than one lookup in a hundred, and tiering two or three \
+         times.",
+    );
+    figure.explain("(a third)", "the p99 of tiering is two or three reads of the device.");
+    figure.explain(
+        "over leveling (no slower)",
+        "a tree has nodes besides the block with the value. They are read if they are not in the \
+         cache, and take a step each if they are.",
+    );
+}
+
+/// Adds the blocks of range reads, means of `moments`.
+fn add_ranges(figure: &mut Figure, job: &Looking, moments: &[Moment]) {
+    let name = job.name();
+    for (at, items) in ITEMS.into_iter().enumerate() {
+        let mean = |of: fn(&Blocks) -> [f64; ITEMS.len()]| {
+            moments.iter().map(|moment| of(&moment.ranges)[at]).sum::<f64>() / moments.len() as f64
+        };
+        let (predicted, counted) = (mean(|found| found.predicted), mean(|found| found.counted));
+        figure.point(RANGES, &format!("{name}, formula"), items as f64, predicted);
+        figure.point(RANGES, &format!("{name}, store"), items as f64, counted);
+        let claim = format!("{name}, ranges of {items}: blocks of the store over the formula's");
+        figure.claim(Claim::near(claim, 1.0, counted / predicted, OFF_MAX));
+    }
+}
+
+/// The panel of range reads.
+const RANGES: &str = "ranges";
+
+/// How far the formula of range reads may be off.
+const OFF_MAX: f64 = 0.1;
+
+const PANELS: [(&str, &str, &str); 12] = [
+    ("runs", "runs that a lookup considers, with the one that has the key", "runs"),
+    ("errors", "runs that a lookup reads in vain", "runs"),
+    ("erring", "runs without the key that filters let pass", "%"),
+    ("blocks", "blocks that a lookup looks at", "blocks"),
+    ("cold", "reads of the device, with an empty cache", "reads per lookup"),
+    ("warm", "reads of the device", "reads per lookup"),
+    ("warm p99", "reads of the device, p99", "reads"),
+    ("lookups", "lookups", "lookups per second"),
+    ("latency", "lookups, p99", "microseconds"),
+    ("cold lookups", "lookups with an empty cache", "lookups per second"),
+    ("cold latency", "lookups with an empty cache, p99", "microseconds"),
+    ("CPU", "CPU time of a lookup", "microseconds"),
+];
+
+/// What the names of panels with the store's own filters end with.
+const USUAL: &str = ", 10 bits";
+
+fn panels() -> Vec<Panel> {
+    let of = |(name, title, y): &(&str, &str, &str), suffix: &str| Panel {
+        name: format!("{name}{suffix}"),
+        title: format!("{title}{suffix}"),
+        x: Axis::linear("updates made", "%"),
+        y: Axis::linear(y, ""),
+    };
+    let ranges = Panel {
+        name: RANGES.to_owned(),
+        title: "blocks of a range read, nodes included".to_owned(),
+        x: Axis::log("entries of a range read", ""),
+        y: Axis::log("blocks", ""),
+    };
+    let all = ["", USUAL].iter().flat_map(|end| PANELS.iter().map(move |panel| of(panel, end)));
+    all.chain([ranges]).collect()
+}
+
+fn add(figure: &mut Figure, job: &Looking, x: f64, found: &Moment) {
+    let Moment { cold, warm, .. } = found;
+    let values = [
+        found.considered(),
+        found.errors(),
+        found.erring * 100.0,
+        warm.blocks,
+        cold.device,
+        warm.device,
+        warm.device_p99,
+        warm.rate,
+        warm.p99 * 1e6,
+        cold.rate,
+        cold.p99 * 1e6,
+        warm.cpu * 1e6,
+    ];
+    let suffix = if job.filters == Filters::Usual { USUAL } else { "" };
+    for ((name, ..), value) in PANELS.iter().zip(values) {
+        figure.point(&format!("{name}{suffix}"), &job.name(), x, value);
+    }
+}
