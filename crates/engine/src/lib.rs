@@ -142,7 +142,7 @@
 //! | merge operator | a combine operator, [`Combine`] and [`Keyspace::combine`] |
 //! | compaction filter | a filter of merges, [`MergeFilter`] |
 //! | range tombstone | a range delete, [`Keyspace::delete_range`] |
-//! | single delete | [`Keyspace::remove_single`] |
+//! | single delete | [`Keyspace::delete_single_unchecked`] |
 //! | TTL | [`Expiry`], [`Keyspace::put_with_ttl`] |
 //! | SST file writer, ingestion of external files | [`TableWriter`], [`Store::ingest`] |
 //! | secondary instance | a reader, [`Builder::read_only`] and [`Store::refresh`] |

@@ -93,9 +93,9 @@ impl<'a> Player<'a> {
         match op.kind {
             OpKind::Read => keyspace.get(key).map(drop),
             OpKind::Put => keyspace.put(key, value),
-            OpKind::Insert => keyspace.insert_new(key, value),
+            OpKind::Insert => keyspace.put_new_unchecked(key, value),
             OpKind::Delete => keyspace.delete(key),
-            OpKind::Remove => keyspace.remove_single(key),
+            OpKind::Remove => keyspace.delete_single_unchecked(key),
             OpKind::Combine => keyspace.combine(key, value),
             OpKind::DeleteRange => keyspace.delete_range(key..&end[..]),
             OpKind::Scan => {

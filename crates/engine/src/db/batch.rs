@@ -63,10 +63,10 @@ impl Batch {
     ///
     /// This is not the insert of a map: nothing checks that the key is absent. Use
     /// [`put`](Batch::put) unless you know. A merge that meets an insert and the later
-    /// [`remove_single`](Batch::remove_single) of its key drops both
+    /// [`delete_single_unchecked`](Batch::delete_single_unchecked) of its key drops both
     /// on any level, unless a snapshot needs the insert. The tombstone of a delete must reach the
     /// bottom of the tree first. If the promise is broken, older values of the key can reappear.
-    pub fn insert_new(
+    pub fn put_new_unchecked(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
@@ -76,9 +76,9 @@ impl Batch {
     }
 
     /// Adds a remove: deletes `key`, which the caller promises to be present and to have been
-    /// inserted once. See [`insert_new`](Batch::insert_new).
+    /// inserted once. See [`put_new_unchecked`](Batch::put_new_unchecked).
     #[doc(alias = "single delete")]
-    pub fn remove_single(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
+    pub fn delete_single_unchecked(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
     }
 

@@ -37,7 +37,8 @@ pub enum Change {
         time: u64,
     },
     /// A key that the writer promises to be absent gets a value
-    /// ([`Batch::insert_new`](crate::Batch::insert_new)). Feeds say [`Put`](Change::Put).
+    /// ([`Batch::put_new_unchecked`](crate::Batch::put_new_unchecked)). Feeds say
+    /// [`Put`](Change::Put).
     Insert {
         /// The keyspace.
         keyspace: Arc<str>,
@@ -63,7 +64,7 @@ pub enum Change {
         key: Bytes,
     },
     /// A key that the writer promises to be present, and to have been inserted once, is deleted
-    /// ([`Batch::remove_single`](crate::Batch::remove_single)). Feeds say
+    /// ([`Batch::delete_single_unchecked`](crate::Batch::delete_single_unchecked)). Feeds say
     /// [`Delete`](Change::Delete).
     Remove {
         /// The keyspace.

@@ -82,6 +82,7 @@ impl DetachedBatch {
     }
 
     /// Adds a put, as [`Batch::put`] does, to the keyspace called `keyspace`.
+    #[doc(alias("insert", "set"))]
     pub fn put(&mut self, keyspace: &str, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Put, key.as_ref(), value.as_ref());
     }
@@ -100,17 +101,24 @@ impl DetachedBatch {
     }
 
     /// Adds a delete, as [`Batch::delete`] does.
+    #[doc(alias("remove", "erase"))]
     pub fn delete(&mut self, keyspace: &str, key: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Delete, key.as_ref(), &[]);
     }
 
-    /// Adds an insert, as [`Batch::insert_new`] does.
-    pub fn insert_new(&mut self, keyspace: &str, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+    /// Adds an insert, as [`Batch::put_new_unchecked`] does.
+    pub fn put_new_unchecked(
+        &mut self,
+        keyspace: &str,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) {
         self.add(keyspace, EntryKind::Insert, key.as_ref(), value.as_ref());
     }
 
-    /// Adds a remove, as [`Batch::remove_single`] does.
-    pub fn remove_single(&mut self, keyspace: &str, key: impl AsRef<[u8]>) {
+    /// Adds a remove, as [`Batch::delete_single_unchecked`] does.
+    #[doc(alias("single delete", "SingleDelete"))]
+    pub fn delete_single_unchecked(&mut self, keyspace: &str, key: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
     }
 
@@ -319,10 +327,10 @@ impl Batch {
             Change::PutUntil { key, value, time, .. } => {
                 self.put_until(keyspace, key, value, *time);
             }
-            Change::Insert { key, value, .. } => self.insert_new(keyspace, key, value),
+            Change::Insert { key, value, .. } => self.put_new_unchecked(keyspace, key, value),
             Change::Combine { key, operand, .. } => self.combine(keyspace, key, operand),
             Change::Delete { key, .. } => self.delete(keyspace, key),
-            Change::Remove { key, .. } => self.remove_single(keyspace, key),
+            Change::Remove { key, .. } => self.delete_single_unchecked(keyspace, key),
             Change::DeleteRange { start, end, .. } => {
                 let end = end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
                 self.delete_range::<Bytes>(keyspace, (Bound::Included(start), end));

@@ -115,6 +115,7 @@ impl BulkLoad {
     /// * `InvalidArgument` if the key is not greater than the key before, if the key is empty, or
     ///   if the key or the value is too long. The entry is skipped, and the load can continue.
     /// * `Io` or `Full` if a table cannot be written. The load cannot continue.
+    #[doc(alias("insert", "set"))]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         match self.keyspace.expiring(value.as_ref())? {
             Some(stored) => self.put_as(EntryKind::Expiring, key.as_ref(), &stored),

@@ -185,6 +185,7 @@ impl TableWriter {
     ///   the key or the value is too long, or if an entry before has a sequence number. The entry
     ///   is skipped, and the writer can continue.
     /// * `Io` or `Full` if the file cannot be written. The writer cannot continue.
+    #[doc(alias("insert", "set"))]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add(key.as_ref(), EntryKind::Put, value.as_ref(), UNDATED)
     }
@@ -193,6 +194,7 @@ impl TableWriter {
     ///
     /// # Errors
     /// As [`put`](TableWriter::put).
+    #[doc(alias("remove", "erase"))]
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(key.as_ref(), EntryKind::Delete, &[], UNDATED)
     }

@@ -63,21 +63,21 @@ impl Keyspace {
     }
 
     /// Sets the value of `key`, which the caller promises to be absent. See
-    /// [`Batch::insert_new`](crate::Batch::insert_new).
+    /// [`Batch::put_new_unchecked`](crate::Batch::put_new_unchecked).
     ///
     /// # Errors
     /// As [`put`](Keyspace::put).
-    pub fn insert_new(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+    pub fn put_new_unchecked(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.write_value(EntryKind::Insert, key.as_ref(), value.as_ref(), None)
     }
 
     /// Deletes `key`, which the caller promises to be present and to have been inserted once. See
-    /// [`Batch::insert_new`](crate::Batch::insert_new).
+    /// [`Batch::put_new_unchecked`](crate::Batch::put_new_unchecked).
     ///
     /// # Errors
     /// As [`put`](Keyspace::put).
     #[doc(alias = "single delete")]
-    pub fn remove_single(&self, key: impl AsRef<[u8]>) -> Result<()> {
+    pub fn delete_single_unchecked(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write_one(EntryKind::Remove, key.as_ref(), &[])
     }
 

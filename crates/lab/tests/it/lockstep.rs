@@ -222,9 +222,9 @@ pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
         writes.fetch_add(u64::from(op.writes_value() || op.deletes()), Ordering::SeqCst);
         match op.kind {
             OpKind::Put | OpKind::ReadModifyWrite => keyspace.put(key, &value).unwrap(),
-            OpKind::Insert => keyspace.insert_new(key, &value).unwrap(),
+            OpKind::Insert => keyspace.put_new_unchecked(key, &value).unwrap(),
             OpKind::Delete => keyspace.delete(key).unwrap(),
-            OpKind::Remove => keyspace.remove_single(key).unwrap(),
+            OpKind::Remove => keyspace.delete_single_unchecked(key).unwrap(),
             OpKind::Combine => keyspace.combine(key, &value).unwrap(),
             OpKind::DeleteRange => {
                 let mut end = Vec::new();

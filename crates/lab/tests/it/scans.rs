@@ -95,12 +95,12 @@ fn check_mixed(policy: &str, seed: u64) {
                 sim.write(EntryKind::Put, rank, bytes);
             }
             _ if is_present => {
-                keyspace.remove_single(&key).unwrap();
+                keyspace.delete_single_unchecked(&key).unwrap();
                 plain.remove(&rank);
                 sim.write(EntryKind::Remove, rank, tombstone);
             }
             _ => {
-                keyspace.insert_new(&key, &value).unwrap();
+                keyspace.put_new_unchecked(&key, &value).unwrap();
                 plain.insert(rank, value.len());
                 sim.write(EntryKind::Insert, rank, bytes);
             }

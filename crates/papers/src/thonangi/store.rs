@@ -107,9 +107,9 @@ impl Index for &mut StoreIndex<'_> {
             OpKind::Insert => {
                 value.resize((op.value_bytes as usize).saturating_sub(ENTRY_BYTES), 0);
                 fill_value(value_seed(workload.seed(), op.item, self.requests), value);
-                keyspace.insert_new(key, value)?;
+                keyspace.put_new_unchecked(key, value)?;
             }
-            OpKind::Remove => keyspace.remove_single(key)?,
+            OpKind::Remove => keyspace.delete_single_unchecked(key)?,
             other => bail!("this index is only inserted into and removed from: no {other:?}"),
         }
         self.requests += 1;

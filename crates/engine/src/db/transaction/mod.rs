@@ -196,7 +196,7 @@ impl Transaction {
 
     /// Sets the value of `key` in `keyspace`, which the caller promises to be absent for this
     /// transaction: beneath, or after its own writes. See
-    /// [`Batch::insert_new`](crate::Batch::insert_new).
+    /// [`Batch::put_new_unchecked`](crate::Batch::put_new_unchecked).
     ///
     /// The promise must still hold when the transaction commits. So the commit fails if others have
     /// written `key` meanwhile, under each [`Isolation`].
@@ -208,12 +208,12 @@ impl Transaction {
     /// let store = Store::builder(dir.path()).open()?;
     /// let jobs = store.keyspace("jobs")?;
     /// let mut one = store.transaction(Isolation::Snapshot);
-    /// one.insert_new(&jobs, "7", "wash up")?;
+    /// one.put_new_unchecked(&jobs, "7", "wash up")?;
     /// one.commit(PersistMode::SyncData)?;
     ///
     /// let mut two = store.transaction(Isolation::Snapshot);
     /// assert_eq!(two.get(&jobs, "7")?.as_deref(), Some(&b"wash up"[..]));
-    /// two.remove_single(&jobs, "7")?;
+    /// two.delete_single_unchecked(&jobs, "7")?;
     /// two.commit(PersistMode::SyncData)?;
     /// assert_eq!(jobs.get("7")?, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -221,7 +221,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`put`](Transaction::put).
-    pub fn insert_new(
+    pub fn put_new_unchecked(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
@@ -232,15 +232,19 @@ impl Transaction {
     }
 
     /// Deletes `key` in `keyspace`, which the caller promises to be present for this transaction
-    /// and to have been inserted once. See [`Batch::insert_new`](crate::Batch::insert_new). If this
+    /// and to have been inserted once. See [`Batch::put_new_unchecked`](crate::Batch::put_new_unchecked). If this
     /// transaction has inserted it, nothing is left to write.
     ///
     /// The commit fails if others have written `key` meanwhile, as after
-    /// [`insert_new`](Transaction::insert_new).
+    /// [`put_new_unchecked`](Transaction::put_new_unchecked).
     ///
     /// # Errors
     /// As [`put`](Transaction::put).
-    pub fn remove_single(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+    pub fn delete_single_unchecked(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
         self.write(keyspace, key.as_ref(), EntryKind::Remove, Bytes::new())
     }
 

@@ -44,7 +44,7 @@ fn combines_apply_to_whatever_is_there() {
     notes.combine("absent", "a").unwrap();
     notes.put("put", "v").unwrap();
     notes.combine("put", "a").unwrap();
-    notes.insert_new("inserted", "v").unwrap();
+    notes.put_new_unchecked("inserted", "v").unwrap();
     notes.combine("inserted", "a").unwrap();
     notes.put("deleted", "v").unwrap();
     notes.delete("deleted").unwrap();
@@ -85,7 +85,7 @@ fn combines_apply_to_whatever_is_there() {
     notes.merge().unwrap();
     check(&notes);
     // A remove of what was inserted once takes the combined value away.
-    notes.remove_single("inserted").unwrap();
+    notes.delete_single_unchecked("inserted").unwrap();
     notes.merge().unwrap();
     assert_eq!(get(&notes, "inserted"), None);
     drop((notes, store));

@@ -108,12 +108,12 @@ fn fill_third(
         note(store);
     }
     for number in 500..560 {
-        space.insert_new(key(number), "inserted").unwrap();
+        space.put_new_unchecked(key(number), "inserted").unwrap();
         note(store);
         batches.go_on(store, &mut progress, PersistMode::Buffer).unwrap();
         note(store);
         if number % 3 == 0 {
-            space.remove_single(key(number)).unwrap();
+            space.delete_single_unchecked(key(number)).unwrap();
             note(store);
         }
     }

@@ -435,8 +435,8 @@ fn batch_of(store: &Store, step: &Step) -> lsmith::Result<Batch> {
         match change {
             Change::Put(value) => batch.put(space, key, value),
             Change::Delete => batch.delete(space, key),
-            Change::Insert(value) => batch.insert_new(space, key, value),
-            Change::Remove => batch.remove_single(space, key),
+            Change::Insert(value) => batch.put_new_unchecked(space, key, value),
+            Change::Remove => batch.delete_single_unchecked(space, key),
             Change::Combine(number) => batch.combine(space, key, number.to_le_bytes()),
             Change::DeleteTo(end) => batch.delete_range(space, &key[..]..&end[..]),
         }

@@ -189,10 +189,10 @@ fn parts_of_memory_are_taken_for_good() {
             for _ in 0..1000 {
                 let key = format!("{:08}", dice.below(60)).into_bytes();
                 if map.remove(&key).is_some() {
-                    space.remove_single(&key).unwrap();
+                    space.delete_single_unchecked(&key).unwrap();
                 } else {
                     let value = dice.bytes(dice.clone().below(60));
-                    space.insert_new(&key, &value).unwrap();
+                    space.put_new_unchecked(&key, &value).unwrap();
                     map.insert(key, value);
                 }
             }

@@ -359,8 +359,8 @@ fn a_memtable_is_sealed_whatever_the_policy_says() {
             let store = builder(&disk, &policy).lockstep(lockstep).open().unwrap();
             let keyspace = default_keyspace(&store);
             // Nothing comes of these two.
-            keyspace.insert_new("key", "value").unwrap();
-            keyspace.remove_single("key").unwrap();
+            keyspace.put_new_unchecked("key", "value").unwrap();
+            keyspace.delete_single_unchecked("key").unwrap();
             write(&store, 0..200);
             store.flush().unwrap();
             let flushes = keyspace.stats().flushes;

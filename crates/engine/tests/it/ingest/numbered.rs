@@ -299,8 +299,8 @@ fn what_vanished_in_memory_does_not_come_back_above_a_table() {
         let env = env.crash_clone(0, 0.5);
         let store = open(env.clone(), policy, true);
         let space = space(&store);
-        space.insert_new(key(7), "inserted").unwrap();
-        space.remove_single(key(7)).unwrap();
+        space.put_new_unchecked(key(7), "inserted").unwrap();
+        space.delete_single_unchecked(key(7)).unwrap();
         let file = write_table(&env, "/made", &puts([7], 1000, "made"));
         ingest(&space, &[file]).unwrap();
         assert_eq!(space.get(key(7)).unwrap().unwrap(), "made");

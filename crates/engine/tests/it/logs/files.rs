@@ -84,8 +84,8 @@ fn logs_are_bounded_where_all_writes_cancel() {
             let mut most = 0;
             for number in 0..30_000_u32 {
                 let key = number.to_be_bytes();
-                space.insert_new(key, [7; 100]).unwrap();
-                space.remove_single(key).unwrap();
+                space.put_new_unchecked(key, [7; 100]).unwrap();
+                space.delete_single_unchecked(key).unwrap();
                 if number % 1000 == 999 {
                     if !lockstep {
                         store.settle().unwrap();

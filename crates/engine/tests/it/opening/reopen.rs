@@ -272,7 +272,7 @@ fn what_a_plan_took_does_not_come_back_from_the_log_to_cancel() {
         };
         let (store, space) = open(&env);
         for number in 0..300 {
-            space.insert_new(key(number), [1; 20]).unwrap();
+            space.put_new_unchecked(key(number), [1; 20]).unwrap();
         }
         let tree = space.tree();
         let in_memory = |key: &str| {
@@ -282,7 +282,7 @@ fn what_a_plan_took_does_not_come_back_from_the_log_to_cancel() {
         assert!(!tree.memory().runs().is_empty(), "{policy}: all of memory was taken");
         let below: Vec<String> = (0..250).map(key).filter(|key| !in_memory(key)).take(5).collect();
         assert_eq!(below.len(), 5, "{policy}: nothing was taken");
-        below.iter().for_each(|key| space.remove_single(key).unwrap());
+        below.iter().for_each(|key| space.delete_single_unchecked(key).unwrap());
         let logs = env.list(Path::new("/store")).unwrap();
         assert_eq!(logs.iter().filter(|name| name.ends_with(".wal")).count(), 1, "{logs:?}");
         // The death of the process, then an orderly end: the log is read twice.

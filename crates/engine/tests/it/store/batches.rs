@@ -83,13 +83,13 @@ fn every_kind_of_write_survives_being_bytes() {
     let store = store();
     let space = store.keyspace("first").unwrap();
     let mut batch = DetachedBatch::new();
-    batch.insert_new("first", "once", "1");
+    batch.put_new_unchecked("first", "once", "1");
     batch.put("first", "b", "2");
     store.write(store.bind(&batch).unwrap(), PersistMode::Buffer).unwrap();
     let mut batch = DetachedBatch::from_bytes(&batch.to_bytes()).unwrap();
     batch.clear();
     assert!(batch.is_empty());
-    batch.remove_single("first", "once");
+    batch.delete_single_unchecked("first", "once");
     let batch = DetachedBatch::from_bytes(&batch.to_bytes()).unwrap();
     store.write(store.bind(&batch).unwrap(), PersistMode::Buffer).unwrap();
     let keys: Vec<_> = space.iter().map(|entry| entry.unwrap().0).collect();
@@ -183,9 +183,9 @@ fn add_all_kinds(batch: &mut Batch, space: &Keyspace) {
         "alone" => batch.combine(space, "b", ONE),
         _ => batch.put_until(space, "b", "2", 12),
     }
-    batch.insert_new(space, "c", "3");
+    batch.put_new_unchecked(space, "c", "3");
     batch.delete(space, "e");
-    batch.remove_single(space, "f");
+    batch.delete_single_unchecked(space, "f");
     batch.delete_range(space, "g"..="h");
     batch.delete_range(space, "x"..);
     batch.delete_range(space, ..&b"\x01"[..]);
@@ -198,9 +198,9 @@ fn all_kinds(name: &str) -> Vec<Change> {
         "alone" => detached.combine(name, "b", ONE),
         _ => detached.put_until(name, "b", "2", 12),
     }
-    detached.insert_new(name, "c", "3");
+    detached.put_new_unchecked(name, "c", "3");
     detached.delete(name, "e");
-    detached.remove_single(name, "f");
+    detached.delete_single_unchecked(name, "f");
     detached.delete_range(name, "g"..="h");
     detached.delete_range(name, "x"..);
     detached.delete_range(name, ..&b"\x01"[..]);

@@ -131,7 +131,7 @@ fn an_empty_key_is_refused_at_every_door() {
         member.delete(""),
         batch(&|batch| batch.combine(&counts, "", one)),
         batch(&|batch| batch.put_until(&times, "", "value", u64::MAX)),
-        batch(&|batch| batch.insert_new(&member, "", "value")),
+        batch(&|batch| batch.put_new_unchecked(&member, "", "value")),
         transaction.put(&member, "", "value"),
         transaction.delete(&member, ""),
         transaction.combine(&counts, "", one),

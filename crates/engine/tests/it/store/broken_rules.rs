@@ -133,9 +133,9 @@ fn keys_and_values_beyond_the_limits_are_refused_by_every_call() {
     for (key, said) in [(&[][..], "expected a key of"), (&long, "found 65536")] {
         for refused in [
             keyspace.put(key, "value"),
-            keyspace.insert_new(key, "value"),
+            keyspace.put_new_unchecked(key, "value"),
             keyspace.delete(key),
-            keyspace.remove_single(key),
+            keyspace.delete_single_unchecked(key),
             keyspace.bulk_load().unwrap().put(key, "value"),
         ] {
             assert!(told(refused).contains(said));
@@ -146,7 +146,7 @@ fn keys_and_values_beyond_the_limits_are_refused_by_every_call() {
         assert_eq!(store.snapshot().get(&keyspace, key).unwrap(), None);
     }
     assert!(told(keyspace.put("key", &large)).contains("268435457"));
-    told(keyspace.insert_new("key", &large));
+    told(keyspace.put_new_unchecked("key", &large));
     told(keyspace.bulk_load().unwrap().put("key", &large));
     assert_eq!(keyspace.iter().count(), 0);
     keyspace.put(&longest, "value").unwrap();
@@ -184,8 +184,8 @@ fn an_empty_key_is_refused_with_the_same_words_at_every_door() {
         refused.extend([
             keyspace.put("", "v"),
             keyspace.delete(""),
-            keyspace.insert_new("", "v"),
-            keyspace.remove_single(""),
+            keyspace.put_new_unchecked("", "v"),
+            keyspace.delete_single_unchecked(""),
             keyspace.bulk_load().unwrap().put("", "v"),
             store.write(batch, PersistMode::Buffer),
         ]);
@@ -206,9 +206,9 @@ fn a_batch_says_which_of_its_writes_is_refused() {
     type Fill<'a> = Box<dyn Fn(&mut Batch) + 'a>;
     let fills: [(&str, Fill<'_>); 5] = [
         ("a put", Box::new(|batch| batch.put(&keyspace, "", "value"))),
-        ("an insert", Box::new(|batch| batch.insert_new(&keyspace, &long, "value"))),
+        ("an insert", Box::new(|batch| batch.put_new_unchecked(&keyspace, &long, "value"))),
         ("a delete", Box::new(|batch| batch.delete(&keyspace, ""))),
-        ("a remove", Box::new(|batch| batch.remove_single(&keyspace, &long))),
+        ("a remove", Box::new(|batch| batch.delete_single_unchecked(&keyspace, &long))),
         ("a put", Box::new(|batch| batch.put(&keyspace, "k", vec![0; VALUE_BYTES_MAX + 1]))),
     ];
     for (what, fill) in fills {

@@ -199,10 +199,10 @@ impl Run {
                 self.maps[which].entry(key).or_default().extend_from_slice(operand);
                 return;
             }
-            0..=2 if present && removable => batch.remove_single(&space, &key),
+            0..=2 if present && removable => batch.delete_single_unchecked(&space, &key),
             0..=3 => batch.delete(&space, &key),
             4..=6 if !present => {
-                batch.insert_new(&space, &key, &value);
+                batch.put_new_unchecked(&space, &key, &value);
                 self.inserted[which].insert(key.clone(), ());
                 self.maps[which].insert(key, value);
                 return;

@@ -83,10 +83,10 @@ impl StoreStage {
         match verb {
             "put" => words.map(pair).try_for_each(|(key, value)| keyspace.put(key, value)),
             "insert" => {
-                words.map(pair).try_for_each(|(key, value)| keyspace.insert_new(key, value))
+                words.map(pair).try_for_each(|(key, value)| keyspace.put_new_unchecked(key, value))
             }
             "delete" => words.try_for_each(|key| keyspace.delete(key)),
-            "remove" => words.try_for_each(|key| keyspace.remove_single(key)),
+            "remove" => words.try_for_each(|key| keyspace.delete_single_unchecked(key)),
             "batch" => {
                 let mut batch = Batch::new();
                 for op in rest.split(", ") {

@@ -491,7 +491,7 @@ impl Modelled {
     fn insert_or_remove(&mut self, space: &Keyspace, key: Vec<u8>, dice: &mut Dice) {
         let Some(old) = self.map.get(&key) else {
             let value = value(INSERTED, dice);
-            self.transaction.insert_new(space, &key, &value).unwrap();
+            self.transaction.put_new_unchecked(space, &key, &value).unwrap();
             if !self.own.deleted.contains(&key) {
                 self.own.inserted.insert(key.clone());
             }
@@ -502,7 +502,7 @@ impl Modelled {
         if old[0] != INSERTED {
             return;
         }
-        self.transaction.remove_single(space, &key).unwrap();
+        self.transaction.delete_single_unchecked(space, &key).unwrap();
         self.map.remove(&key);
         self.own.written.remove(&key);
         self.promised.insert(key.clone());

@@ -82,12 +82,12 @@ fn savepoints_and_inserts_meet_values_that_expire() {
     one.put_until(&space, "a", "1", 110).unwrap();
     one.set_savepoint();
     one.put_until(&space, "a", "2", 200).unwrap();
-    one.insert_new(&space, "b", "1").unwrap();
+    one.put_new_unchecked(&space, "b", "1").unwrap();
     one.put_until(&space, "b", "2", 110).unwrap();
     assert_eq!(one.get(&space, "b").unwrap().as_deref(), Some(&b"2"[..]));
     one.rollback_to_savepoint().unwrap();
     assert_eq!(one.len(), 1);
-    one.insert_new(&space, "c", "1").unwrap();
+    one.put_new_unchecked(&space, "c", "1").unwrap();
     one.put_until(&space, "c", "2", 110).unwrap();
     one.commit(PersistMode::Buffer).unwrap();
     store.flush().unwrap();

@@ -29,19 +29,19 @@ fn an_insert_and_its_remove_leave_nothing() {
     let env = MemEnv::new();
     let (store, space) = made(&env);
     run_of(&store, |one| one.put(&space, "z", "9"));
-    run_of(&store, |one| one.insert_new(&space, "a", "1"));
+    run_of(&store, |one| one.put_new_unchecked(&space, "a", "1"));
     assert_eq!(get(&space, "a").as_deref(), Some("1"));
-    run_of(&store, |one| one.remove_single(&space, "a"));
+    run_of(&store, |one| one.delete_single_unchecked(&space, "a"));
     assert_eq!((get(&space, "a"), entries(&space)), (None, 3));
     space.merge().unwrap();
     assert_eq!(entries(&space), 1);
     // Within one transaction nothing is written at all.
     let before = store.next_seq();
     let mut one = store.transaction(Isolation::Snapshot);
-    one.insert_new(&space, "b", "1").unwrap();
+    one.put_new_unchecked(&space, "b", "1").unwrap();
     one.put(&space, "b", "2").unwrap();
     assert_eq!(one.get(&space, "b").unwrap().as_deref(), Some(&b"2"[..]));
-    one.remove_single(&space, "b").unwrap();
+    one.delete_single_unchecked(&space, "b").unwrap();
     assert_eq!((one.get(&space, "b").unwrap(), one.len()), (None, 0));
     assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap()).len(), 1);
     one.commit(PersistMode::Buffer).unwrap();
@@ -59,15 +59,15 @@ fn an_insert_and_its_remove_leave_nothing() {
 fn what_a_delete_hid_stays_hidden_below_an_insert() {
     type Hide = fn(&mut Transaction, &Keyspace) -> lsmith::Result<()>;
     let hides: [Hide; 2] =
-        [|one, space| one.delete(space, "k"), |one, space| one.remove_single(space, "k")];
+        [|one, space| one.delete(space, "k"), |one, space| one.delete_single_unchecked(space, "k")];
     for hide in hides {
         for (is_flushed, is_merged) in [(false, false), (true, false), (true, true)] {
             let env = MemEnv::new();
             let (store, space) = made(&env);
-            run_of(&store, |one| one.insert_new(&space, "k", "old"));
+            run_of(&store, |one| one.put_new_unchecked(&space, "k", "old"));
             let mut one = store.transaction(Isolation::Snapshot);
             hide(&mut one, &space).unwrap();
-            one.insert_new(&space, "k", "new").unwrap();
+            one.put_new_unchecked(&space, "k", "new").unwrap();
             one.commit(PersistMode::SyncData).unwrap();
             if is_flushed {
                 store.flush().unwrap();
@@ -76,7 +76,7 @@ fn what_a_delete_hid_stays_hidden_below_an_insert() {
             if is_merged {
                 space.merge().unwrap();
             }
-            run_of(&store, |one| one.remove_single(&space, "k"));
+            run_of(&store, |one| one.delete_single_unchecked(&space, "k"));
             assert_eq!(get(&space, "k"), None);
             drop((store, space));
             let (_store, space) = made(&env);
@@ -95,19 +95,19 @@ fn promises_conflict_with_writes_of_others() {
         let env = MemEnv::new();
         let (store, space) = made(&env);
         let [mut one, mut two] = [(); 2].map(|()| store.transaction(isolation));
-        one.insert_new(&space, "a", "1").unwrap();
-        two.insert_new(&space, "a", "2").unwrap();
+        one.put_new_unchecked(&space, "a", "1").unwrap();
+        two.put_new_unchecked(&space, "a", "2").unwrap();
         one.commit(PersistMode::Buffer).unwrap();
         conflicts(two.commit(PersistMode::Buffer), "a");
         let [mut one, mut two] = [(); 2].map(|()| store.transaction(isolation));
-        one.remove_single(&space, "a").unwrap();
-        two.remove_single(&space, "a").unwrap();
+        one.delete_single_unchecked(&space, "a").unwrap();
+        two.delete_single_unchecked(&space, "a").unwrap();
         two.put(&space, "other", "2").unwrap();
         one.commit(PersistMode::Buffer).unwrap();
         conflicts(two.commit(PersistMode::Buffer), "a");
         let mut three = store.transaction(isolation);
-        three.insert_new(&space, "a", "3").unwrap();
-        three.remove_single(&space, "a").unwrap();
+        three.put_new_unchecked(&space, "a", "3").unwrap();
+        three.delete_single_unchecked(&space, "a").unwrap();
         three.put(&space, "other", "3").unwrap();
         space.put("a", "4").unwrap();
         conflicts(three.commit(PersistMode::Buffer), "a");
@@ -119,13 +119,13 @@ fn promises_conflict_with_writes_of_others() {
 fn savepoints_take_inserts_and_removes_back() {
     let env = MemEnv::new();
     let (store, space) = made(&env);
-    run_of(&store, |one| one.insert_new(&space, "old", "1"));
+    run_of(&store, |one| one.put_new_unchecked(&space, "old", "1"));
     let mut one = store.transaction(Isolation::Snapshot);
-    one.insert_new(&space, "new", "2").unwrap();
+    one.put_new_unchecked(&space, "new", "2").unwrap();
     one.set_savepoint();
-    one.remove_single(&space, "new").unwrap();
-    one.remove_single(&space, "old").unwrap();
-    one.insert_new(&space, "third", "3").unwrap();
+    one.delete_single_unchecked(&space, "new").unwrap();
+    one.delete_single_unchecked(&space, "old").unwrap();
+    one.put_new_unchecked(&space, "third", "3").unwrap();
     let seen = |one: &mut Transaction| {
         let pairs = pairs(one.range::<&str>(&space, ..).unwrap());
         pairs.into_iter().map(|(key, _)| key).collect::<Vec<_>>().join(" ")
@@ -134,8 +134,8 @@ fn savepoints_take_inserts_and_removes_back() {
     one.rollback_to_savepoint().unwrap();
     assert_eq!(seen(&mut one), "new old");
     one.commit(PersistMode::Buffer).unwrap();
-    run_of(&store, |one| one.remove_single(&space, "new"));
-    run_of(&store, |one| one.remove_single(&space, "old"));
+    run_of(&store, |one| one.delete_single_unchecked(&space, "new"));
+    run_of(&store, |one| one.delete_single_unchecked(&space, "old"));
     space.merge().unwrap();
     assert_eq!(entries(&space), 0);
 }
@@ -146,7 +146,8 @@ fn keys_that_break_a_rule_are_refused_at_once() {
     let (store, space) = made(&env);
     let mut one = store.transaction(Isolation::Snapshot);
     let long = vec![b'k'; lsmith::KEY_BYTES_MAX + 1];
-    let told = [one.insert_new(&space, &long, ""), one.remove_single(&space, &long)];
+    let told =
+        [one.put_new_unchecked(&space, &long, ""), one.delete_single_unchecked(&space, &long)];
     for error in told.map(Result::unwrap_err) {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     }

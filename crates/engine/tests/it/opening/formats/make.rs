@@ -97,14 +97,14 @@ impl Run {
                     self.fresh += 1;
                     let key = format!("once/{:05}\0\u{ff}", self.fresh * 7919 % 100_000);
                     let key = key.into_bytes();
-                    space.insert_new(&key, &value).unwrap();
+                    space.put_new_unchecked(&key, &value).unwrap();
                     map.insert(key.clone(), value);
                     inserted.insert(key);
                 }
                 3 if inserted.len() > 5 => {
                     let nth = self.dice.below(inserted.len());
                     let key = inserted.iter().nth(nth).expect("so many there are").clone();
-                    space.remove_single(&key).unwrap();
+                    space.delete_single_unchecked(&key).unwrap();
                     inserted.remove(&key);
                     map.remove(&key);
                 }
