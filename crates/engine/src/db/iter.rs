@@ -2,9 +2,8 @@
 
 use crate::db::Store;
 use crate::snapshots::SnapshotGuard;
-use crate::version::{Source, Version};
+use crate::version::{OwnWrites, Source, Version};
 use bytes::Bytes;
-use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::read::{MergingCursor, VisibleIter};
 use lsmith_storage::sync::Process;
@@ -72,13 +71,13 @@ impl Drop for ScanNote {
 }
 
 impl Iter {
-    /// Iterates over the keys of `version` within bounds that `snapshot` sees, with the entries of
+    /// Iterates over the keys of `version` within bounds that `snapshot` sees, with the writes of
     /// `own` on top, and takes the first `key_from` bytes from each.
     pub(super) fn new(
         store: Store,
         version: Arc<Version>,
         snapshot: Arc<SnapshotGuard>,
-        own: Option<Box<dyn Cursor>>,
+        own: Option<OwnWrites>,
         (lower, upper): (Bound<Bytes>, Bound<Bytes>),
         key_from: usize,
     ) -> Iter {

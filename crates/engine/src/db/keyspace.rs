@@ -9,11 +9,10 @@ use crate::keyspace::{KeyspaceShared, Request};
 use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
 use crate::snapshots::SnapshotGuard;
-use crate::version::{Moment, Value, Version, dropped};
+use crate::version::{Moment, OwnWrites, Value, Version, dropped};
 use crate::write::{Op, Ops};
 use bytes::Bytes;
 use lsmith_policy::{Explanation, PolicyChoice};
-use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{OpKind, deleted_range};
 use lsmith_storage::table::ReadCount;
@@ -196,6 +195,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`get`](Keyspace::get).
+    #[doc(alias = "contains_key")]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get_with(key, |_| ())?.is_some())
     }
@@ -344,11 +344,11 @@ impl Keyspace {
         }
     }
 
-    /// Returns an iterator as [`iterate`](Keyspace::iterate) does, within `bounds` of the tree. The
-    /// entries of `own` are newer than all others of their keys.
+    /// Returns an iterator as [`iterate`](Keyspace::iterate) does, within `bounds` of the tree,
+    /// with the writes of `own` on top.
     pub(super) fn iterate_over(
         &self,
-        own: Option<Box<dyn Cursor>>,
+        own: Option<OwnWrites>,
         bounds: (Bound<Bytes>, Bound<Bytes>),
         at: Arc<SnapshotGuard>,
     ) -> Iter {

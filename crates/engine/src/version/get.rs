@@ -1,8 +1,8 @@
 //! Reads of one key, and cursors over all.
 
+use super::own::{OwnWrites, hide_stored};
 use super::{MemoryRun, Moment, OpenRun, Source, Value, Version};
 use lsmith_storage::combine::{Combiner, Stack};
-use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
 use lsmith_storage::format::key_hash;
@@ -159,17 +159,16 @@ impl Version {
         self.cursor_within(None, || KeyRange::ALL, tally)
     }
 
-    /// Returns the same cursor with the entries of `own`, which have no numbers and are newer than
-    /// all others of their keys. Callers look only at keys in `range`, so runs that have none there
-    /// may be missing. `range` is called at most once, and only if filters hold prefixes.
+    /// Returns the same cursor with the writes of `own`. Callers look only at keys in `range`, so
+    /// runs that have none there may be missing. `range` is called at most once, and only if
+    /// filters hold prefixes.
     pub(crate) fn cursor_within(
         &self,
-        own: Option<Box<dyn Cursor>>,
+        own: Option<OwnWrites>,
         range: impl FnOnce() -> KeyRange,
         tally: &Arc<ReadTally>,
     ) -> MergingCursor<Source> {
-        let own =
-            own.map(|cursor| Source::Other { cursor, is_on_storage: false, newest: SeqNo::MAX });
+        let (own, range_deletes) = own.map(OwnWrites::into_source).unzip();
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
         let in_memory = |run: &Arc<MemoryRun>| Source::of_memory(run, &KeyRange::ALL);
         let memory = self.memory.iter().map(in_memory);
@@ -179,6 +178,10 @@ impl Version {
             range.as_ref().is_none_or(|range| !run.has_prefixes() || !run.is_excluded(range, tally))
         };
         let runs = self.runs.iter().filter(is_wanted).map(source);
-        MergingCursor::new(own.into_iter().chain(active).chain(memory).chain(runs).collect())
+        let sources = own.into_iter().chain(active).chain(memory).chain(runs).collect();
+        MergingCursor::new(match range_deletes {
+            Some(range_deletes) => hide_stored(sources, &range_deletes),
+            None => sources,
+        })
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Footprint {
     pub(crate) keyspace: Arc<KeyspaceShared>,
     /// The keys that it writes.
     pub(crate) written: BTreeSet<Key>,
+    /// The key ranges that it deletes.
+    pub(crate) range_deletes: Vec<KeyRange>,
     /// True if others may not have written these keys.
     pub(crate) first_wins: bool,
     /// The keys and key ranges that it has read, and that must be as it has read them.
@@ -30,7 +32,8 @@ pub(crate) struct Footprint {
 impl Footprint {
     /// Returns true if the transaction needs the keyspace when it commits.
     fn is_needed(&self) -> bool {
-        !(self.written.is_empty() && self.read.is_empty() && self.ranges.is_empty())
+        let keys = self.written.len() + self.read.len();
+        keys + self.range_deletes.len() + self.ranges.len() > 0
     }
 }
 
@@ -60,7 +63,7 @@ impl WritePath {
 /// later, and with `NotFound` if its keyspace was dropped.
 fn check(context: &Context, used: &[Footprint], began: &SnapshotGuard, since: SeqNo) -> Result<()> {
     for used in used {
-        let Footprint { keyspace, written, first_wins, read, ranges } = used;
+        let Footprint { keyspace, written, range_deletes, first_wins, read, ranges } = used;
         // The version first: if no pinned one is found below, this version has no arrival, or the
         // transaction began after it.
         let version = keyspace.version.load_full();
@@ -81,7 +84,8 @@ fn check(context: &Context, used: &[Footprint], began: &SnapshotGuard, since: Se
                 return Err(conflict(keyspace, key, seq, began.seq()));
             }
         }
-        for range in ranges {
+        let range_deletes = range_deletes.iter().filter(|_| *first_wins);
+        for range in range_deletes.chain(ranges) {
             if let Some((key, seq)) = version.newer_within(range, since)? {
                 return Err(conflict(keyspace, &key, seq, began.seq()));
             }

@@ -89,7 +89,7 @@ fn run(
         let mut reads = Vec::new();
         for _ in 0..dice.below(3) {
             if dice.chance(30) {
-                let entries = one.range::<&str>(space, ..).unwrap();
+                let entries = one.range::<&str>(space, ..);
                 let pair =
                     entries.map(|entry| entry.map(|(key, value)| (text(&key), text(&value))));
                 reads.push(Read::All(pair.map(Result::unwrap).collect()));

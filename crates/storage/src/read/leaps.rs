@@ -38,6 +38,29 @@ impl Leaps {
         self.note(cursor, |key, before| key < before)
     }
 
+    /// Goes on from an entry in `range` to the first one behind the range.
+    ///
+    /// # Errors
+    /// As [`leap`](Leaps::leap).
+    #[cold]
+    pub(crate) fn pass(&mut self, cursor: &mut impl Cursor, range: &KeyRange) -> Result<()> {
+        self.note(cursor, |key, before| key < before)?;
+        let Some(end) = &range.end else {
+            cursor.seek_last()?;
+            return cursor.next();
+        };
+        cursor.seek(end)?;
+        self.note(cursor, |key, _| *key < **end)
+    }
+
+    /// The reverse of [`pass`](Leaps::pass).
+    #[cold]
+    pub(crate) fn pass_back(&mut self, cursor: &mut impl Cursor, range: &KeyRange) -> Result<()> {
+        self.note(cursor, |key, before| key > before)?;
+        cursor.seek_before(&range.start)?;
+        self.note(cursor, |key, _| *key >= *range.start)
+    }
+
     /// The reverse of [`leap`](Leaps::leap).
     #[cold]
     pub(crate) fn leap_back(

@@ -13,9 +13,11 @@ mod merging;
 #[cfg(test)]
 pub(crate) mod vec_cursor;
 mod visible;
+mod without;
 
 pub use concat::{ConcatCursor, Parts};
 pub use hidden::Hidden;
 pub(crate) use leaps::Leaps;
 pub use merging::MergingCursor;
 pub use visible::VisibleIter;
+pub use without::Without;

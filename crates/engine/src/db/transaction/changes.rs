@@ -1,11 +1,12 @@
 //! What a transaction has written in a keyspace.
 
+use crate::version::OwnWrites;
 use bytes::Bytes;
 use lsmith_storage::combine::Combiner;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
-use lsmith_tree::{EntryKind, Key, SeqNo};
+use lsmith_tree::{EntryKind, Key, KeyRange, RangeDeletes, Readers, SeqNo};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -67,70 +68,115 @@ impl Own {
 
 type Map = BTreeMap<Key, Own>;
 
-/// How a key was before a write.
+/// How writes were before another one.
 #[derive(Debug)]
 pub(super) enum Before {
-    /// The transaction had written this to it, or nothing.
-    Wrote(Option<Own>),
-    /// It had one operand less.
-    OneOperandLess,
+    /// The transaction had written this to the key, or nothing.
+    Wrote(Key, Option<Own>),
+    /// The key had one operand less.
+    OneOperandLess(Key),
+    /// These ranges were deleted, and keys that a range delete has hidden had these writes.
+    RangeDelete(RangeDeletes, Vec<(Key, Own)>),
 }
 
-/// What a transaction has written in a keyspace, by key. Iterators share it, and a write copies it
-/// if one is alive.
+/// What a transaction has written in a keyspace. Iterators share it, and a write copies it if one
+/// is alive.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Changes(Arc<Map>);
+pub(super) struct Changes {
+    /// By key. They are newer than all range deletes.
+    map: Arc<Map>,
+    /// The ranges that were deleted. The number of each part stands for its keyspace in the group,
+    /// so that no range of one is joined with its neighbour of another.
+    range_deletes: RangeDeletes,
+}
 
 impl Changes {
+    /// Returns the number of keys and ranges that are written.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.map.len() + self.range_deletes.len()
     }
 
     /// Returns the writes in key order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Own)> {
-        self.0.iter()
+        self.map.iter()
     }
 
-    /// Returns what was written to `key`, if anything was.
+    /// Returns the ranges that were deleted before all these writes, in key order.
+    pub(super) fn range_deletes(&self) -> impl Iterator<Item = &KeyRange> {
+        self.range_deletes.parts().map(|part| &part.range)
+    }
+
+    /// Returns what was written to `key` since its range was deleted, if anything was.
     pub(super) fn get(&self, key: &[u8]) -> Option<&Own> {
-        self.0.get(key)
+        self.map.get(key)
+    }
+
+    /// Returns true if the value of `key` depends on what lies beneath.
+    pub(super) fn need_older(&self, key: &[u8]) -> bool {
+        self.get(key).is_none_or(Own::needs_older) && self.range_deletes.part_of(key).is_none()
     }
 
     /// Adds a write to `key`. A value or a tombstone takes the place of what was written to the key
     /// before, as in a merge: an insert over a delete becomes a put, because the delete hid
     /// something, and a remove over an insert leaves nothing.
     pub(super) fn write(&mut self, key: Key, kind: EntryKind, value: Bytes) -> Before {
-        let map = Arc::make_mut(&mut self.0);
+        let map = Arc::make_mut(&mut self.map);
         if kind != EntryKind::Combine {
             let older = map.get(&key).map(Own::base_kind);
             let Some(kind) = older.map_or(Some(kind), |older| kind.over(older)) else {
-                return Before::Wrote(map.remove(&key));
+                let before = map.remove(&key);
+                return Before::Wrote(key, before);
             };
             let own = Own { base: Some((kind, value)), operands: Vec::new() };
-            return Before::Wrote(map.insert(key, own));
+            let before = map.insert(key.clone(), own);
+            return Before::Wrote(key, before);
         }
         if let Some(own) = map.get_mut(&key) {
             own.operands.push(value);
-            return Before::OneOperandLess;
+            return Before::OneOperandLess(key);
         }
-        Before::Wrote(map.insert(key, Own { base: None, operands: vec![value] }))
+        let before = map.insert(key.clone(), Own { base: None, operands: vec![value] });
+        Before::Wrote(key, before)
     }
 
-    /// Makes `key` as it was `before`.
-    pub(super) fn restore(&mut self, key: &Key, before: Before) {
-        let map = Arc::make_mut(&mut self.0);
+    /// Deletes all keys in `range` of keyspace `number` of a group. What was written to them is
+    /// dropped.
+    pub(super) fn delete_range(&mut self, range: &KeyRange, number: u8) -> Before {
+        let before = self.range_deletes.clone();
+        self.range_deletes.delete_range(range, SeqNo(u64::from(number) + 1), &Readers::ANY);
+        let map = Arc::make_mut(&mut self.map);
+        let lower = Bound::Included(&*range.start);
+        let upper = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let hidden = map.range::<[u8], _>((lower, upper));
+        let hidden: Vec<Key> = hidden.map(|(key, _)| key.clone()).collect();
+        let dropped = hidden.into_iter().filter_map(|key| map.remove_entry(&key)).collect();
+        Before::RangeDelete(before, dropped)
+    }
+
+    /// Makes the writes as they were `before`.
+    pub(super) fn restore(&mut self, before: Before) {
+        let map = Arc::make_mut(&mut self.map);
         match before {
-            Before::Wrote(Some(own)) => drop(map.insert(key.clone(), own)),
-            Before::Wrote(None) => drop(map.remove(key)),
-            Before::OneOperandLess => {
-                map.get_mut(key).and_then(|own| own.operands.pop());
+            Before::Wrote(key, Some(own)) => drop(map.insert(key, own)),
+            Before::Wrote(key, None) => drop(map.remove(&key)),
+            Before::OneOperandLess(key) => {
+                map.get_mut(&key).and_then(|own| own.operands.pop());
+            }
+            Before::RangeDelete(range_deletes, dropped) => {
+                self.range_deletes = range_deletes;
+                map.extend(dropped);
             }
         }
     }
 
-    /// Returns a cursor over the writes as they are now.
-    pub(super) fn cursor(&self, seq: SeqNo) -> ChangesCursor {
-        ChangesCursor { map: Arc::clone(&self.0), seq, at: None }
+    /// Returns the writes as they are now, for iterators of a transaction that sees others' writes
+    /// up to `seq`. Returns `None` if there are none.
+    pub(super) fn own_writes(&self, seq: SeqNo) -> Option<OwnWrites> {
+        let cursor = || ChangesCursor { map: Arc::clone(&self.map), seq, at: None };
+        (self.len() > 0).then(|| OwnWrites {
+            entries: Box::new(cursor()),
+            range_deletes: self.range_deletes.clone(),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::db::iter::range_of;
 use crate::db::{Iter, Keyspace};
 use crate::snapshots::SnapshotGuard;
 use bytes::Bytes;
-use lsmith_storage::error::Result;
+use lsmith_storage::error::{Error, Result};
 use lsmith_storage::sync::Mutex;
 use std::borrow::Cow;
 use std::fmt;
@@ -36,9 +36,20 @@ impl TransactionIter {
             let number = reads.lock().begin_range(range_of(&bounds));
             (reads, number)
         });
-        let own = (changes.len() > 0).then(|| Box::new(changes.cursor(began.seq())) as _);
+        let own = changes.own_writes(began.seq());
         let entries = keyspace.iterate_over(own, bounds, began);
         TransactionIter { entries, reads, keyspace: keyspace.clone() }
+    }
+
+    /// Returns an iterator that yields `error` in place of entries.
+    pub(super) fn failed(
+        keyspace: &Keyspace,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+        began: Arc<SnapshotGuard>,
+        error: Error,
+    ) -> TransactionIter {
+        let entries = keyspace.iterate(bounds, began).replaced_by(error);
+        TransactionIter { entries, reads: None, keyspace: keyspace.clone() }
     }
 
     /// Notes what a step has found. A key with an error of its own has been read too.

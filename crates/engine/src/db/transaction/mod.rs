@@ -3,10 +3,12 @@
 mod changes;
 mod iter;
 mod reads;
+mod savepoints;
 
 pub use iter::TransactionIter;
 
 use super::{Keyspace, Store};
+use crate::group::Member;
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
 use crate::snapshots::SnapshotGuard;
@@ -14,8 +16,9 @@ use crate::write::{Footprint, Op, OpBuffer, Ops};
 use bytes::Bytes;
 use changes::{Before, Changes};
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::format::OpKind;
 use lsmith_storage::sync::Mutex;
-use lsmith_tree::{EntryKind, Key, SeqNo};
+use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo};
 use reads::Reads;
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
@@ -98,8 +101,6 @@ struct Space {
 struct Undo {
     /// The index of its space.
     space: usize,
-    key: Key,
-    /// How the key was before.
     before: Before,
 }
 
@@ -123,7 +124,8 @@ impl Transaction {
         self.began.seq()
     }
 
-    /// Returns the number of keys that the transaction writes.
+    /// Returns the number of keys and ranges of keys that the transaction writes. Ranges that touch
+    /// count as one.
     pub fn len(&self) -> usize {
         self.spaces.iter().map(|space| space.changes.len()).sum()
     }
@@ -138,6 +140,7 @@ impl Transaction {
     /// # Errors
     /// `InvalidArgument` if key or value break a rule of [`Batch`](crate::Batch), or if the
     /// keyspace belongs to another store.
+    #[doc(alias("insert", "set"))]
     pub fn put(
         &mut self,
         keyspace: &Keyspace,
@@ -190,6 +193,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`put`](Transaction::put).
+    #[doc(alias("remove", "erase"))]
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
         self.write(keyspace, key.as_ref(), EntryKind::Delete, Bytes::new())
     }
@@ -232,14 +236,16 @@ impl Transaction {
     }
 
     /// Deletes `key` in `keyspace`, which the caller promises to be present for this transaction
-    /// and to have been inserted once. See [`Batch::put_new_unchecked`](crate::Batch::put_new_unchecked). If this
-    /// transaction has inserted it, nothing is left to write.
+    /// and to have been inserted once. See
+    /// [`Batch::put_new_unchecked`](crate::Batch::put_new_unchecked). If this transaction has
+    /// inserted it, nothing is left to write.
     ///
     /// The commit fails if others have written `key` meanwhile, as after
     /// [`put_new_unchecked`](Transaction::put_new_unchecked).
     ///
     /// # Errors
     /// As [`put`](Transaction::put).
+    #[doc(alias("single delete", "SingleDelete"))]
     pub fn delete_single_unchecked(
         &mut self,
         keyspace: &Keyspace,
@@ -285,6 +291,47 @@ impl Transaction {
         self.write(keyspace, key, EntryKind::Combine, Bytes::copy_from_slice(operand))
     }
 
+    /// Deletes all keys in `range` of `keyspace`, as
+    /// [`Keyspace::delete_range`](crate::Keyspace::delete_range) does. The transaction sees none of
+    /// them, except for keys that it writes afterwards. It holds the range, not its keys.
+    ///
+    /// The range counts as written, and not as read: under [`Isolation::Snapshot`] the commit fails
+    /// if others have written a key in it meanwhile, also one that was absent.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # use lsmith::{Isolation, PersistMode, Store};
+    /// # let store = Store::builder(dir.path()).open()?;
+    /// # let queue = store.keyspace("queue")?;
+    /// # for number in 0..9_u64 {
+    /// #     queue.put(number.to_be_bytes(), "a task")?;
+    /// # }
+    /// let mut one = store.transaction(Isolation::Serializable);
+    /// let taken = one.iter(&queue).take(3).collect::<lsmith::Result<Vec<_>>>()?;
+    /// let (last, _) = taken[2].clone();
+    /// one.delete_range(&queue, ..=last)?;
+    /// one.commit(PersistMode::SyncData)?;
+    /// assert_eq!(queue.iter().count(), 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the range ends before it begins, or if the keyspace belongs to another
+    /// store. An empty range is no error, and deletes nothing.
+    #[doc(alias = "range tombstone")]
+    pub fn delete_range<K: AsRef<[u8]>>(
+        &mut self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<()> {
+        let space = self.space(keyspace)?;
+        let Some(range) = keyspace.deletable(range)? else { return Ok(()) };
+        let number = keyspace.member().map_or(0, Member::id);
+        let before = self.spaces[space].changes.delete_range(&range, number);
+        self.note(Undo { space, before });
+        Ok(())
+    }
+
     /// Writes an entry of `kind`.
     fn write(
         &mut self,
@@ -301,11 +348,16 @@ impl Transaction {
             // What the caller promises must hold at the commit.
             self.spaces[space].locked.insert(key.clone());
         }
-        let before = self.spaces[space].changes.write(key.clone(), kind, value);
-        if !self.savepoints.is_empty() {
-            self.undo.push(Undo { space, key, before });
-        }
+        let before = self.spaces[space].changes.write(key, kind, value);
+        self.note(Undo { space, before });
         Ok(())
+    }
+
+    /// Keeps `undo` if it may be needed.
+    fn note(&mut self, undo: Undo) {
+        if !self.savepoints.is_empty() {
+            self.undo.push(undo);
+        }
     }
 
     /// Returns the value that `key` has in `keyspace` for this transaction: what it has written
@@ -322,6 +374,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`get`](Transaction::get).
+    #[doc(alias = "contains_key")]
     pub fn contains(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(keyspace, key)?.is_some())
     }
@@ -359,17 +412,15 @@ impl Transaction {
         if locks {
             locked.insert(Key::copy_from_slice(&stored));
         }
-        let own = changes.get(&stored);
-        let is_whole = own.is_some_and(|own| !own.needs_older());
-        let older = if is_whole {
-            None
-        } else {
+        let older = if changes.need_older(&stored) {
             if self.isolation == Isolation::Serializable {
                 reads.lock().add_key(&stored);
             }
             keyspace.read(key, Some(&*self.began), |value| value.into_shared())?
+        } else {
+            None
         };
-        match own {
+        match changes.get(&stored) {
             Some(own) => own.value(&stored, older, &*keyspace.shared().rules),
             None => Ok(older),
         }
@@ -382,35 +433,25 @@ impl Transaction {
     /// Under [`Isolation::Serializable`] the keys from either end of the range up to the last one
     /// that was returned from there count as read, and the whole range once the iterator has ended.
     ///
-    /// # Errors
-    /// `InvalidArgument` if the keyspace belongs to another store.
+    /// If the keyspace belongs to another store, the iterator yields one error of kind
+    /// `InvalidArgument`.
     pub fn range<K: AsRef<[u8]>>(
         &mut self,
         keyspace: &Keyspace,
         range: impl RangeBounds<K>,
-    ) -> Result<TransactionIter> {
+    ) -> TransactionIter {
         let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
         self.iterate(keyspace, (bound(range.start_bound()), bound(range.end_bound())))
     }
 
     /// Returns an iterator over all entries of `keyspace`, as [`range`](Transaction::range) does.
-    ///
-    /// # Errors
-    /// As [`range`](Transaction::range).
-    pub fn iter(&mut self, keyspace: &Keyspace) -> Result<TransactionIter> {
+    pub fn iter(&mut self, keyspace: &Keyspace) -> TransactionIter {
         self.iterate(keyspace, (Bound::Unbounded, Bound::Unbounded))
     }
 
     /// Returns an iterator over the entries of `keyspace` whose keys begin with `prefix`, as
     /// [`range`](Transaction::range) does.
-    ///
-    /// # Errors
-    /// As [`range`](Transaction::range).
-    pub fn prefix(
-        &mut self,
-        keyspace: &Keyspace,
-        prefix: impl AsRef<[u8]>,
-    ) -> Result<TransactionIter> {
+    pub fn prefix(&mut self, keyspace: &Keyspace, prefix: impl AsRef<[u8]>) -> TransactionIter {
         self.iterate(keyspace, super::prefix_bounds(prefix.as_ref()))
     }
 
@@ -418,43 +459,15 @@ impl Transaction {
         &mut self,
         keyspace: &Keyspace,
         bounds: (Bound<Bytes>, Bound<Bytes>),
-    ) -> Result<TransactionIter> {
-        let space = self.space(keyspace)?;
+    ) -> TransactionIter {
+        let began = Arc::clone(&self.began);
+        let space = match self.space(keyspace) {
+            Ok(space) => space,
+            Err(error) => return TransactionIter::failed(keyspace, bounds, began, error),
+        };
         let Space { changes, reads, .. } = &self.spaces[space];
         let reads = (self.isolation == Isolation::Serializable).then(|| Arc::clone(reads));
-        let began = Arc::clone(&self.began);
-        Ok(TransactionIter::new(keyspace, bounds, began, changes, reads))
-    }
-
-    /// Sets a savepoint: [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) takes back
-    /// the writes from here on. Savepoints nest.
-    pub fn set_savepoint(&mut self) {
-        self.savepoints.push(self.undo.len());
-    }
-
-    /// Takes back all writes since the last savepoint, and removes that savepoint. What was read
-    /// since then still counts as read.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if there is no savepoint.
-    pub fn rollback_to_savepoint(&mut self) -> Result<()> {
-        let from = self.savepoints.pop().ok_or_else(no_savepoint)?;
-        for Undo { space, key, before } in self.undo.drain(from..).rev() {
-            self.spaces[space].changes.restore(&key, before);
-        }
-        Ok(())
-    }
-
-    /// Removes the last savepoint, and keeps the writes since then.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if there is no savepoint.
-    pub fn release_savepoint(&mut self) -> Result<()> {
-        self.savepoints.pop().ok_or_else(no_savepoint)?;
-        if self.savepoints.is_empty() {
-            self.undo.clear();
-        }
-        Ok(())
+        TransactionIter::new(keyspace, bounds, began, changes, reads)
     }
 
     /// Writes all changes of the transaction atomically, if what its [`Isolation`] says is
@@ -510,12 +523,17 @@ impl Transaction {
 }
 
 impl Space {
-    /// Adds what was written to `buffer`, the oldest write of each key first.
+    /// Adds what was written to `buffer`: range deletes first, and of each key the oldest write
+    /// first.
     ///
     /// # Errors
     /// `Callback` if values expire and the clock panics.
     fn add_to(&self, buffer: &mut OpBuffer) -> Result<()> {
         let Space { keyspace, changes, .. } = self;
+        for KeyRange { start, end } in changes.range_deletes() {
+            let (kind, value) = (OpKind::DeleteRange, end.as_deref().unwrap_or_default());
+            buffer.push(Op { keyspace, kind, key: start, value });
+        }
         for (key, own) in changes.iter() {
             for (kind, value) in own.entries().rev() {
                 let expiring = match kind.is_value() {
@@ -535,6 +553,7 @@ impl Space {
     /// Returns what must be unchanged when the transaction commits.
     fn footprint(&self, isolation: Isolation) -> Footprint {
         let written = self.changes.iter().map(|(key, _)| key.clone()).collect();
+        let range_deletes = self.changes.range_deletes().cloned().collect();
         let mut read = self.locked.clone();
         let mut ranges = Vec::new();
         let is_serializable = isolation == Isolation::Serializable;
@@ -542,10 +561,6 @@ impl Space {
             self.reads.lock().add_to(&mut read, &mut ranges);
         }
         let keyspace = Arc::clone(&self.keyspace);
-        Footprint { keyspace, written, first_wins: !is_serializable, read, ranges }
+        Footprint { keyspace, written, range_deletes, first_wins: !is_serializable, read, ranges }
     }
-}
-
-fn no_savepoint() -> Error {
-    Error::new(ErrorKind::InvalidArgument, "the transaction has no savepoint")
 }

@@ -364,7 +364,7 @@ fn transactions_read_combines_and_write_values_that_expire() {
     let mut transaction = store.transaction(Isolation::Snapshot);
     let found = transaction.get(&visits, "key").unwrap();
     assert_eq!(found.as_deref(), Some(&3_i64.to_le_bytes()[..]));
-    let counted = transaction.range::<&[u8]>(&visits, ..).unwrap().next().unwrap().unwrap();
+    let counted = transaction.range::<&[u8]>(&visits, ..).next().unwrap().unwrap();
     assert_eq!(&counted.1[..], 3_i64.to_le_bytes());
     transaction.put(&space, "key", "value").unwrap();
     transaction.commit(PersistMode::Buffer).unwrap();

@@ -124,7 +124,7 @@ impl Model {
         transaction.put(&self.space, &own, "own").unwrap();
         let mut with_own = self.map.clone();
         with_own.insert(own, b"own".to_vec());
-        let found = transaction.range(&self.space, bounds.clone()).unwrap();
+        let found = transaction.range(&self.space, bounds.clone());
         assert!(found.map(owned).eq(pairs(&with_own, &bounds)), "{bounds:?} of a transaction");
         let mut cursor = self.space.cursor();
         for _ in 0..3 {

@@ -35,7 +35,7 @@ fn costs(store: &Store, space: &Keyspace, key: &[u8]) -> [(&'static str, u64); 5
             cost(|| {
                 let mut transaction = store.transaction(Isolation::Serializable);
                 transaction.get(space, key).unwrap();
-                transaction.range(space, key..).unwrap().next();
+                transaction.range(space, key..).next();
                 transaction.put(space, b"written", b"").unwrap();
                 transaction.commit(PersistMode::Buffer).unwrap();
             }),

@@ -66,14 +66,14 @@ fn own_writes_are_read_and_nobody_else_sees_them() {
     assert_eq!(one.get(&space, "d").unwrap(), None);
     let seen = [("a", "old"), ("b", "new"), ("c", "new"), ("g", "old")];
     let seen = seen.map(|(key, value)| (key.to_string(), value.to_string()));
-    assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap()), seen);
-    assert_eq!(pairs(one.range(&space, "b"..="c").unwrap()), seen[1..3]);
-    assert_eq!(pairs(one.prefix(&space, "c").unwrap()), seen[2..3]);
-    let mut backwards = pairs(one.range::<&str>(&space, ..).unwrap().rev());
+    assert_eq!(pairs(one.range::<&str>(&space, ..)), seen);
+    assert_eq!(pairs(one.range(&space, "b"..="c")), seen[1..3]);
+    assert_eq!(pairs(one.prefix(&space, "c")), seen[2..3]);
+    let mut backwards = pairs(one.range::<&str>(&space, ..).rev());
     backwards.reverse();
     assert_eq!(backwards, seen);
     // From both ends until they meet.
-    let mut both = one.range::<&str>(&space, ..).unwrap();
+    let mut both = one.range::<&str>(&space, ..);
     one.put(&space, "f", "later").unwrap();
     let ends: Vec<_> = [both.next(), both.next_back(), both.next(), both.next_back(), both.next()]
         .into_iter()
@@ -213,12 +213,12 @@ fn what_was_read_counts_as_the_isolation_says() {
         (|one, space| drop(one.get(space, "b").unwrap()), None),
         (|one, space| drop(one.get(space, "d").unwrap()), Some("d")),
         (|one, space| drop(one.get(space, "f").unwrap()), Some("f")),
-        (|one, space| one.range(space, "a".."d").unwrap().for_each(drop), None),
-        (|one, space| one.range(space, "c".."d\0").unwrap().for_each(drop), Some("d")),
+        (|one, space| one.range(space, "a".."d").for_each(drop), None),
+        (|one, space| one.range(space, "c".."d\0").for_each(drop), Some("d")),
         // Only what an iterator has returned counts, and what lies before it.
-        (|one, space| drop(one.range::<&str>(space, ..).unwrap().next()), None),
-        (|one, space| drop(one.range(space, "e"..="f").unwrap().next_back()), Some("f")),
-        (|one, space| one.range(space, "g"..).unwrap().for_each(drop), None),
+        (|one, space| drop(one.range::<&str>(space, ..).next()), None),
+        (|one, space| drop(one.range(space, "e"..="f").next_back()), Some("f")),
+        (|one, space| one.range(space, "g"..).for_each(drop), None),
     ];
     for flush in [false, true] {
         for (number, (read, conflict)) in reads.into_iter().enumerate() {
@@ -244,7 +244,7 @@ fn what_was_read_counts_as_the_isolation_says() {
 fn phantoms_conflict() {
     let (store, space) = made();
     let mut transaction = store.transaction(Isolation::Serializable);
-    assert_eq!(transaction.prefix(&space, "seat/").unwrap().count(), 0);
+    assert_eq!(transaction.prefix(&space, "seat/").count(), 0);
     transaction.put(&space, "booked", "1").unwrap();
     space.put("seat/7", "taken").unwrap();
     conflicts(transaction.commit(PersistMode::Buffer), "seat/7");
@@ -259,7 +259,7 @@ fn write_skew_is_for_serializable_transactions_to_refuse() {
         space.put("bob", "on call").unwrap();
         let leave = |name: &str| {
             let mut transaction = store.transaction(isolation);
-            let on_call = transaction.range::<&str>(&space, ..).unwrap().count();
+            let on_call = transaction.range::<&str>(&space, ..).count();
             assert_eq!(on_call, 2);
             transaction.delete(&space, name).unwrap();
             transaction
@@ -288,7 +288,7 @@ fn savepoints_nest() {
     one.put(&space, "b", "3").unwrap();
     one.put(&space, "b", "4").unwrap();
     let entries = |one: &mut Transaction| {
-        let pairs = pairs(one.range::<&str>(&space, ..).unwrap());
+        let pairs = pairs(one.range::<&str>(&space, ..));
         pairs.iter().map(|(key, value)| format!("{key}{value}")).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(entries(&mut one), "b4");
@@ -316,7 +316,9 @@ fn what_breaks_a_rule_is_told_at_once() {
     told(one.put(&space, vec![1; lsmith::KEY_BYTES_MAX + 1], "x").unwrap_err());
     told(one.put(&other, "key", "x").unwrap_err());
     told(one.get(&other, "key").unwrap_err());
-    told(one.range::<&str>(&other, ..).unwrap_err());
+    told(one.range::<&str>(&other, ..).next().unwrap().unwrap_err());
+    told(one.delete_range(&other, "a"..).unwrap_err());
+    told(one.delete_range(&space, "b".."a").unwrap_err());
     assert!(one.is_empty());
     assert_eq!(one.commit(PersistMode::SyncAll).unwrap(), store.snapshot().seq());
 }
@@ -329,10 +331,10 @@ fn loads_conflict() {
     let mut one = store.transaction(Isolation::Snapshot);
     one.put(&space, "b", "1").unwrap();
     let mut two = store.transaction(Isolation::Serializable);
-    assert_eq!(two.prefix(&space, "c").unwrap().count(), 0);
+    assert_eq!(two.prefix(&space, "c").count(), 0);
     two.put(&space, "z", "1").unwrap();
     let mut three = store.transaction(Isolation::Serializable);
-    assert_eq!(three.prefix(&space, "d").unwrap().count(), 1);
+    assert_eq!(three.prefix(&space, "d").count(), 1);
     three.put(&space, "y", "1").unwrap();
     let mut load = space.bulk_load().unwrap();
     load.put("b", "loaded").unwrap();
@@ -350,7 +352,7 @@ fn keyspaces_of_a_group_are_told_apart() {
     let [a, b] = ["a", "b"].map(|name| store.keyspace_with(name, &options).unwrap());
     let begin = || {
         let mut one = store.transaction(Isolation::Serializable);
-        assert_eq!(one.range::<&str>(&a, ..).unwrap().count(), 0);
+        assert_eq!(one.range::<&str>(&a, ..).count(), 0);
         one.put(&a, "mine", "1").unwrap();
         one
     };
@@ -407,14 +409,27 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 struct Own {
     written: Map,
     deleted: Vec<Vec<u8>>,
+    /// Ranges that it has deleted, before it wrote the keys above.
+    erased: Vec<(Vec<u8>, Vec<u8>)>,
     /// Keys whose value does not depend on what lies beneath.
     whole: BTreeSet<Vec<u8>>,
     /// Keys that it has inserted, and not deleted since. A remove of one leaves nothing.
     inserted: BTreeSet<Vec<u8>>,
 }
 
+impl Own {
+    fn has_erased(&self, key: &[u8]) -> bool {
+        self.erased.iter().any(|(start, end)| **start <= *key && *key < **end)
+    }
+}
+
 /// What the values of inserted keys begin with, in front of operands. Other values do not.
 const INSERTED: u8 = b'i';
+
+/// Returns all keys that are written, and one above them.
+fn all_keys() -> impl Iterator<Item = Vec<u8>> {
+    (0..31).map(|number| format!("{number:02}").into_bytes())
+}
 
 /// Returns a value that begins with `first`.
 fn value(first: u8, dice: &mut Dice) -> Vec<u8> {
@@ -441,7 +456,9 @@ struct Modelled {
 impl Modelled {
     /// Returns true if a write to `key` by another is in its way.
     fn minds(&self, key: &Vec<u8>) -> bool {
-        let is_written = self.own.written.contains_key(key) || self.own.deleted.contains(key);
+        let is_written = self.own.written.contains_key(key)
+            || self.own.deleted.contains(key)
+            || self.own.has_erased(key);
         let is_read = self.read.iter().any(|(start, end)| start <= key && key < end);
         let is_promised = self.promised.contains(key);
         match self.isolation {
@@ -450,17 +467,26 @@ impl Modelled {
         }
     }
 
-    /// Commits, and checks whether it may. Returns the keys that it has written to `map`, or `None`
-    /// if it was refused.
-    fn commit(self, map: &mut Map) -> Option<Vec<Vec<u8>>> {
-        let writes = !self.own.written.is_empty() || !self.own.deleted.is_empty();
+    /// Commits, and checks whether it may. Returns the keys that it has written to `map`, and
+    /// whether they have changed for sure, or `None` if it was refused.
+    fn commit(self, map: &mut Map) -> Option<Vec<(Vec<u8>, bool)>> {
+        let own = &self.own;
+        let writes = !(own.written.is_empty() && own.deleted.is_empty() && own.erased.is_empty());
         let looks = writes || !self.promised.is_empty();
         let in_the_way = self.keys.iter().filter(|(key, _)| looks && self.minds(key));
         let minds: Vec<bool> = in_the_way.map(|(_, is_sure)| *is_sure).collect();
         match self.transaction.commit(PersistMode::Buffer) {
             Ok(_) => {
                 assert!(!minds.contains(&true), "a conflict was overlooked");
-                let keys = self.own.written.keys().chain(&self.own.deleted).cloned().collect();
+                let erased = all_keys().filter(|key| self.own.has_erased(key));
+                let mut keys: Vec<_> = erased
+                    .map(|key| {
+                        let was_there = map.remove(&key).is_some();
+                        (key, was_there)
+                    })
+                    .collect();
+                let written = self.own.written.keys().chain(&self.own.deleted);
+                keys.extend(written.map(|key| (key.clone(), true)));
                 self.own.deleted.iter().for_each(|key| drop(map.remove(key)));
                 map.extend(self.own.written);
                 Some(keys)
@@ -514,6 +540,21 @@ impl Modelled {
         }
     }
 
+    /// Deletes a short range from `start` on.
+    fn erase(&mut self, space: &Keyspace, start: Vec<u8>, dice: &mut Dice) {
+        let mut keys: Vec<_> = all_keys().filter(|key| *key > start).collect();
+        keys.truncate(5);
+        let Some(end) = keys.get(dice.below(5)).cloned() else { return };
+        self.transaction.delete_range(space, start.clone()..end.clone()).unwrap();
+        let is_outside = |key: &Vec<u8>| !(start <= *key && *key < end);
+        self.map.retain(|key, _| is_outside(key));
+        self.own.written.retain(|key, _| is_outside(key));
+        self.own.deleted.retain(is_outside);
+        self.own.inserted.retain(is_outside);
+        self.own.whole.retain(is_outside);
+        self.own.erased.push((start, end));
+    }
+
     /// Notes that `key` has `value` now.
     fn set(&mut self, key: Vec<u8>, value: Vec<u8>) {
         self.map.insert(key.clone(), value.clone());
@@ -545,14 +586,14 @@ impl Modelled {
     fn look(&mut self, space: &Keyspace, key: &[u8]) {
         let found = self.transaction.get(space, key).unwrap();
         assert_eq!(found.as_deref(), self.map.get(key).map(|value| &value[..]));
-        if !self.own.whole.contains(key) {
+        if !self.own.whole.contains(key) && !self.own.has_erased(key) {
             self.read.push((key.to_vec(), [key, &[0]].concat()));
         }
     }
 
     fn step(&mut self, space: &Keyspace, dice: &mut Dice) {
         let key = format!("{:02}", dice.below(30)).into_bytes();
-        match dice.below(10) {
+        match dice.below(11) {
             0 => {
                 let value = value(b'p', dice);
                 self.transaction.put(space, &key, &value).unwrap();
@@ -568,6 +609,7 @@ impl Modelled {
                 self.own.deleted.push(key);
             }
             8 | 9 => self.insert_or_remove(space, key, dice),
+            10 => self.erase(space, key, dice),
             2 | 3 if space.operator().is_some() => {
                 let operand = value(b'+', dice);
                 if self.isolation == Isolation::Serializable {
@@ -584,7 +626,7 @@ impl Modelled {
             5 => self.step_savepoint(dice),
             _ => {
                 let end = format!("{:02}", dice.below(31)).into_bytes();
-                let mut entries = self.transaction.range(space, &key[..]..&end[..]).unwrap();
+                let mut entries = self.transaction.range(space, &key[..]..&end[..]);
                 let mut expected: Vec<_> =
                     self.map.range(key.clone()..end.clone().max(key.clone())).collect();
                 let is_back = dice.chance(50);
@@ -678,7 +720,7 @@ fn random_transactions_agree_with_plain_maps() {
                     let one = open.swap_remove(dice.below(open.len()));
                     match one.commit(&mut map) {
                         Some(keys) => {
-                            written.extend(keys.into_iter().map(|key| (key, true)));
+                            written.extend(keys);
                             committed += 1;
                         }
                         None => refused += 1,

@@ -27,9 +27,11 @@ enum Use {
     Range,
     Put,
     Delete,
+    DeleteRange,
 }
 
-const USES: [Use; 5] = [Use::Get, Use::GetForUpdate, Use::Range, Use::Put, Use::Delete];
+const USES: [Use; 6] =
+    [Use::Get, Use::GetForUpdate, Use::Range, Use::Put, Use::Delete, Use::DeleteRange];
 
 impl Use {
     fn make(self, transaction: &mut Transaction, space: &Keyspace) -> lsmith::Result<()> {
@@ -37,16 +39,17 @@ impl Use {
             Use::Get => transaction.get(space, "key").map(drop),
             Use::GetForUpdate => transaction.get_for_update(space, "key").map(drop),
             Use::Range => {
-                let mut entries = transaction.range::<&str>(space, ..)?;
+                let mut entries = transaction.range::<&str>(space, ..);
                 entries.try_for_each(|entry| entry.map(drop))
             }
             Use::Put => transaction.put(space, "key", "mine"),
             Use::Delete => transaction.delete(space, "key"),
+            Use::DeleteRange => transaction.delete_range(space, "k".."l"),
         }
     }
 
     fn writes(self) -> bool {
-        matches!(self, Use::Put | Use::Delete)
+        matches!(self, Use::Put | Use::Delete | Use::DeleteRange)
     }
 
     /// Returns true if the commit depends on the keyspace.
@@ -142,9 +145,12 @@ fn a_commit_to_a_keyspace_that_was_cleared_is_in_conflict() {
             let seen = open.get(&goes, "other").unwrap();
             assert_eq!(seen.as_deref(), Some(&b"before"[..]), "{what}");
             let key = open.get(&goes, "key").unwrap();
-            let expected = [Some(&b"before"[..]), Some(b"mine"), None];
-            let which = [Use::Put, Use::Delete].iter().position(|one| *one == used);
-            assert_eq!(key.as_deref(), expected[which.map_or(0, |which| which + 1)], "{what}");
+            let expected = match used {
+                Use::Put => Some(&b"mine"[..]),
+                Use::Delete | Use::DeleteRange => None,
+                Use::Get | Use::GetForUpdate | Use::Range => Some(&b"before"[..]),
+            };
+            assert_eq!(key.as_deref(), expected, "{what}");
             let error = open.commit(PersistMode::Buffer).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{what}: {error}");
             assert!(error.to_string().contains(group.unwrap_or("goes")), "{error}");

@@ -43,7 +43,7 @@ fn an_insert_and_its_remove_leave_nothing() {
     assert_eq!(one.get(&space, "b").unwrap().as_deref(), Some(&b"2"[..]));
     one.delete_single_unchecked(&space, "b").unwrap();
     assert_eq!((one.get(&space, "b").unwrap(), one.len()), (None, 0));
-    assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap()).len(), 1);
+    assert_eq!(pairs(one.range::<&str>(&space, ..)).len(), 1);
     one.commit(PersistMode::Buffer).unwrap();
     assert_eq!(store.next_seq(), before);
     drop((store, space));
@@ -127,7 +127,7 @@ fn savepoints_take_inserts_and_removes_back() {
     one.delete_single_unchecked(&space, "old").unwrap();
     one.put_new_unchecked(&space, "third", "3").unwrap();
     let seen = |one: &mut Transaction| {
-        let pairs = pairs(one.range::<&str>(&space, ..).unwrap());
+        let pairs = pairs(one.range::<&str>(&space, ..));
         pairs.into_iter().map(|(key, _)| key).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(seen(&mut one), "third");

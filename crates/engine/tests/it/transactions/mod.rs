@@ -5,3 +5,4 @@ mod ends;
 mod expiry;
 mod inserts;
 mod operands;
+mod ranges;

@@ -50,9 +50,9 @@ fn own_operands_are_read_over_whatever_lies_beneath() {
         let found = one.get(&space, key).unwrap();
         assert_eq!(found.as_deref(), Some(value.as_bytes()), "{key}");
     }
-    let mut iterator = one.range::<&str>(&space, ..).unwrap();
+    let mut iterator = one.range::<&str>(&space, ..);
     one.combine(&space, "kept", "later").unwrap();
-    let mut backwards = pairs(one.range(&space, "l"..).unwrap().rev());
+    let mut backwards = pairs(one.range(&space, "l"..).rev());
     backwards.reverse();
     assert_eq!(backwards, seen[3..]);
     let ends = [iterator.next_back(), iterator.next(), iterator.next_back(), iterator.next()];
@@ -169,8 +169,8 @@ fn operands_from_before_all_writes_are_read_over_nothing() {
     space.put("key", "unseen").unwrap();
     let expected = vec![("key".to_string(), "ab".to_string())];
     assert_eq!(one.get(&space, "key").unwrap().as_deref(), Some(&b"ab"[..]));
-    assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap()), expected);
-    assert_eq!(pairs(one.range::<&str>(&space, ..).unwrap().rev()), expected);
+    assert_eq!(pairs(one.range::<&str>(&space, ..)), expected);
+    assert_eq!(pairs(one.range::<&str>(&space, ..).rev()), expected);
     conflicts(one.commit(PersistMode::Buffer), "key");
 }
 
@@ -193,7 +193,7 @@ fn operands_without_an_operator_and_operators_that_fail_are_told() {
     one.put(&space, "other", "y").unwrap();
     moody.set(Mood::Panics);
     assert_eq!(one.get(&space, "key").unwrap_err().kind(), ErrorKind::Callback);
-    let first = one.range::<&str>(&space, ..).unwrap().next().unwrap();
+    let first = one.range::<&str>(&space, ..).next().unwrap();
     assert_eq!(first.unwrap_err().kind(), ErrorKind::Callback);
     assert_eq!(one.get(&space, "other").unwrap().as_deref(), Some(&b"y"[..]));
     // Nothing is lost.
