@@ -138,7 +138,7 @@ const VARIANTS: &[Variant] = &[
         ..KeyspaceOptions::default()
     }),
     space("expiry after", || KeyspaceOptions {
-        expiry: Some(Expiry { after: Some(1_000_000) }),
+        expiry: Some(Expiry::after(1_000_000)),
         ..KeyspaceOptions::default()
     }),
     Variant { name: "put of 8 bytes", fill: put_counts, value_bytes: 8, ..Variant::DEFAULT },

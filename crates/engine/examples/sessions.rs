@@ -23,7 +23,8 @@ pub(crate) fn run(dir: &Path, out: &mut dyn Write) -> Result<(), Box<dyn Error>>
     let clock = clock.with_tick(Duration::from_secs(1));
     let store = Store::builder(dir).clock(clock).open()?;
 
-    let hour = KeyspaceOptions { expiry: Some(Expiry { after: Some(3600) }), ..Default::default() };
+    let hour = Expiry::after(Duration::from_secs(3600));
+    let hour = KeyspaceOptions { expiry: Some(hour), ..Default::default() };
     let sessions = store.keyspace_with("sessions", &hour)?;
     sessions.put("7f3a", "ada")?;
     sessions.put_with_ttl("91c0", "grace", Duration::from_secs(60))?;

@@ -50,7 +50,10 @@ impl Catalog {
             .as_ref()
             .map(|asked| self.context.options.build_policy(asked))
             .transpose()?;
-        let options = KeyspaceOptions { policy: asked.map(PolicyChoice::Value), ..options.clone() };
+        let clock = &self.context.options.clock;
+        let expiry = options.expiry.map(|expiry| expiry.by(clock)).transpose()?;
+        let policy = asked.map(PolicyChoice::Value);
+        let options = KeyspaceOptions { policy, expiry, ..options.clone() };
         options.memtable_bytes.map_or(Ok(()), check_memtable)?;
         options.filters().check()?;
         if let (Some(group), Some(true)) = (&options.group, options.keep_numbers) {

@@ -122,8 +122,31 @@ impl Clock {
         Ok(u64::try_from(ticks).unwrap_or(u64::MAX))
     }
 
+    /// Returns what the clock shows at `time`, rounded up.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `time` is no time of this clock.
+    pub(crate) fn tick_at(&self, time: Until) -> Result<u64> {
+        let message = match time {
+            Until::Tick(tick) => match self.broken_rule(tick) {
+                None => return Ok(tick),
+                Some(message) => message,
+            },
+            Until::Time(time) if self.name() == Some(Clock::UNIX_SECONDS) => {
+                let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                return Ok(since.as_secs() + u64::from(since.subsec_nanos() > 0));
+            }
+            Until::Time(_) => format!(
+                "the clock {} does not say what it shows at a `SystemTime`: expected a number that \
+                 it shows, or a duration for `put_with_ttl`",
+                self.name().unwrap_or("of a fixed time")
+            ),
+        };
+        Err(Error::new(ErrorKind::InvalidArgument, message))
+    }
+
     /// Returns a message if `time` is no time of this clock, but a duration.
-    pub(crate) fn broken_rule(&self, time: u64) -> Option<String> {
+    fn broken_rule(&self, time: u64) -> Option<String> {
         let is_duration = self.name() == Some(Clock::UNIX_SECONDS) && time < UNIX_SECONDS_MIN;
         is_duration.then(|| {
             format!(
@@ -143,9 +166,48 @@ impl Clock {
     }
 }
 
+/// The time until which a value lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// A number that the [clock](crate::Builder::clock) shows then.
+    Tick(u64),
+    /// A time of the system's clock, rounded up to a second. The store must have the default clock.
+    Time(SystemTime),
+}
+
+impl From<u64> for Until {
+    fn from(tick: u64) -> Until {
+        Until::Tick(tick)
+    }
+}
+
+impl From<SystemTime> for Until {
+    fn from(time: SystemTime) -> Until {
+        Until::Time(time)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_the_calendar_are_for_the_default_clock() {
+        let at = |millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+        let shown = |time: Until| Clock::default().tick_at(time);
+        assert_eq!(shown(at(4_000_000_000_000).into()).unwrap(), 4_000_000_000);
+        assert_eq!(shown(at(4_000_000_000_001).into()).unwrap(), 4_000_000_001);
+        assert_eq!(shown(at(7_000).into()).unwrap(), 7);
+        assert_eq!(shown(4_000_000_000.into()).unwrap(), 4_000_000_000);
+        let refused = [
+            shown(7.into()),
+            Clock::fixed(7).tick_at(at(1).into()),
+            Clock::new("hands", || 7).tick_at(at(1).into()),
+        ];
+        assert!(refused.iter().all(|refused| {
+            refused.as_ref().is_err_and(|error| error.kind() == ErrorKind::InvalidArgument)
+        }));
+    }
 
     #[test]
     fn ticks_are_rounded_up_and_need_a_length() {

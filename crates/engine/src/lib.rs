@@ -234,7 +234,7 @@ mod version;
 mod wal;
 mod write;
 
-pub use clock::Clock;
+pub use clock::{Clock, Until};
 pub use compression::check_compression;
 pub use db::{
     Backup, BackupOptions, Backups, Batch, Builder, BulkLoad, Change, ChangeBatch, Changes,
@@ -254,7 +254,7 @@ pub use lsmith_storage::{Error, ErrorKind, Result};
 pub use lsmith_tree::SeqNo;
 pub use options::{DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
 pub use repair::{Finding, FindingKind, RepairOptions, RepairReport, RepairedKeyspace, repair};
-pub use rules::{CombineOperators, Counter, Expiry, MergeFilter};
+pub use rules::{CombineOperators, Counter, Expiry, Life, MergeFilter};
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
 pub use threads::Threads;
 pub use write::BATCH_BYTES_MAX;

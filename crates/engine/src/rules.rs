@@ -4,7 +4,7 @@
 //! of each opening. Keyspaces of a group have operators of their own, so the first byte of a key
 //! chooses.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Until};
 use crate::group::MEMBER_BYTES;
 use lsmith_storage::combine::{Combine, CombineError, Combiner, Operator, Verdict};
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -142,14 +142,65 @@ impl CombineOperators {
 #[doc(alias = "ttl")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expiry {
-    /// The time that every value lives which is written without a time of its own, in the unit of
-    /// the [clock](crate::Builder::clock). `None` means that such values do not expire.
-    pub after: Option<u64>,
+    /// The time that every value lives which is written without a time of its own. `None` means
+    /// that such values do not expire.
+    pub after: Option<Life>,
+}
+
+/// How long a value lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// A time. The clock of the store must say how long a [tick](Clock::with_tick) is. A keyspace
+    /// that is made with it has it in ticks.
+    Time(Duration),
+    /// A number of ticks of the [clock](crate::Builder::clock).
+    Ticks(u64),
+}
+
+impl From<Duration> for Life {
+    fn from(time: Duration) -> Life {
+        Life::Time(time)
+    }
+}
+
+impl From<u64> for Life {
+    fn from(ticks: u64) -> Life {
+        Life::Ticks(ticks)
+    }
+}
+
+impl Expiry {
+    /// Returns the expiry of values that live for `life` unless they are written with a time of
+    /// their own. `life` is a [`Duration`], or a number of ticks of the store's clock.
+    pub fn after(life: impl Into<Life>) -> Expiry {
+        Expiry { after: Some(life.into()) }
+    }
+
+    /// Returns the same in ticks of `clock`.
+    ///
+    /// # Errors
+    /// As [`Clock::ticks`].
+    pub(crate) fn by(self, clock: &Clock) -> Result<Expiry> {
+        let in_ticks = |life| match life {
+            Life::Time(time) => clock.ticks(time),
+            Life::Ticks(ticks) => Ok(ticks),
+        };
+        Ok(Expiry { after: self.after.map(in_ticks).transpose()?.map(Life::Ticks) })
+    }
+
+    /// Returns the ticks that values live which are written without a time of their own. If no
+    /// clock has turned the time into ticks yet, they are seconds, as the default clock has them.
+    pub fn ticks(&self) -> Option<u64> {
+        self.after.map(|life| match life {
+            Life::Time(time) => time.as_secs(),
+            Life::Ticks(ticks) => ticks,
+        })
+    }
 }
 
 impl fmt::Display for Expiry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.after {
+        match self.ticks() {
             Some(after) => write!(f, "expiry after {after}"),
             None => f.write_str("expiry at times of each entry"),
         }
@@ -240,7 +291,7 @@ impl Rules {
     /// As [`Clock::now`].
     pub(crate) fn expiring(&self, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
         let expiry = self.expiry(self.number_of(key));
-        let after = expiry.and_then(|expiry| expiry.after);
+        let after = expiry.and_then(|expiry| expiry.ticks());
         after.map(|after| self.value_for(after, value)).transpose()
     }
 
@@ -264,11 +315,8 @@ impl Rules {
     ///
     /// # Errors
     /// `InvalidArgument` if `time` is no time of the clock.
-    pub(crate) fn value_until(&self, time: u64, value: &[u8]) -> Result<Vec<u8>> {
-        match self.clock.broken_rule(time) {
-            Some(message) => Err(Error::new(ErrorKind::InvalidArgument, message)),
-            None => Ok(expiring_value(time, value)),
-        }
+    pub(crate) fn value_until(&self, time: Until, value: &[u8]) -> Result<Vec<u8>> {
+        Ok(expiring_value(self.clock.tick_at(time)?, value))
     }
 
     fn look_at_clock(&self) -> Result<u64> {

@@ -16,7 +16,7 @@ impl Newest {
     #[must_use]
     pub fn options(workload: &Workload) -> KeyspaceOptions {
         let operator = workload.combines().then(|| Newest::NAME.into());
-        let expiry = workload.expire_after().map(|writes| Expiry { after: Some(writes) });
+        let expiry = workload.expire_after().map(Expiry::after);
         KeyspaceOptions { operator, expiry, ..KeyspaceOptions::default() }
     }
 }

@@ -524,7 +524,7 @@ fn exports_keep_the_times_of_entries_and_tables_say_so() {
     let (dir, db) = store_dir();
     let made = |keyspace: &str| {
         let store = lsmith::Store::builder(&db).open().unwrap();
-        let expiry = Some(lsmith::Expiry { after: None });
+        let expiry = Some(lsmith::Expiry::default());
         let options = lsmith::KeyspaceOptions { expiry, ..Default::default() };
         store.keyspace_with(keyspace, &options).unwrap()
     };

@@ -138,7 +138,7 @@ fn store_with_another_clock_needs_the_time() {
     let db = db.as_str();
     let clock = lsmith::Clock::new("steps", || 7);
     let store = lsmith::Store::builder(db).clock(clock).open().unwrap();
-    let expiry = Some(lsmith::Expiry { after: None });
+    let expiry = Some(lsmith::Expiry::default());
     let options = lsmith::KeyspaceOptions { expiry, ..Default::default() };
     store.keyspace_with("default", &options).unwrap().put_until("a", "x", 9).unwrap();
     drop(store);
@@ -159,7 +159,7 @@ fn keyspaces_of_programs_whose_entries_expire_are_read_and_written() {
     let (_dir, db) = store_dir();
     let db = db.as_str();
     let store = lsmith::Store::builder(db).open().unwrap();
-    let expiry = Some(lsmith::Expiry { after: None });
+    let expiry = Some(lsmith::Expiry::default());
     let options = lsmith::KeyspaceOptions { expiry, ..Default::default() };
     let space = store.keyspace_with("default", &options).unwrap();
     space.put_until("gone", "x", 1_000_000_000).unwrap();

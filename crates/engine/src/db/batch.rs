@@ -1,6 +1,7 @@
 //! Atomic batches.
 
 use super::{Keyspace, Store};
+use crate::clock::Until;
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
 use crate::write::{Op, OpBuffer, Ops};
@@ -50,11 +51,13 @@ impl Batch {
     }
 
     /// Adds a put: sets the value of `key`, and replaces an older one.
+    #[doc(alias("insert", "set"))]
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Put, key.as_ref(), value.as_ref());
     }
 
     /// Adds a delete: deletes `key`, whether it is present or not.
+    #[doc(alias("remove", "erase"))]
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Delete, key.as_ref(), &[]);
     }
@@ -63,9 +66,9 @@ impl Batch {
     ///
     /// This is not the insert of a map: nothing checks that the key is absent. Use
     /// [`put`](Batch::put) unless you know. A merge that meets an insert and the later
-    /// [`delete_single_unchecked`](Batch::delete_single_unchecked) of its key drops both
-    /// on any level, unless a snapshot needs the insert. The tombstone of a delete must reach the
-    /// bottom of the tree first. If the promise is broken, older values of the key can reappear.
+    /// [`delete_single_unchecked`](Batch::delete_single_unchecked) of its key drops both on any
+    /// level, unless a snapshot needs the insert. The tombstone of a delete must reach the bottom
+    /// of the tree first. If the promise is broken, older values of the key can reappear.
     pub fn put_new_unchecked(
         &mut self,
         keyspace: &Keyspace,
@@ -77,7 +80,7 @@ impl Batch {
 
     /// Adds a remove: deletes `key`, which the caller promises to be present and to have been
     /// inserted once. See [`put_new_unchecked`](Batch::put_new_unchecked).
-    #[doc(alias = "single delete")]
+    #[doc(alias("single delete", "SingleDelete"))]
     pub fn delete_single_unchecked(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
         self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
     }
@@ -101,16 +104,16 @@ impl Batch {
         self.push_rare(keyspace, EntryKind::Combine, &key, value);
     }
 
-    /// Adds a put: sets the value of `key` until the [clock](crate::Builder::clock) shows `time`.
-    /// Entries of the keyspace must be able to [expire](crate::KeyspaceOptions::expiry).
+    /// Adds a put: sets the value of `key` until `time`, as [`Keyspace::put_until`] does. Entries
+    /// of the keyspace must be able to [expire](crate::KeyspaceOptions::expiry).
     pub fn put_until(
         &mut self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-        time: u64,
+        time: impl Into<Until>,
     ) {
-        let stored = keyspace.value_until(time, value.as_ref());
+        let stored = keyspace.value_until(time.into(), value.as_ref());
         self.add_stored(keyspace, key.as_ref(), stored);
     }
 

@@ -95,7 +95,7 @@ impl Keyspace {
             Named::Group(shared) => return Err(is_group(&shared)),
         };
         let number = member.as_ref().map_or(0, Member::id);
-        let lives = shared.rules.expiry(number).and_then(|expiry| expiry.after);
+        let lives = shared.rules.expiry(number).and_then(|expiry| expiry.ticks());
         Ok(Keyspace { store, shared, member, lives })
     }
 

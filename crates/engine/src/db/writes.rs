@@ -1,6 +1,7 @@
 //! Single writes to a keyspace.
 
 use super::Keyspace;
+use crate::clock::Until;
 use crate::group::Member;
 use crate::options::PersistMode;
 use crate::rules::Expiry;
@@ -19,6 +20,7 @@ impl Keyspace {
     /// # Errors
     /// `InvalidArgument` if the key is empty, or key or value are too long. Otherwise as
     /// [`Store::write`](crate::Store::write).
+    #[doc(alias("insert", "set"))]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.write_value(EntryKind::Put, key.as_ref(), value.as_ref(), None)
     }
@@ -50,6 +52,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`put`](Keyspace::put).
+    #[doc(alias("remove", "erase"))]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write_one(EntryKind::Delete, key.as_ref(), &[])
     }
@@ -76,25 +79,26 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`put`](Keyspace::put).
-    #[doc(alias = "single delete")]
+    #[doc(alias("single delete", "SingleDelete"))]
     pub fn delete_single_unchecked(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write_one(EntryKind::Remove, key.as_ref(), &[])
     }
 
-    /// Sets the value of `key` until the [clock](crate::Builder::clock) shows `time`. Then the key
-    /// is absent.
+    /// Sets the value of `key` until `time`: a [`SystemTime`](std::time::SystemTime), or a number
+    /// that the [clock](crate::Builder::clock) shows then. From then on the key is absent.
     ///
     /// # Errors
     /// `InvalidArgument` if entries of the keyspace cannot
-    /// [expire](crate::KeyspaceOptions::expiry), or if the clock is the default one and `time` lies
-    /// before 2001, as durations do. Otherwise as [`Store::write`](crate::Store::write).
+    /// [expire](crate::KeyspaceOptions::expiry), if the clock is the default one and `time` is a
+    /// number before 2001, as durations are, or if the clock is another one and `time` is no
+    /// number. Otherwise as [`Store::write`](crate::Store::write).
     pub fn put_until(
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-        time: u64,
+        time: impl Into<Until>,
     ) -> Result<()> {
-        let stored = self.value_until(time, value.as_ref())?;
+        let stored = self.value_until(time.into(), value.as_ref())?;
         self.write_one(EntryKind::Expiring, key.as_ref(), &stored)
     }
 
@@ -130,7 +134,7 @@ impl Keyspace {
     }
 
     /// Returns the value of the entry that a put of `value` makes which expires at `time`.
-    pub(super) fn value_until(&self, time: u64, value: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn value_until(&self, time: Until, value: &[u8]) -> Result<Vec<u8>> {
         self.check_expires()?;
         self.shared().rules.value_until(time, value)
     }

@@ -34,7 +34,7 @@ use super::keyspaces::KeyspaceChange;
 use super::taken::Mark;
 use crate::identity::{Identity, StoreId};
 use crate::options::FilterChoice;
-use crate::rules::Expiry;
+use crate::rules::{Expiry, Life};
 use lsmith_spec::{format_bytes, parse_bytes};
 use lsmith_storage::error::{Error, ErrorKind};
 use lsmith_tree::{SeqNo, Tree, TreeEdit};
@@ -166,7 +166,7 @@ impl Record {
                 format!("group {compression} {}\n", group.encode())
             }
             Record::Member { group, number, name } => format!("member {group} {number} {name}\n"),
-            Record::Expiry { expiry, made } => match expiry.after {
+            Record::Expiry { expiry, made } => match expiry.ticks() {
                 Some(after) => format!("expiry {after} {}", made.encode()),
                 None => format!("expiry none {}", made.encode()),
             },
@@ -390,7 +390,7 @@ fn operator(text: &str) -> Result<Record, RecordFault> {
 fn expiry(text: &str) -> Result<Record, RecordFault> {
     let (after, made) = made_with(text)?;
     let after = if after == "none" { None } else { Some(number(after)?) };
-    Ok(Record::Expiry { expiry: Expiry { after }, made })
+    Ok(Record::Expiry { expiry: Expiry { after: after.map(Life::Ticks) }, made })
 }
 
 /// Parses bits per key or `store`, the length of prefixes or `none`, and the record behind them.
@@ -546,7 +546,7 @@ mod tests {
                 made: Box::new(Record::Keyspace(keyspace)),
             },
             Record::Expiry {
-                expiry: Expiry { after: Some(3600) },
+                expiry: Expiry::after(3600),
                 made: Box::new(Record::Member { group: 2, number: 7, name: "rows".into() }),
             },
             Record::Expiry {

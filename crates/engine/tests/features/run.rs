@@ -7,7 +7,7 @@ use crate::oracle::{Fed, Key, Oracle, RangeDeletes, Space, What, range_of};
 use crate::reads::Held;
 use lsmith::env::MemEnv;
 use lsmith::{
-    Batch, Builder, Changes, Expiry, Keyspace, KeyspaceOptions, PersistMode, SeqNo, Store,
+    Batch, Builder, Changes, Expiry, Keyspace, KeyspaceOptions, Life, PersistMode, SeqNo, Store,
 };
 use lsmith_fuzz::dice::Dice;
 use std::ops::Bound;
@@ -212,7 +212,9 @@ impl Run {
             group: self.has(Group).then(|| "both".into()),
             keep_numbers: (self.has(Arrivals)).then_some(true),
             operator: self.has(Operator).then(|| "append".into()),
-            expiry: self.has(Feature::Expiry).then_some(Expiry { after: self.after }),
+            expiry: self
+                .has(Feature::Expiry)
+                .then_some(Expiry { after: self.after.map(Life::Ticks) }),
             ..KeyspaceOptions::default()
         }
     }

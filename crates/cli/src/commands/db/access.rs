@@ -91,7 +91,7 @@ fn asked(args: &DbArgs) -> KeyspaceOptions {
         keep_numbers,
         filter_bits: args.filter_bits,
         prefix_bytes: args.prefix_bytes,
-        expiry: args.expire_after.map(|after| Expiry { after: Some(after) }),
+        expiry: args.expire_after.map(Expiry::after),
         operator: args.operator.clone(),
         ..KeyspaceOptions::default()
     }

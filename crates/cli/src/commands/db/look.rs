@@ -180,7 +180,7 @@ pub(super) fn list(found: &[KeyspaceInfo], json: bool) -> anyhow::Result<()> {
             ("prefix_bytes", json!(info.prefix_bytes)),
             ("operator", json!(info.operator)),
             ("expires", json!(info.expiry.is_some())),
-            ("expire_after", json!(info.expiry.and_then(|expiry| expiry.after))),
+            ("expire_after", json!(info.expiry.and_then(|expiry| expiry.ticks()))),
         ]
     };
     if json {

@@ -8,6 +8,7 @@ mod savepoints;
 pub use iter::TransactionIter;
 
 use super::{Keyspace, Store};
+use crate::clock::Until;
 use crate::group::Member;
 use crate::keyspace::KeyspaceShared;
 use crate::options::PersistMode;
@@ -164,9 +165,9 @@ impl Transaction {
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-        time: u64,
+        time: impl Into<Until>,
     ) -> Result<()> {
-        let stored = keyspace.value_until(time, value.as_ref())?;
+        let stored = keyspace.value_until(time.into(), value.as_ref())?;
         self.write(keyspace, key.as_ref(), EntryKind::Expiring, Bytes::from(stored))
     }
 

@@ -146,7 +146,7 @@ const DROPS: Script = Script {
         builder.clock(Clock::new("test", || NOW.load(Ordering::SeqCst)))
     },
     before: |store, life| {
-        let expiry = Some(Expiry { after: Some(10) });
+        let expiry = Some(Expiry::after(10));
         store.keyspace_with("cache", &KeyspaceOptions { expiry, ..Default::default() })?;
         life.write(store, 5, PersistMode::Buffer)
     },

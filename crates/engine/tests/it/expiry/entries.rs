@@ -10,7 +10,7 @@ use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Batch, Change, Clock, ErrorKind, Expiry, IngestOptions, Isolation, Keyspace, KeyspaceOptions,
-    PersistMode, RepairOptions, Store, TableWriter, TableWriterOptions, Verdict, repair,
+    Life, PersistMode, RepairOptions, Store, TableWriter, TableWriterOptions, Verdict, repair,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -48,7 +48,10 @@ fn builder(env: &MemEnv, hands: &Hands) -> lsmith::Builder {
 }
 
 fn expiring(after: Option<u64>) -> KeyspaceOptions {
-    KeyspaceOptions { expiry: Some(Expiry { after }), ..KeyspaceOptions::default() }
+    KeyspaceOptions {
+        expiry: Some(Expiry { after: after.map(Life::Ticks) }),
+        ..KeyspaceOptions::default()
+    }
 }
 
 fn get(space: &Keyspace, key: &str) -> Option<String> {
@@ -110,7 +113,7 @@ fn entries_vanish_from_reads_at_once_and_from_space_by_merges() {
     hands.set(30);
     check(&store);
     let space = store.keyspace("sessions").unwrap();
-    assert_eq!(space.expiry(), Some(Expiry { after: Some(10) }));
+    assert_eq!(space.expiry(), Some(Expiry::after(10)));
     space.merge().unwrap();
     assert_eq!(entries_on_storage(&space), 0, "{}", space.tree());
     assert!(store.verify().unwrap().is_empty());

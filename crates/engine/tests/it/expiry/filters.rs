@@ -89,7 +89,7 @@ fn a_filter_sees_values_without_their_times_and_leaves_the_times() {
             .clock(Clock::new("test", move || clock.load(Ordering::SeqCst)));
         let store = builder.merge_filter("space", filter).open().unwrap();
         let options =
-            KeyspaceOptions { expiry: Some(Expiry { after: None }), ..KeyspaceOptions::default() };
+            KeyspaceOptions { expiry: Some(Expiry::default()), ..KeyspaceOptions::default() };
         let space = store.keyspace_with("space", &options).unwrap();
         for number in 0..100 {
             space.put_until(format!("expires {number}"), "value", 10).unwrap();

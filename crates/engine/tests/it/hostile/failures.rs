@@ -151,7 +151,7 @@ fn check_scans(notes: &Keyspace) {
     assert_eq!(cursor.prev().unwrap_err().key(), Some(&b"bad"[..]));
     assert_eq!(cursor.prev().unwrap().unwrap().0, b"a");
     let mut transaction = notes.store().transaction(Isolation::Serializable);
-    let entries = transaction.range::<&[u8]>(notes, ..).unwrap();
+    let entries = transaction.range::<&[u8]>(notes, ..);
     assert_eq!(entries.filter(Result::is_ok).count(), good.len());
 }
 
@@ -351,7 +351,7 @@ fn clock_that_panics_costs_what_needs_the_time() {
                 false => 7,
             });
             let store = builder(&env, lockstep).clock(clock).open().unwrap();
-            let expiry = Some(Expiry { after: Some(10) });
+            let expiry = Some(Expiry::after(10));
             let options = KeyspaceOptions { expiry, ..KeyspaceOptions::default() };
             let sick = store.keyspace_with("sick", &options).unwrap();
             sick.put("key", "value").unwrap();

@@ -10,8 +10,8 @@ use crate::frame::operators::Append;
 use crate::ingest::files::{bytes, contents, tables};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
-    Builder, Clock, Error, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, SeqNo,
-    Store, TableWriter, TableWriterOptions, inspect,
+    Builder, Clock, Error, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Life,
+    SeqNo, Store, TableWriter, TableWriterOptions, inspect,
 };
 use lsmith_fuzz::fuzz;
 use std::path::Path;
@@ -77,7 +77,10 @@ impl World {
 }
 
 pub(crate) fn expiring(after: Option<u64>) -> KeyspaceOptions {
-    KeyspaceOptions { expiry: Some(Expiry { after }), ..KeyspaceOptions::default() }
+    KeyspaceOptions {
+        expiry: Some(Expiry { after: after.map(Life::Ticks) }),
+        ..KeyspaceOptions::default()
+    }
 }
 
 pub(crate) fn numbers(options: KeyspaceOptions) -> KeyspaceOptions {
@@ -225,7 +228,7 @@ fn exported_entries_keep_their_times() {
         world.set(20);
         assert_eq!(shown(&other), "a=fifty e=never f=own");
         world.set(50);
-        let own = if options.expiry == Some(Expiry { after: Some(30) }) { "" } else { " f=own" };
+        let own = if options.expiry == Some(Expiry::after(30)) { "" } else { " f=own" };
         assert_eq!(shown(&other), format!("e=never{own}"));
     }
 }

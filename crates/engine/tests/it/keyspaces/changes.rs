@@ -399,7 +399,7 @@ fn keyspaces_are_listed_without_opening_the_store() {
         ..KeyspaceOptions::default()
     };
     store.keyspace_with("c", &options).unwrap();
-    let expiry = Some(Expiry { after: Some(60) });
+    let expiry = Some(Expiry::after(60));
     store.keyspace_with("e", &KeyspaceOptions { expiry, ..in_group("g") }).unwrap();
     let operator = Some("counter".to_string());
     store.keyspace_with("f", &KeyspaceOptions { operator, ..in_group("g") }).unwrap();

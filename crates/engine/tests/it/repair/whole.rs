@@ -60,7 +60,7 @@ fn make(store: &Store, (name, kind, in_group): (&str, Kind, bool), dice: &mut Di
         group: in_group.then(|| "group".to_string()),
         keep_numbers: (kind == Kind::Numbered).then_some(true),
         operator: combines.then(|| "counter".to_string()),
-        expiry: (kind == Kind::Expires).then_some(Expiry { after: None }),
+        expiry: (kind == Kind::Expires).then_some(Expiry::default()),
         ..KeyspaceOptions::default()
     };
     store.keyspace_with(name, &options).unwrap()

@@ -105,7 +105,7 @@ fn an_empty_key_is_refused_at_every_door() {
     let store = Store::builder("/store").env(Arc::clone(&env)).open().unwrap();
     let make = |name: &str, options| store.keyspace_with(name, &options).unwrap();
     let counted = KeyspaceOptions { operator: Some("counter".into()), ..Default::default() };
-    let expiring = KeyspaceOptions { expiry: Some(Expiry { after: None }), ..Default::default() };
+    let expiring = KeyspaceOptions { expiry: Some(Expiry::default()), ..Default::default() };
     let grouped = KeyspaceOptions { group: Some("group".into()), ..Default::default() };
     let [counts, times, member] = [("counts", counted), ("times", expiring), ("member", grouped)]
         .map(|(name, options)| make(name, options));

@@ -112,7 +112,7 @@ fn options_of_keyspaces_and_tables_work_or_are_refused() {
         (KeyspaceOptions { prefix_bytes: Some(0), ..none() }, Some("1 to 1024")),
         (KeyspaceOptions { prefix_bytes: Some(1024), ..none() }, None),
         (KeyspaceOptions { prefix_bytes: Some(u16::MAX), ..none() }, Some("1 to 1024")),
-        (KeyspaceOptions { expiry: Some(Expiry { after: Some(u64::MAX) }), ..none() }, None),
+        (KeyspaceOptions { expiry: Some(Expiry::after(u64::MAX)), ..none() }, None),
     ];
     for (options, expected) in cases {
         let env = MemEnv::with_capacity(1 << 30);

@@ -24,7 +24,7 @@ fn open(env: &MemEnv, time: &Arc<AtomicU64>) -> Store {
 }
 
 fn space(store: &Store) -> Keyspace {
-    let expiry = Some(Expiry { after: None });
+    let expiry = Some(Expiry::default());
     store.keyspace_with("cache", &KeyspaceOptions { expiry, ..Default::default() }).unwrap()
 }
 

@@ -5,7 +5,9 @@
 
 use crate::transactions::commits::{builder, conflicts, get, pairs};
 use lsmith::env::MemEnv;
-use lsmith::{Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
+use lsmith::{
+    Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, Life, PersistMode, Store,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,7 +19,7 @@ fn made(env: &MemEnv, after: Option<u64>) -> (Store, Keyspace, Arc<AtomicU64>) {
     let shown = Arc::clone(&hands);
     let clock = Clock::new("hands", move || shown.load(Ordering::SeqCst));
     let store = builder(env).clock(clock.with_tick(Duration::from_secs(1))).open().unwrap();
-    let expiry = Some(Expiry { after });
+    let expiry = Some(Expiry { after: after.map(Life::Ticks) });
     let options = KeyspaceOptions { expiry, ..KeyspaceOptions::default() };
     let space = store.keyspace_with("a", &options).unwrap();
     (store, space, hands)

@@ -244,7 +244,7 @@ fn values_that_expire_are_deleted_and_written_again() {
     let shown = Arc::clone(&hands);
     let clock = Clock::new("hands", move || shown.load(Ordering::SeqCst));
     let store = builder(&MemEnv::new()).clock(clock).open().unwrap();
-    let expiry = Some(Expiry { after: Some(50) });
+    let expiry = Some(Expiry::after(50));
     let options = KeyspaceOptions { expiry, ..KeyspaceOptions::default() };
     let space = store.keyspace_with("a", &options).unwrap();
     for key in ["a", "b", "c"] {

@@ -298,7 +298,7 @@ const FAR: u64 = 1 << 60;
 /// Killed: tables from outside with prefixes, entries that expire, and operands.
 fn arrived() -> Made {
     let mut run = Run::begin(6, |builder| builder.policy("none"));
-    let expiry = Some(Expiry { after: None });
+    let expiry = Some(Expiry::default());
     let timed = KeyspaceOptions { expiry, prefix_bytes: Some(6), ..KeyspaceOptions::default() };
     let timed = run.store.keyspace_with("timed", &timed).unwrap();
     let operator = Some("counter".to_string());
