@@ -138,6 +138,8 @@
 //! | compaction, manual compaction | a merge, [`Keyspace::merge`] |
 //! | compaction strategy, compaction style | a merge policy, [`Builder::policy`] |
 //! | column family | [`Keyspace`] |
+//! | insert, remove | [`Keyspace::put`], [`Keyspace::delete`] |
+//! | compare and swap, put if absent | [`Keyspace::compare_and_swap`] |
 //! | write batch, iterator | [`Batch`], [`Iter`] and [`Cursor`] |
 //! | merge operator | a combine operator, [`Combine`] and [`Keyspace::combine`] |
 //! | compaction filter | a filter of merges, [`MergeFilter`] |
@@ -159,6 +161,7 @@
 //! | `hello` | open, write, read, iterate |
 //! | `secondary_index` | an index that batches keep right |
 //! | `counters` | updates without a read, by a merge operator |
+//! | `typed` | values of Rust types by serde, and a counter of ids |
 //! | `sessions` | entries that expire (TTL) |
 //! | `queue` | tasks taken from the front by range deletes |
 //! | `time_series` | a bounded time series under `fifo` |

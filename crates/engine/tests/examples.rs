@@ -34,6 +34,8 @@ mod secondary_index;
 mod sessions;
 #[path = "../examples/time_series.rs"]
 mod time_series;
+#[path = "../examples/typed.rs"]
+mod typed;
 
 type Run = fn(&Path, &mut dyn Write) -> Result<(), Box<dyn Error>>;
 
@@ -83,6 +85,12 @@ fn time_series_stays_bounded() {
     let expected = "old points of sensor 2 are gone: true\n2 points since 9998\n\
                     storage is bounded: true\n";
     assert_eq!(printed(time_series::run), expected);
+}
+
+#[test]
+fn typed_values_come_back_in_the_order_of_numbers() {
+    let expected = "number 1 is grace\n2: kurt, 1906\n1: grace, 1906\n0: ada, 1815\n";
+    assert_eq!(printed(typed::run), expected);
 }
 
 #[test]
@@ -198,5 +206,5 @@ fn examples_are_listed() {
         assert!(text.starts_with("//! ") && text.contains(&command), "{name} says how it runs");
         count += 1;
     }
-    assert_eq!(count, 12);
+    assert_eq!(count, 13);
 }

@@ -26,6 +26,7 @@ mod stats;
 mod store;
 mod table_writer;
 mod transaction;
+mod updates;
 mod writes;
 
 pub use backup::{Backup, BackupOptions, Backups};

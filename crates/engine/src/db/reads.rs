@@ -38,6 +38,35 @@ impl Keyspace {
         self.store().snapshot().multi_get(self, keys)
     }
 
+    /// Returns the entry with the least key, or `None` if there is none.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let store = lsmith::Store::builder(dir.path()).open()?;
+    /// # let years = store.keyspace("years")?;
+    /// years.put("1815", "ada")?;
+    /// years.put("1906", "grace")?;
+    /// assert_eq!(years.first()?.expect("two years").0, "1815");
+    /// assert_eq!(years.last()?.expect("two years").1, "grace");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Keyspace::get).
+    #[doc(alias = "first_key_value")]
+    pub fn first(&self) -> Result<Option<(Bytes, Bytes)>> {
+        self.iter().next().transpose()
+    }
+
+    /// Returns the entry with the greatest key, or `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`get`](Keyspace::get).
+    #[doc(alias = "last_key_value")]
+    pub fn last(&self) -> Result<Option<(Bytes, Bytes)>> {
+        self.iter().next_back().transpose()
+    }
+
     /// Returns a cursor over all entries as they are now.
     pub fn cursor(&self) -> Cursor {
         self.store().snapshot().cursor(self)
@@ -48,7 +77,7 @@ impl Keyspace {
     /// # Errors
     /// As [`get`](Keyspace::get).
     pub fn is_empty(&self) -> Result<bool> {
-        first_of(self.iter())
+        is_over(self.iter())
     }
 
     /// Returns about how many keys have a value. Reads no table.
@@ -87,7 +116,7 @@ impl Keyspace {
 }
 
 /// Returns true if `entries` has none.
-fn first_of(mut entries: Iter) -> Result<bool> {
+fn is_over(mut entries: Iter) -> Result<bool> {
     entries.next_ref().transpose().map(|first| first.is_none())
 }
 
@@ -138,8 +167,25 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`get`](Snapshot::get).
+    #[doc(alias = "contains_key")]
     pub fn contains(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get_with(keyspace, key, |_| ())?.is_some())
+    }
+
+    /// Returns the entry with the least key that `keyspace` has at the snapshot.
+    ///
+    /// # Errors
+    /// As [`get`](Snapshot::get).
+    pub fn first(&self, keyspace: &Keyspace) -> Result<Option<(Bytes, Bytes)>> {
+        self.iter(keyspace).next().transpose()
+    }
+
+    /// Returns the entry with the greatest key that `keyspace` has at the snapshot.
+    ///
+    /// # Errors
+    /// As [`get`](Snapshot::get).
+    pub fn last(&self, keyspace: &Keyspace) -> Result<Option<(Bytes, Bytes)>> {
+        self.iter(keyspace).next_back().transpose()
     }
 
     /// Returns true if no key has a value in `keyspace` at the snapshot.
@@ -147,7 +193,7 @@ impl Snapshot {
     /// # Errors
     /// As [`get`](Snapshot::get).
     pub fn is_empty(&self, keyspace: &Keyspace) -> Result<bool> {
-        first_of(self.iter(keyspace))
+        is_over(self.iter(keyspace))
     }
 
     /// Returns an iterator over all entries that `keyspace` has at the snapshot, in key order, as

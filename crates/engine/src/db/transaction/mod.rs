@@ -1,6 +1,7 @@
 //! Transactions: reads and writes that take effect as if nobody else had done anything meanwhile.
 
 mod changes;
+mod ends;
 mod iter;
 mod reads;
 mod savepoints;

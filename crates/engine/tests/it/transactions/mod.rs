@@ -6,3 +6,4 @@ mod expiry;
 mod inserts;
 mod operands;
 mod ranges;
+mod updates;
