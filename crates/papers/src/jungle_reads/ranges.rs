@@ -41,11 +41,11 @@ fn entries_in(bytes: u64) -> f64 {
 /// Returns what the formula must know of a tree or a sorted table.
 fn batched(slice: &Slice, dir: &Path, env: &Unsynced) -> anyhow::Result<BatchedTree> {
     let live = slice.size().entries as f64;
-    if !slice.is_tree() {
+    if !slice.is_append() {
         return Ok(BatchedTree::sorted(live));
     }
     let path = dir.join(format!("{:06}.table", slice.table().id.0));
-    let file = inspect::TreeFile::open(env, &path)?;
+    let file = inspect::AppendFile::open(env, &path)?;
     let mut end = 0;
     let mut batches = Vec::new();
     let mut levels = 0;
