@@ -3,6 +3,7 @@
 use crate::meeting::Meeting;
 use crate::oracle::{Fed, Oracle, Space, What};
 use crate::run::Run;
+use crate::scripted::Scripted;
 use lsmith::{Batch, PersistMode, Snapshot, Store};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct Beside {
     pub(crate) held: Option<(Snapshot, u64)>,
-    pub(crate) store: Option<(Store, Meeting)>,
+    pub(crate) store: Option<(Store, Scripted<Meeting>)>,
 }
 
 /// What the writer does while the reader looks at the disk: it makes a keyspace, if it likes, and
@@ -54,9 +55,9 @@ impl Run {
     }
 
     /// Returns a reader that was opened or refreshed just now.
-    fn looked(&mut self, open: Option<(Store, Meeting)>) -> (Store, Meeting) {
+    fn looked(&mut self, open: Option<(Store, Scripted<Meeting>)>) -> (Store, Scripted<Meeting>) {
         let Some((store, disk)) = open else {
-            let disk = Meeting::new(self.env.clone());
+            let disk = Meeting::over(self.env.clone());
             return (self.open_beside(&disk), disk);
         };
         let before = store.keyspaces();
@@ -70,7 +71,7 @@ impl Run {
         (store, disk)
     }
 
-    fn open_beside(&mut self, disk: &Meeting) -> Store {
+    fn open_beside(&mut self, disk: &Scripted<Meeting>) -> Store {
         let dir = self.dir.clone();
         self.builder(&dir).env(Arc::new(disk.clone())).read_only(true).open().unwrap()
     }
@@ -88,7 +89,7 @@ impl Run {
     fn write_while_it_looks(&mut self) {
         let open = self.beside.store.take();
         let disk =
-            open.as_ref().map_or_else(|| Meeting::new(self.env.clone()), |open| open.1.clone());
+            open.as_ref().map_or_else(|| Meeting::over(self.env.clone()), |open| open.1.clone());
         let meanwhile = self.act_while_it_looks(&disk);
         let reader = match open {
             Some((store, _)) => {
@@ -104,7 +105,7 @@ impl Run {
     }
 
     /// Has the writer act after some looks at `disk`. Returns what it will do.
-    fn act_while_it_looks(&mut self, disk: &Meeting) -> Meanwhile {
+    fn act_while_it_looks(&mut self, disk: &Scripted<Meeting>) -> Meanwhile {
         let new = ["left", "right", "third", "moved"]
             .into_iter()
             .find(|name| self.oracle.spaces.iter().all(|space| space.name != *name))

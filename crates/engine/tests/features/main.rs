@@ -14,9 +14,9 @@
 )]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
-#[macro_use]
-#[path = "../it/frame/disk_env.rs"]
-mod disk_env;
+#[allow(dead_code, reason = "each test program needs a part")]
+#[path = "../it/frame/scripted.rs"]
+mod scripted;
 
 mod arrivals;
 mod beside;

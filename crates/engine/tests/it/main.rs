@@ -6,7 +6,6 @@
 )]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
-#[macro_use]
 mod frame;
 
 mod append_tables;

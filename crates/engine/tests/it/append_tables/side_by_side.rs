@@ -4,8 +4,9 @@
 //! time. Nothing here depends on how long they take: each waits within its append until another
 //! one is there too.
 
+use crate::frame::scripted::{Call, Op, Script, Scripted};
 use crate::frame::watchdog::Watchdog;
-use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
+use lsmith::env::MemEnv;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, Store};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,11 +21,11 @@ const LONG: Duration = Duration::from_secs(2);
 /// Which plans meet depends on threads.
 const TRIES: u32 = 20;
 
-/// A disk on which appends to tables wait for each other.
-#[derive(Clone, Debug)]
+/// Appends to tables wait for each other.
+#[derive(Debug, Default)]
 struct Meeting {
-    disk: MemEnv,
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Mutex<State>,
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -36,69 +37,40 @@ struct State {
 }
 
 impl Meeting {
-    fn new() -> Meeting {
-        Meeting { disk: MemEnv::new(), state: Arc::default() }
-    }
-
-    fn close(&self) {
-        self.state.0.lock().is_closed = true;
+    fn hold(&self) {
+        self.state.lock().is_closed = true;
     }
 
     /// Waits until appends wait whose tables `are_right`. Returns false if no further one comes:
     /// there may be no plan for it as long as the others are under way.
     fn wait_for(&self, are_right: impl Fn(&[PathBuf]) -> bool) -> bool {
-        let (state, changed) = &*self.state;
-        let mut state = state.lock();
+        let mut state = self.state.lock();
         while !are_right(&state.waiting) {
-            if changed.wait_for(&mut state, LONG).timed_out() {
+            if self.changed.wait_for(&mut state, LONG).timed_out() {
                 return false;
             }
         }
         true
     }
 
-    fn open(&self) {
-        self.state.0.lock().is_closed = false;
-        self.state.1.notify_all();
+    fn release(&self) {
+        self.state.lock().is_closed = false;
+        self.changed.notify_all();
     }
 }
 
-impl Env for Meeting {
-    left_to_the_disk!();
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        self.disk.open(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.disk.create(path)
-    }
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.disk.create_log(path, capacity)
-    }
-
-    fn now(&self) -> Duration {
-        self.disk.now()
-    }
-
-    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
-        let (state, changed) = &*self.state;
-        let mut state = state.lock();
-        if state.is_closed {
-            state.waiting.push(path.to_path_buf());
-            changed.notify_all();
+impl Script for Meeting {
+    fn on(&self, call: &mut Call<'_>) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if call.is_before(Op::WriteOn) && state.is_closed {
+            state.waiting.push(call.path.to_path_buf());
+            self.changed.notify_all();
             while state.is_closed {
-                changed.wait(&mut state);
+                self.changed.wait(&mut state);
             }
-            state.waiting.retain(|other| other != path);
+            state.waiting.retain(|other| other != call.path);
         }
-        drop(state);
-        self.disk.append(path, at)
+        Ok(())
     }
 }
 
@@ -113,7 +85,7 @@ fn run_of(space: &Keyspace, path: &Path) -> Option<usize> {
 /// Returns true if two appends to trees of one run were under way at the same time, in a store with
 /// so many writes. How much is left in the upper run depends on their number and on the threads.
 fn meet(writes: u32) -> bool {
-    let env = Meeting::new();
+    let env = Scripted::new(MemEnv::new(), Meeting::default());
     // One of the threads is kept for flushes. Each of the others may have come to another run.
     let store = Store::builder("/store").env(Arc::new(env.clone())).threads(6);
     let store = store.policy("jungle(c=10, ratio=8, table=4kB)").memtable_bytes(4000);
@@ -128,7 +100,7 @@ fn meet(writes: u32) -> bool {
     }
     store.settle().unwrap();
     // Levels now hold much more than they should, so there is work in many places.
-    env.close();
+    env.hold();
     space.set_merge_policy("jungle(c=10, ratio=2, table=1kB)").unwrap();
     let met = env.wait_for(|tables| {
         let distinct: BTreeSet<&PathBuf> = tables.iter().collect();
@@ -137,7 +109,7 @@ fn meet(writes: u32) -> bool {
         runs.sort_unstable();
         runs.windows(2).any(|pair| pair[0] == pair[1])
     });
-    env.open();
+    env.release();
     store.settle().unwrap();
     let read = space.iter().map(|entry| entry.unwrap());
     let read: BTreeMap<_, _> = read.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();

@@ -7,7 +7,7 @@
 //! What broke: a checkpoint to an empty path left a lock in the current directory.
 
 use crate::frame::batches::{Batches, Progress};
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, GateEnv, Step};
 use crate::frame::watchdog::Watchdog;
 use crate::ingest::files::write_table;
 use lsmith::env::{Env, MemEnv};
@@ -87,7 +87,7 @@ fn a_manifest_is_replaced_in_the_middle_of_a_checkpoint() {
     let mut replaced = 0;
     for count in 1.. {
         let disk = MemEnv::new();
-        let gate = GateEnv::new(disk.clone());
+        let gate = Gate::over(disk.clone());
         let batches = Batches { key_bytes: 200, ..Batches::new(2) };
         let store = builder(gate.clone(), DIR).policy("tiered(ratio=2)").memtable_bytes(3000);
         let store = store.threads(1).open().unwrap();

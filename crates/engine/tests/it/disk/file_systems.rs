@@ -12,17 +12,16 @@
 use crate::dice::Dice;
 use crate::frame::batches::{Batches, Progress, now_and_then, restless};
 use crate::frame::mounts::{mount, mounted, with_mount};
-use lsmith::env::{Env, HeldDir, LogFile, MemEnv, ReadFile, RealEnv, WriteFile};
+use crate::frame::scripted::{Call, Op, Scripted, When};
+use lsmith::env::{Env, MemEnv, RealEnv};
 use lsmith::{Builder, Keyspace, PersistMode, RepairOptions, Store, repair};
-use std::fmt::Debug;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Writes batches in several lives of the store in `dir`.
 fn live(dir: &Path, seed: u64) {
@@ -78,95 +77,32 @@ fn a_store_lives_on_a_mount_in_memory() {
     with_mount("disk::file_systems::child_in_memory", "mount -t tmpfs none \"$D\"");
 }
 
-/// A disk with a directory that can only be read: every change there fails with `kind`.
-#[derive(Clone, Debug)]
-struct Refusing {
-    disk: MemEnv,
-    under: PathBuf,
-    kind: ErrorKind,
-    /// Called with each file that is opened there.
-    at_open: fn(&MemEnv, &Path),
-}
-
-impl Refusing {
-    fn new(disk: &MemEnv, kind: ErrorKind) -> Refusing {
-        let under = PathBuf::from("/ro");
-        Refusing { disk: disk.clone(), under, kind, at_open: |_, _| {} }
-    }
-
-    fn check(&self, path: &Path) -> io::Result<()> {
-        if path.starts_with(&self.under) { Err(self.kind.into()) } else { Ok(()) }
-    }
-}
-
-impl Env for Refusing {
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.check(dir)?;
-        self.disk.create_dir_all(dir)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-
-    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.disk.file_bytes(path)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.check(path)?;
-        self.disk.remove_file(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.check(to)?;
-        self.disk.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn sync_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_file(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.check(path)?;
-        self.disk.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        (self.at_open)(&self.disk, path);
-        self.disk.open(path)
-    }
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.check(path)?;
-        self.disk.create_log(path, capacity)
-    }
-
-    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
-        self.check(dir)?;
-        self.disk.lock(dir)
-    }
-
-    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
-        self.disk.hold(dir)
-    }
-
-    fn lock_file(&self, path: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        self.check(path)?;
-        self.disk.lock_file(path)
-    }
-
-    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_bytes(dir)
-    }
-
-    fn now(&self) -> Duration {
-        self.disk.now()
-    }
+/// Returns `disk`, where every change in `/ro` fails with `kind`. `at_open` is called with each file
+/// that is opened.
+fn refusing(disk: &MemEnv, kind: ErrorKind, at_open: fn(&MemEnv, &Path)) -> Arc<dyn Env> {
+    let beneath = disk.clone();
+    Arc::new(Scripted::new(disk.clone(), move |call: &mut Call<'_>| match call.op {
+        Op::CreateDir
+        | Op::Remove
+        | Op::RemoveDir
+        | Op::Rename
+        | Op::Link
+        | Op::Punch
+        | Op::Create
+        | Op::WriteOn
+        | Op::CreateLog
+        | Op::Lock
+        | Op::LockFile
+            if call.path.starts_with("/ro") =>
+        {
+            Err(kind.into())
+        }
+        Op::Open if call.when == When::Before => {
+            at_open(&beneath, call.path);
+            Ok(())
+        }
+        _ => Ok(()),
+    }))
 }
 
 const KINDS: [ErrorKind; 4] = [
@@ -216,7 +152,7 @@ fn what_can_only_be_read_is_read() {
     for kind in KINDS {
         let disk = MemEnv::new();
         fill(&Store::builder("/ro").env(Arc::new(disk.clone())).open().unwrap());
-        let env: Arc<dyn Env> = Arc::new(Refusing::new(&disk, kind));
+        let env = refusing(&disk, kind, |_, _| {});
         let builder = Store::builder("/ro").env(Arc::clone(&env));
         check_readable(&builder);
         let options = RepairOptions { env: Arc::clone(&env), ..RepairOptions::default() };
@@ -250,7 +186,7 @@ fn a_reader_without_a_lease_never_gets_a_wrong_answer() {
     let disk = MemEnv::new();
     let (store, space) = punching(&disk);
     let reader = Store::builder("/ro").read_only(true).cache_bytes(0);
-    let reader = reader.env(Arc::new(Refusing::new(&disk, ErrorKind::PermissionDenied)));
+    let reader = reader.env(refusing(&disk, ErrorKind::PermissionDenied, |_, _| {}));
     let mut errors = 0;
     for round in 0..5 {
         write(&space, round);
@@ -292,8 +228,7 @@ fn a_repair_without_a_lock_fails_if_somebody_writes_meanwhile() {
             store.keyspace("space").unwrap().put("key", "new").unwrap();
         }
     };
-    let refusing = Refusing::new(&disk, ErrorKind::ReadOnlyFilesystem);
-    let env: Arc<dyn Env> = Arc::new(Refusing { at_open, ..refusing });
+    let env = refusing(&disk, ErrorKind::ReadOnlyFilesystem, at_open);
     let options = RepairOptions { env, ..RepairOptions::default() };
     let error = repair(&options, "/ro", "/saved").unwrap_err();
     assert_eq!(error.kind(), lsmith::ErrorKind::Locked);

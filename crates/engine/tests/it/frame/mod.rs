@@ -3,12 +3,11 @@
 pub(crate) mod all_files;
 pub(crate) mod append_table_parts;
 pub(crate) mod batches;
-#[macro_use]
-mod disk_env;
 pub(crate) mod file_parts;
 pub(crate) mod gate;
 pub(crate) mod history;
 pub(crate) mod mounts;
 pub(crate) mod operators;
+pub(crate) mod scripted;
 pub(crate) mod stops;
 pub(crate) mod watchdog;

@@ -6,8 +6,9 @@
 //! opened again.
 
 use crate::dice::Dice;
+use crate::frame::scripted::{Call, Op, Script, Scripted, When};
 use crate::frame::watchdog::ends;
-use lsmith::env::{Env, HeldDir, LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
+use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Store};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,25 +16,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::thread;
-use std::time::Duration;
 
 const DIR: &str = "/store";
 
 /// The operations that can panic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
-    Create,
-    Write,
-    Sync,
-    Open,
-    Read,
-    CreateLog,
-    Append,
-    LogSync,
-    Remove,
-    SyncDir,
-}
-
 const OPS: [Op; 10] = [
     Op::Create,
     Op::Write,
@@ -60,16 +46,10 @@ struct Fuse {
 const LONG: i64 = i64::MAX;
 
 impl Fuse {
-    fn new(op: Op, merging: bool) -> Arc<Fuse> {
-        Arc::new(Fuse { op, merging, left: AtomicI64::new(LONG) })
-    }
-
-    fn pass(&self, op: Op) {
-        let name = thread::current().name().unwrap_or_default().to_string();
-        if op == self.op && name.starts_with("lsmith-merge") == self.merging {
-            let left = self.left.fetch_sub(1, SeqCst);
-            assert!(left != 0, "{op:?} is hostile");
-        }
+    /// Returns `disk`, which has no maps, so that every read is an operation.
+    fn over(disk: &MemEnv, op: Op, merging: bool) -> Scripted<Fuse> {
+        let left = AtomicI64::new(LONG);
+        Scripted::new(disk.clone().unmapped(), Fuse { op, merging, left })
     }
 
     fn is_burnt(&self) -> bool {
@@ -77,130 +57,16 @@ impl Fuse {
     }
 }
 
-#[derive(Clone, Debug)]
-struct PanicEnv {
-    disk: MemEnv,
-    fuse: Arc<Fuse>,
-}
-
-#[derive(Debug)]
-struct PanicFile<F> {
-    file: F,
-    fuse: Arc<Fuse>,
-}
-
-impl LogFile for PanicFile<Box<dyn LogFile>> {
-    fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        self.fuse.pass(Op::Append);
-        self.file.append(bytes)
-    }
-
-    fn sync(&self, reach: SyncReach) -> io::Result<()> {
-        self.fuse.pass(Op::LogSync);
-        self.file.sync(reach)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.file.bytes()
-    }
-
-    fn capacity(&self) -> u64 {
-        self.file.capacity()
-    }
-}
-
-impl WriteFile for PanicFile<Box<dyn WriteFile>> {
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.fuse.pass(Op::Write);
-        self.file.write_all(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.fuse.pass(Op::Sync);
-        self.file.sync()
-    }
-}
-
-impl ReadFile for PanicFile<Arc<dyn ReadFile>> {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.fuse.pass(Op::Read);
-        self.file.read_exact_at(buffer, offset)
-    }
-
-    fn bytes(&self) -> io::Result<u64> {
-        self.file.bytes()
-    }
-}
-
-impl Env for PanicEnv {
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-
-    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.disk.file_bytes(path)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.fuse.pass(Op::Remove);
-        self.disk.remove_file(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.fuse.pass(Op::SyncDir);
-        self.disk.sync_dir(dir)
-    }
-
-    fn sync_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_file(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.fuse.pass(Op::Create);
-        let file = self.disk.create(path)?;
-        Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
-    }
-
-    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
-        self.fuse.pass(Op::Create);
-        let file = self.disk.append(path, at)?;
-        Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        self.fuse.pass(Op::Open);
-        let file = self.disk.open(path)?;
-        Ok(Arc::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
-    }
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.fuse.pass(Op::CreateLog);
-        let file = self.disk.create_log(path, capacity)?;
-        Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
-    }
-
-    fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
-        self.disk.lock(dir)
-    }
-
-    fn hold(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
-        self.disk.hold(dir)
-    }
-
-    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_bytes(dir)
-    }
-
-    fn now(&self) -> Duration {
-        self.disk.now()
+impl Script for Fuse {
+    fn on(&self, call: &mut Call<'_>) -> io::Result<()> {
+        let op = if call.op == Op::WriteOn { Op::Create } else { call.op };
+        let name = thread::current().name().unwrap_or_default().to_string();
+        let is_here = name.starts_with("lsmith-merge") == self.merging;
+        if call.when == When::Before && op == self.op && is_here {
+            let left = self.left.fetch_sub(1, SeqCst);
+            assert!(left != 0, "{op:?} is hostile");
+        }
+        Ok(())
     }
 }
 
@@ -253,9 +119,12 @@ struct Case {
 fn panic_once(case: Case) -> bool {
     let Case { op, merging, left, split, lockstep } = case;
     let disk = MemEnv::new();
-    let fuse = Fuse::new(op, merging);
-    let env = Arc::new(PanicEnv { disk: disk.clone(), fuse: Arc::clone(&fuse) });
-    let builder = builder(env).threads(3).split_bytes(if split { 10_000 } else { 1 << 30 });
+    let fuse = Fuse::over(&disk, op, merging);
+    let builder = builder(Arc::new(fuse.clone())).threads(3).split_bytes(if split {
+        10_000
+    } else {
+        1 << 30
+    });
     let store = builder.lockstep(lockstep).open().unwrap();
     let keyspace = default_keyspace(&store);
     let mut acknowledged = Vec::new();
@@ -327,9 +196,9 @@ fn panic_in_a_part_of_a_merge_fails_the_merge() {
     for left in 0..6 {
         ends(move || {
             let disk = MemEnv::new();
-            let fuse = Fuse::new(Op::Create, true);
-            let env = Arc::new(PanicEnv { disk: disk.clone(), fuse: Arc::clone(&fuse) });
-            let builder = builder(env).policy("none").memtable_bytes(1 << 20).threads(3);
+            let fuse = Fuse::over(&disk, Op::Create, true);
+            let builder =
+                builder(Arc::new(fuse.clone())).policy("none").memtable_bytes(1 << 20).threads(3);
             let store = builder.split_bytes(30_000).open().unwrap();
             let keyspace = default_keyspace(&store);
             four_runs(&keyspace);

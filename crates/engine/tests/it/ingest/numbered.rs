@@ -7,7 +7,7 @@
 //! ingested. What a dropped deletion could have hidden is refused, and so is what contradicts an
 //! entry with the same number.
 
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, Step};
 use crate::frame::operators::Append;
 use crate::ingest::files::{Map, bytes, contents, key, tables};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
@@ -266,7 +266,7 @@ fn deletions_count_in_their_range_only() {
 #[test]
 fn a_merge_does_not_drop_what_arrives_beneath_it() {
     let disk = MemEnv::new();
-    let env = GateEnv::new(disk.clone());
+    let env = Gate::over(disk.clone());
     let store = open(env.clone(), "tiered(ratio=2)", false);
     let space = space(&store);
     let other = store.keyspace("other").unwrap();

@@ -9,7 +9,7 @@
 //! every reader sees.
 
 use crate::dice::{Dice, with_seeds};
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, Step};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, DEFAULT_KEYSPACE, Keyspace, Snapshot, Store};
@@ -140,7 +140,7 @@ fn a_snapshot_sees_a_load_that_a_get_before_it_has_seen() {
 #[test]
 fn a_snapshot_taken_while_a_load_is_written_down_never_sees_it() {
     let _watchdog = Watchdog::new("a load does not end");
-    let env = GateEnv::new(MemEnv::new());
+    let env = Gate::over(MemEnv::new());
     let store = builder(env.clone()).policy("constant(k=1)").open().unwrap();
     let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
     load(&space, 1);

@@ -4,8 +4,9 @@
 //! the bound of the policy, under every policy that merges. Tables that are ingested meanwhile
 //! change nothing in that.
 
+use crate::frame::scripted::{Call, Op, Script, Scripted};
 use crate::frame::watchdog::ends;
-use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
+use lsmith::env::{Env, MemEnv};
 use lsmith::{IngestOptions, Keyspace, Store, TableWriter, TableWriterOptions};
 use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
@@ -30,13 +31,7 @@ const TABLE_BYTES_PER_BYTE: u64 = 2;
 /// alone. A slow machine only makes merges faster than they should be.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-/// A disk in memory on which tables are written more slowly than the user writes.
-#[derive(Clone, Debug)]
-struct SlowEnv {
-    disk: MemEnv,
-    pace: Arc<Pace>,
-}
-
+/// Tables are written more slowly than the user writes.
 #[derive(Debug, Default)]
 struct Pace {
     /// Bytes that tables may still take.
@@ -63,52 +58,14 @@ impl Pace {
     }
 }
 
-#[derive(Debug)]
-struct SlowFile {
-    file: Box<dyn WriteFile>,
-    pace: Arc<Pace>,
-}
-
-impl WriteFile for SlowFile {
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for piece in bytes.chunks(4096) {
-            self.pace.take(piece.len());
+impl Script for Pace {
+    fn on(&self, call: &mut Call<'_>) -> io::Result<()> {
+        if call.is_before(Op::Write) {
+            for start in (0..call.range.end).step_by(4096) {
+                self.take((call.range.end - start).min(4096) as usize);
+            }
         }
-        self.file.write_all(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.file.sync()
-    }
-}
-
-impl Env for SlowEnv {
-    left_to_the_disk!();
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.disk.create_log(path, capacity)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let file = self.disk.create(path)?;
-        Ok(Box::new(SlowFile { file, pace: Arc::clone(&self.pace) }))
-    }
-
-    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
-        let file = self.disk.append(path, at)?;
-        Ok(Box::new(SlowFile { file, pace: Arc::clone(&self.pace) }))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        self.disk.open(path)
-    }
-
-    fn now(&self) -> Duration {
-        self.disk.now()
+        Ok(())
     }
 }
 
@@ -166,32 +123,33 @@ impl Job<'_> {
     fn run(self) -> Held {
         let mut registry = Registry::builtin();
         registry.register(CARELESS);
-        let env = SlowEnv { disk: MemEnv::new(), pace: Arc::default() };
+        let disk = MemEnv::new();
+        let env = Scripted::new(disk.clone(), Pace::default());
         let builder = Store::builder("/store").env(Arc::new(env.clone())).registry(registry);
         let builder = builder.policy(self.policy).memtable_bytes(MEMTABLE_BYTES);
         let store = builder.lockstep(self.lockstep).open().unwrap();
         if self.lockstep {
-            env.pace.wrote(1 << 40);
+            env.wrote(1 << 40);
         }
         let space = store.keyspace("default").unwrap();
         let held = thread::scope(|threads| {
             // The channel closes when the user is done.
             let (orders, ordered) = mpsc::sync_channel(0);
-            threads.spawn(|| ordered.into_iter().for_each(|number| ingest(&env, &space, number)));
+            threads.spawn(|| ordered.into_iter().for_each(|number| ingest(&disk, &space, number)));
             self.write(&env, &space, &orders)
         });
-        env.pace.wrote(1 << 40);
+        env.wrote(1 << 40);
         store.settle().unwrap();
         held
     }
 
-    fn write(self, env: &SlowEnv, space: &Keyspace, orders: &SyncSender<u64>) -> Held {
+    fn write(self, pace: &Pace, space: &Keyspace, orders: &SyncSender<u64>) -> Held {
         let table_writes = self.memtables_per_table * MEMTABLE_BYTES / VALUE_BYTES;
         let mut held = Held::default();
         for write in 0..WRITES {
             // Every key in turn, in an order that is not theirs.
             space.put(key(write % self.keys), vec![write as u8; VALUE_BYTES as usize]).unwrap();
-            env.pace.wrote(VALUE_BYTES);
+            pace.wrote(VALUE_BYTES);
             if table_writes > 0 && write % table_writes == table_writes - 1 {
                 orders.send(write % self.keys).unwrap();
             }
@@ -210,9 +168,9 @@ fn key(number: u64) -> [u8; 8] {
 }
 
 /// Ingests a table of the keys from `number` on, of a memtable's bytes.
-fn ingest(env: &SlowEnv, space: &Keyspace, number: u64) {
+fn ingest(disk: &MemEnv, space: &Keyspace, number: u64) {
     let options =
-        TableWriterOptions { env: Arc::new(env.disk.clone()), ..TableWriterOptions::default() };
+        TableWriterOptions { env: Arc::new(disk.clone()), ..TableWriterOptions::default() };
     let mut keys: Vec<_> = (number..number + MEMTABLE_BYTES / VALUE_BYTES).map(key).collect();
     keys.sort_unstable();
     let mut writer = TableWriter::create_with("/table", &options).unwrap();
@@ -221,7 +179,7 @@ fn ingest(env: &SlowEnv, space: &Keyspace, number: u64) {
     }
     writer.finish().unwrap();
     space.store().ingest(space, &["/table"], &IngestOptions::default()).unwrap();
-    env.disk.remove_file(Path::new("/table")).unwrap();
+    disk.remove_file(Path::new("/table")).unwrap();
 }
 
 /// Returns the most runs on storage while a user writes each key once.

@@ -7,7 +7,7 @@
 //! What broke: the lock of the keyspace was held while the device synced the manifest.
 
 use crate::dice::Dice;
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, GateEnv, Step};
 use crate::frame::watchdog::Watchdog;
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
@@ -47,7 +47,7 @@ struct Run {
 
 impl Run {
     fn new(disk: MemEnv, policy: &str) -> Run {
-        let env = GateEnv::new(disk);
+        let env = Gate::over(disk);
         let store = builder(env.clone()).policy(policy).open().unwrap();
         let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
         let dice = Dice::new(1);

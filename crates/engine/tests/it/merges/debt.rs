@@ -3,7 +3,7 @@
 //! Promised: the store tells it to the policy, which makes back-pressure of it. Data that came in
 //! by other ways counts as no debt.
 
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, GateEnv, Step};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::MemEnv;
 use lsmith::policy::{Load, MergePolicy, Shape, Spec};
@@ -51,7 +51,7 @@ impl MergePolicy for Told {
 }
 
 fn open(runs: usize) -> (GateEnv, Store, Keyspace, Arc<Mutex<Vec<u64>>>) {
-    let env = GateEnv::new(MemEnv::new());
+    let env = Gate::over(MemEnv::new());
     let debts = Arc::<Mutex<Vec<u64>>>::default();
     let policy = Told { runs, debts: Arc::clone(&debts) };
     let builder = Store::builder("/store").env(Arc::new(env.clone())).policy(policy);

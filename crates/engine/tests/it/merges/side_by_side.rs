@@ -3,12 +3,12 @@
 //! Promised: triangles of level 0 that share no keys are merged at the same time, by as many
 //! threads as there are.
 
+use crate::frame::scripted::{Call, Op, Script, Scripted};
 use crate::frame::watchdog::ends;
-use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
+use lsmith::env::MemEnv;
 use lsmith::{Keyspace, Store};
 use parking_lot::{Condvar, Mutex};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -18,14 +18,7 @@ const MEMTABLE_BYTES: u64 = 64 << 10;
 /// How long a merge waits for others to begin. A slow machine only makes the test fail.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A disk in memory on which each merge waits, before it creates its first table, until as many
-/// others are about to.
-#[derive(Clone, Debug)]
-struct MeetingEnv {
-    disk: MemEnv,
-    meeting: Arc<Meeting>,
-}
-
+/// Each merge waits, before it creates its first table, until as many others are about to.
 #[derive(Debug, Default)]
 struct Meeting {
     state: Mutex<State>,
@@ -58,32 +51,12 @@ impl Meeting {
     }
 }
 
-impl Env for MeetingEnv {
-    left_to_the_disk!();
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.disk.create_log(path, capacity)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.meeting.meet();
-        self.disk.create(path)
-    }
-
-    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
-        self.disk.append(path, at)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        self.disk.open(path)
-    }
-
-    fn now(&self) -> Duration {
-        self.disk.now()
+impl Script for Meeting {
+    fn on(&self, call: &mut Call<'_>) -> io::Result<()> {
+        if call.is_before(Op::Create) {
+            self.meet();
+        }
+        Ok(())
     }
 }
 
@@ -100,7 +73,7 @@ fn load_groups(space: &Keyspace) {
 
 /// Returns the most triangles that `threads` threads merged at the same time.
 fn most_side_by_side(threads: usize) -> usize {
-    let env = MeetingEnv { disk: MemEnv::new(), meeting: Arc::default() };
+    let env = Scripted::new(MemEnv::new(), Meeting::default());
     let builder = Store::builder("/store").env(Arc::new(env.clone())).threads(threads);
     let policy = "triangular(score=ratio)";
     let store = builder.memtable_bytes(MEMTABLE_BYTES).policy(policy).open().unwrap();
@@ -108,11 +81,11 @@ fn most_side_by_side(threads: usize) -> usize {
     // The first triangle makes the run that takes in all others.
     load_groups(&space);
     store.settle().unwrap();
-    env.meeting.state.lock().expected = threads;
+    env.state.lock().expected = threads;
     load_groups(&space);
     store.settle().unwrap();
     assert_eq!(store.verify().unwrap().len(), 0);
-    let state = env.meeting.state.lock();
+    let state = env.state.lock();
     state.most
 }
 

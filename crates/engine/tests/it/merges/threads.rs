@@ -6,7 +6,7 @@
 //! merges of another, and a store that closes disturbs no other.
 
 use crate::dice::Dice;
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, Step};
 use crate::frame::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, Snapshot, Store, Threads};
@@ -77,7 +77,7 @@ fn default_keyspace(store: &Store) -> Keyspace {
 
 #[test]
 fn two_merges_run_side_by_side() {
-    let env = GateEnv::new(MemEnv::new());
+    let env = Gate::over(MemEnv::new());
     let (sender, commits) = channel();
     let mut registry = Registry::builtin();
     registry.register(PAIRS);
@@ -152,7 +152,7 @@ fn a_split_merge_writes_what_one_thread_writes() {
 #[test]
 fn two_threads_work_on_one_merge() {
     let disk = MemEnv::new();
-    let env = GateEnv::new(disk.clone());
+    let env = Gate::over(disk.clone());
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
     let store = builder.threads(2).split_bytes(100_000).open().unwrap();
     let (keyspace, _) = four_runs(&store);
@@ -203,7 +203,7 @@ fn nothing_is_left_of_a_split_merge_that_failed() {
 fn stores_share_threads_and_close_apart() {
     let threads = Threads::new(3).unwrap();
     assert_eq!(threads.count(), 3);
-    let held = GateEnv::new(MemEnv::new());
+    let held = Gate::over(MemEnv::new());
     let open = |env: Arc<dyn Env>| {
         let builder = Store::builder(DIR).env(env).policy("tiered(ratio=2)");
         builder.memtable_bytes(2000).shared_threads(&threads).open().unwrap()

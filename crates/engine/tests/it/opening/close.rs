@@ -6,7 +6,7 @@
 //! a merging thread, the drop does not wait: the store closes as soon as no thread works for it.
 
 use crate::dice::{Dice, with_seeds};
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, Step};
 use crate::frame::watchdog::{ends, wait_until};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
@@ -49,7 +49,7 @@ fn is_free(disk: &MemEnv) -> bool {
 fn closed_store_is_free_while_its_threads_work_for_another() {
     ends(|| {
         let threads = Threads::new(1).unwrap();
-        let left = GateEnv::new(MemEnv::new());
+        let left = Gate::over(MemEnv::new());
         let right = MemEnv::new();
         let open = |env: Arc<dyn Env>| builder(env).shared_threads(&threads).open().unwrap();
         let busy = open(Arc::new(left.clone()));
@@ -180,7 +180,7 @@ impl Observer for Dropper {
 /// everything is released.
 fn check_drop_by_observer(at: &'static str, threads: Option<&Threads>) {
     let disk = MemEnv::new();
-    let gate = GateEnv::new(disk.clone());
+    let gate = Gate::over(disk.clone());
     let env: Arc<dyn Env> = Arc::new(gate.clone());
     let dropper = Dropper::new(at);
     let builder = builder(Arc::clone(&env)).threads(3).observer(Arc::clone(&dropper) as _);

@@ -5,7 +5,7 @@
 //! flush drops what its own memtable has deleted, unless a snapshot sees it.
 
 use crate::dice::{Dice, with_seeds};
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, GateEnv, Step};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::MemEnv;
 use lsmith::{Builder, Keyspace, KeyspaceOptions, Snapshot, Store};
@@ -133,7 +133,7 @@ fn range_deletes_hide_what_lies_in_sealed_memory() {
     with_seeds(18, |seed| {
         let mut dice = Dice::new(seed);
         let (disk, in_group) = (MemEnv::new(), seed % 3 == 0);
-        let gate = GateEnv::new(disk.clone());
+        let gate = Gate::over(disk.clone());
         let policies = if in_group { &policies[..1] } else { &policies };
         let policy = dice.pick::<&str>(policies);
         let (store, space) = open(builder(gate.clone(), policy), in_group);

@@ -10,15 +10,17 @@ use crate::frame::batches::{
     Batches, GROUP_POLICIES, POLICIES, Progress, any_mode, last, mapped_or_not, now_and_then,
     restless,
 };
-use lsmith::env::{Env, Fault, FaultEnv, Lasting, LogFile, MemEnv, OpClass, ReadFile, WriteFile};
+use crate::frame::scripted::{Call, Op, Scripted, When};
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
     Batch, Builder, ErrorKind, Keyspace, KeyspaceOptions, LeftOutReason, PersistMode,
     RepairOptions, Snapshot, Store, repair,
 };
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 pub(crate) const DIR: &str = "/store";
@@ -414,63 +416,21 @@ fn a_refresh_reads_on_in_the_logs() {
     assert!(logs() > 3, "logs began meanwhile");
 }
 
-/// Reads of log files show the bytes in front of a record as they were before it was appended: the
-/// reader was there first, and the writer was faster.
-#[derive(Debug)]
-struct Overtaken {
-    disk: MemEnv,
-    /// The bytes of the newest log that the first read of it misses.
-    missed: std::ops::Range<usize>,
-}
-
-#[derive(Debug)]
-struct OvertakenFile {
-    file: Arc<dyn ReadFile>,
-    missed: std::ops::Range<usize>,
-    is_again: AtomicBool,
-}
-
-impl ReadFile for OvertakenFile {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)?;
-        if buffer.len() > self.missed.end && !self.is_again.swap(true, SeqCst) {
-            buffer[self.missed.clone()].fill(0);
+/// Returns `disk`, whose logs a first read shows without the bytes `missed`: the reader was there
+/// before a record was appended, and the writer was faster.
+fn overtaken(disk: &MemEnv, missed: std::ops::Range<usize>) -> impl Env + use<> {
+    // Files that were opened, and not read since.
+    let unread = Mutex::new(BTreeSet::new());
+    Scripted::new(disk.clone(), move |call: &mut Call<'_>| {
+        if call.is_done(Op::Open) && call.is_of("wal") {
+            unread.lock().unwrap().insert(call.path.to_path_buf());
+        } else if call.is_done(Op::Read) && call.read.len() > missed.end {
+            if unread.lock().unwrap().remove(call.path) {
+                call.read[missed.clone()].fill(0);
+            }
         }
         Ok(())
-    }
-
-    fn bytes(&self) -> io::Result<u64> {
-        self.file.bytes()
-    }
-}
-
-impl Env for Overtaken {
-    left_to_the_disk!();
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.disk.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let file = self.disk.open(path)?;
-        if path.extension().is_none_or(|extension| extension != "wal") {
-            return Ok(file);
-        }
-        let (missed, is_again) = (self.missed.clone(), AtomicBool::new(false));
-        Ok(Arc::new(OvertakenFile { file, missed, is_again }))
-    }
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.disk.create_log(path, capacity)
-    }
-
-    fn now(&self) -> std::time::Duration {
-        self.disk.now()
-    }
+    })
 }
 
 #[test]
@@ -492,8 +452,7 @@ fn a_reader_that_a_writer_overtakes_sees_no_damage() {
     for record in &records[..records.len() - 1] {
         for bytes in [8, record.bytes as usize] {
             let start = record.offset as usize;
-            let env = Overtaken { disk: disk.clone(), missed: start..start + bytes };
-            let read = reader(env).open().unwrap();
+            let read = reader(overtaken(&disk, start..start + bytes)).open().unwrap();
             assert_eq!(read.existing_keyspace("a").unwrap().iter().count(), 10);
         }
     }
@@ -542,61 +501,17 @@ fn a_reader_follows_what_becomes_of_keyspaces() {
     }
 }
 
-/// Called with the path of what the environment is asked for.
-type Hook = Box<dyn Fn(&Path) + Send + Sync>;
-
-/// A disk that lets others act before it removes a file, or after it has listed a directory.
-struct Meeting {
-    disk: MemEnv,
-    before_remove: Hook,
-    after_list: Hook,
-}
-
-impl std::fmt::Debug for Meeting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Meeting").field(&self.disk).finish()
-    }
-}
-
-impl Env for Meeting {
-    left_to_the_disk!(but list);
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let names = self.disk.list(dir);
-        (self.after_list)(dir);
-        names
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        (self.before_remove)(path);
-        self.disk.remove_file(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.disk.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        self.disk.open(path)
-    }
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.disk.create_log(path, capacity)
-    }
-
-    fn now(&self) -> std::time::Duration {
-        self.disk.now()
-    }
-}
-
-/// Returns a hook that calls `act` when it is called for the first time.
-fn once(act: impl FnOnce() + Send + 'static) -> Hook {
-    let act = std::sync::Mutex::new(Some(act));
-    Box::new(move |_| {
-        let act = act.lock().unwrap().take();
-        if let Some(act) = act {
-            act();
+/// Returns `disk`, where `act` is done when a directory has been listed for the first time.
+fn listed_then<A: FnOnce() + Send + 'static>(disk: &MemEnv, act: A) -> impl Env + use<A> {
+    let act = Mutex::new(Some(act));
+    Scripted::new(disk.clone(), move |call: &mut Call<'_>| {
+        if call.op == Op::List && call.when != When::Before {
+            let act = act.lock().unwrap().take();
+            if let Some(act) = act {
+                act();
+            }
         }
+        Ok(())
     })
 }
 
@@ -611,26 +526,25 @@ fn a_log_that_a_writer_removes_meanwhile_fails_no_opening() {
     disk.create_log(&Path::new(DIR).join("000099.wal"), 4096).unwrap();
     let (at_removal, removing) = std::sync::mpsc::channel();
     let (listed, may_remove) = std::sync::mpsc::channel();
-    let may_remove = std::sync::Mutex::new(may_remove);
-    let before_remove: Hook = Box::new(move |path| {
-        if path.ends_with("000099.wal") {
+    let may_remove = Mutex::new(may_remove);
+    let writer = Scripted::new(disk.clone(), move |call: &mut Call<'_>| {
+        if call.is_before(Op::Remove) && call.path.ends_with("000099.wal") {
             at_removal.send(()).unwrap();
             may_remove.lock().unwrap().recv().unwrap();
         }
+        Ok(())
     });
-    let writer = Meeting { disk: disk.clone(), before_remove, after_list: Box::new(|_| ()) };
     thread::scope(|scope| {
         let writing = scope.spawn(|| small(writer, "constant(k=1)").open().unwrap());
         removing.recv().unwrap();
         let path = Path::new(DIR).join("000099.wal");
         let there = disk.clone();
-        let after_list = once(move || {
+        let env = listed_then(&disk, move || {
             listed.send(()).unwrap();
             while there.file_bytes(&path).is_ok() {
                 thread::yield_now();
             }
         });
-        let env = Meeting { disk: disk.clone(), before_remove: Box::new(|_| ()), after_list };
         let read = reader(env).open().unwrap();
         let value = read.existing_keyspace("a").unwrap().get("key").unwrap();
         assert_eq!(value.as_deref(), Some(&b"1"[..]));
@@ -647,7 +561,7 @@ fn a_batch_to_a_new_keyspace_of_a_group_is_seen_as_a_whole() {
         let options = KeyspaceOptions { group: group.map(str::to_string), ..Default::default() };
         let one = store.keyspace_with("one", &options).unwrap();
         one.put("before", "0").unwrap();
-        let after_list = once(move || {
+        let env = listed_then(&disk, move || {
             let two = store.keyspace_with(member, &options).unwrap();
             let mut batch = Batch::new();
             batch.put(&one, "key", "1");
@@ -655,7 +569,6 @@ fn a_batch_to_a_new_keyspace_of_a_group_is_seen_as_a_whole() {
             store.write(batch, PersistMode::Buffer).unwrap();
             std::mem::forget((store, one, two));
         });
-        let env = Meeting { disk: disk.clone(), before_remove: Box::new(|_| ()), after_list };
         let read = reader(env).open().unwrap();
         let sees = |name: &str| {
             let space = read.existing_keyspace(name).ok()?;

@@ -9,15 +9,15 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, last, mapped_or_not, now_and_then};
+use crate::frame::scripted::{Call, Op, Script, Scripted};
 use crate::readers::contents::{DIR, files, leases, reader, small};
-use lsmith::env::{Env, Fault, FaultEnv, Lasting, LogFile, MemEnv, OpClass, ReadFile, WriteFile};
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{ErrorKind, PersistMode, Store};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A writer, and how far it got.
 struct Writer {
@@ -183,17 +183,12 @@ fn a_reader_survives_damage_that_is_undone() {
 }
 
 /// Counts how often each file is open for reading.
-#[derive(Clone, Debug)]
+#[derive(Debug, Default)]
 struct Counted {
-    disk: MemEnv,
-    open: Arc<Mutex<BTreeMap<PathBuf, usize>>>,
+    open: Mutex<BTreeMap<PathBuf, usize>>,
 }
 
 impl Counted {
-    fn over(disk: &MemEnv) -> Counted {
-        Counted { disk: disk.clone().unmapped(), open: Arc::default() }
-    }
-
     /// Returns the number of open files with this ending.
     fn open_of(&self, kind: &str) -> usize {
         let open = self.open.lock();
@@ -202,53 +197,14 @@ impl Counted {
     }
 }
 
-#[derive(Debug)]
-struct CountedFile {
-    file: Arc<dyn ReadFile>,
-    path: PathBuf,
-    open: Arc<Mutex<BTreeMap<PathBuf, usize>>>,
-}
-
-impl Drop for CountedFile {
-    fn drop(&mut self) {
-        *self.open.lock().get_mut(&self.path).unwrap() -= 1;
-    }
-}
-
-impl ReadFile for CountedFile {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
-    }
-
-    fn bytes(&self) -> io::Result<u64> {
-        self.file.bytes()
-    }
-}
-
-impl Env for Counted {
-    left_to_the_disk!();
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.disk.create(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let file = self.disk.open(path)?;
-        *self.open.lock().entry(path.to_path_buf()).or_default() += 1;
-        let (path, open) = (path.to_path_buf(), Arc::clone(&self.open));
-        Ok(Arc::new(CountedFile { file, path, open }))
-    }
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.disk.create_log(path, capacity)
-    }
-
-    fn now(&self) -> Duration {
-        self.disk.now()
+impl Script for Counted {
+    fn on(&self, call: &mut Call<'_>) -> io::Result<()> {
+        if call.is_done(Op::Open) {
+            *self.open.lock().entry(call.path.to_path_buf()).or_default() += 1;
+        } else if call.is_done(Op::Close) {
+            *self.open.lock().get_mut(call.path).unwrap() -= 1;
+        }
+        Ok(())
     }
 }
 
@@ -264,7 +220,7 @@ fn a_reader_keeps_only_the_files_open_that_it_needs() {
         let mut dice = Dice::new(seed);
         let disk = MemEnv::new();
         let mut writer = Writer::new(&disk, seed);
-        let env = Counted::over(&disk);
+        let env = Scripted::new(disk.clone().unmapped(), Counted::default());
         let follower = reader(FaultEnv::new(Arc::new(env.clone()))).open().unwrap();
         let mut held = None;
         for round in 0..40 {

@@ -1,7 +1,7 @@
 //! Figures for Prometheus, why writers are held back, and spans of `tracing`.
 
 use crate::frame::batches::{Batches, Progress};
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, Step};
 use lsmith::env::MemEnv;
 use lsmith::{Backups, IngestOptions, PersistMode, Store, TableWriter, TableWriterOptions};
 use parking_lot::Mutex;
@@ -109,7 +109,7 @@ fn without_histograms_no_cause_is_counted() {
 /// Flushes are blocked, so memory fills up and writers stop.
 #[test]
 fn writers_that_are_stopped_say_why() {
-    let env = GateEnv::new(MemEnv::new());
+    let env = Gate::over(MemEnv::new());
     let builder = Store::builder("/store").env(Arc::new(env.clone())).memtable_bytes(20_000);
     let store = builder.threads(1).open().unwrap();
     let space = store.keyspace("default").unwrap();

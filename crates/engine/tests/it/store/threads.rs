@@ -8,7 +8,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::POLICIES;
-use crate::frame::gate::{GateEnv, Step};
+use crate::frame::gate::{Gate, Step};
 use crate::frame::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Batch, Builder, ErrorKind, Keyspace, PersistMode, Snapshot, Store};
@@ -242,7 +242,7 @@ fn files_go_when_nobody_needs_them() {
 #[test]
 fn the_last_reader_of_a_file_does_not_remove_it() {
     let disk = MemEnv::new();
-    let env = GateEnv::new(disk.clone());
+    let env = Gate::over(disk.clone());
     let store = builder(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
     let space = store.keyspace("default").unwrap();
     for key in ["a", "b"] {
@@ -320,7 +320,7 @@ fn check_synced(disk: &MemEnv, expected: &[u64]) {
 #[test]
 fn a_log_that_fills_up_during_a_sync_is_synced_again() {
     let disk = MemEnv::new();
-    let env = GateEnv::new(disk.clone());
+    let env = Gate::over(disk.clone());
     let store = builder(&env).memtable_bytes(1 << 30).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let logs = || disk.list(Path::new(DIR)).unwrap().iter().filter(|n| n.ends_with(".wal")).count();
@@ -410,7 +410,7 @@ fn what_was_synced_is_there_after_a_failed_sync_too() {
 /// under way.
 #[test]
 fn writers_wait_for_a_flush_although_a_merge_has_failed() {
-    let gate = GateEnv::new(MemEnv::new());
+    let gate = Gate::over(MemEnv::new());
     let env = FaultEnv::new(Arc::new(gate.clone()));
     let store = builder(&env).policy("none").open().unwrap();
     let space = store.keyspace("default").unwrap();

@@ -4,11 +4,11 @@
 //! whole before it is read, and a seek requests the blocks of all runs before it reads one. While
 //! access takes as long as memory does, nothing is requested. Answers are the same.
 
-use lsmith::env::{Env, LogFile, ReadFile, RealEnv, WriteFile};
+use crate::frame::scripted::{Call, Op, Script, Scripted};
+use lsmith::env::RealEnv;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, Store};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,112 +26,67 @@ const MANY: u32 = 200;
 
 /// A call of a reader to the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Call {
+enum Look {
     Announce(PathBuf, Range<u64>),
     Clock,
-}
-
-/// A disk with a clock that the test advances. It records the calls of the test's thread.
-#[derive(Clone, Debug)]
-struct Watched {
-    disk: RealEnv,
-    seen: Arc<Mutex<Seen>>,
 }
 
 #[derive(Debug)]
 struct Seen {
     thread: ThreadId,
-    calls: Vec<Call>,
+    calls: Vec<Look>,
     now: Duration,
     /// The time by which each reading of the clock advances it.
     step: Duration,
 }
 
-impl Watched {
+/// A clock that the test advances, and the calls of the test's thread.
+#[derive(Debug)]
+struct Watch(Mutex<Seen>);
+
+type Watched = Scripted<Watch>;
+
+impl Watch {
     fn new() -> Watched {
         let thread = thread::current().id();
         let calls = Vec::new();
         let seen = Seen { thread, calls, now: Duration::ZERO, step: Duration::ZERO };
-        Watched { disk: RealEnv::new(), seen: Arc::new(Mutex::new(seen)) }
+        Scripted::new(RealEnv::new(), Watch(Mutex::new(seen)))
     }
 
     /// Makes timed accesses seem to take `time` from now on.
     fn all_takes(&self, time: Duration) {
-        self.seen.lock().step = time;
+        self.0.lock().step = time;
     }
 
     /// Returns the calls that `read` made.
-    fn calls(&self, read: impl FnOnce()) -> Vec<Call> {
-        self.seen.lock().calls.clear();
+    fn calls(&self, read: impl FnOnce()) -> Vec<Look> {
+        self.0.lock().calls.clear();
         read();
-        std::mem::take(&mut self.seen.lock().calls)
+        std::mem::take(&mut self.0.lock().calls)
     }
 }
 
 impl Seen {
-    fn note(&mut self, call: Call) {
+    fn note(&mut self, call: Look) {
         if thread::current().id() == self.thread {
             self.calls.push(call);
         }
     }
 }
 
-#[derive(Debug)]
-struct WatchedFile {
-    path: PathBuf,
-    file: Arc<dyn ReadFile>,
-    seen: Arc<Mutex<Seen>>,
-}
-
-impl ReadFile for WatchedFile {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
-    }
-
-    fn bytes(&self) -> io::Result<u64> {
-        self.file.bytes()
-    }
-
-    fn announce(&self, range: Range<u64>) {
-        self.seen.lock().note(Call::Announce(self.path.clone(), range.clone()));
-        self.file.announce(range);
-    }
-
-    fn map(&self) -> io::Result<Option<bytes::Bytes>> {
-        self.file.map()
-    }
-}
-
-impl Env for Watched {
-    left_to_the_disk!();
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let (path, file) = (path.to_path_buf(), self.disk.open(path)?);
-        Ok(Arc::new(WatchedFile { path, file, seen: Arc::clone(&self.seen) }))
-    }
-
-    fn now(&self) -> Duration {
-        let mut seen = self.seen.lock();
-        seen.note(Call::Clock);
-        let step = seen.step;
-        seen.now += step;
-        seen.now
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.disk.create(path)
-    }
-
-    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
-        self.disk.append(path, at)
-    }
-
-    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.disk.create_log(path, capacity)
+impl Script for Watch {
+    fn on(&self, call: &mut Call<'_>) -> io::Result<()> {
+        let mut seen = self.0.lock();
+        if call.is_before(Op::Announce) {
+            seen.note(Look::Announce(call.path.to_path_buf(), call.range.clone()));
+        } else if call.op == Op::Now {
+            seen.note(Look::Clock);
+            let step = seen.step;
+            seen.now += step;
+            call.time = seen.now;
+        }
+        Ok(())
     }
 }
 
@@ -179,14 +134,14 @@ fn seek_back(space: &Keyspace, number: u32) {
     assert_eq!(entries.next_back().unwrap().unwrap().0[..], key(number - 1));
 }
 
-fn announces(calls: &[Call]) -> usize {
-    calls.iter().filter(|call| **call != Call::Clock).count()
+fn announces(calls: &[Look]) -> usize {
+    calls.iter().filter(|call| **call != Look::Clock).count()
 }
 
 #[test]
 fn nothing_is_asked_for_while_looks_are_fast() {
     let dir = tempfile::tempdir().unwrap();
-    let env = Watched::new();
+    let env = Watch::new();
     let space = open(dir.path(), &env);
     env.all_takes(Duration::from_micros(2));
     let calls = env.calls(|| {
@@ -205,7 +160,7 @@ fn nothing_is_asked_for_while_looks_are_fast() {
 /// Makes a store in which readers have waited for some blocks.
 fn cold() -> (tempfile::TempDir, Watched, Keyspace) {
     let dir = tempfile::tempdir().unwrap();
-    let env = Watched::new();
+    let env = Watch::new();
     let space = open(dir.path(), &env);
     env.all_takes(Duration::from_millis(1));
     get_many(&space);
@@ -220,8 +175,8 @@ fn a_seek_asks_for_a_block_of_each_run_before_it_looks_at_one() {
         for calls in [env.calls(|| seek(&space, number)), env.calls(|| seek_back(&space, number))] {
             // Where the key lies behind all of a block, that behind it is asked for later.
             let at_once = calls.iter().map_while(|call| match call {
-                Call::Announce(path, _) => Some(path),
-                Call::Clock => None,
+                Look::Announce(path, _) => Some(path),
+                Look::Clock => None,
             });
             let tables: BTreeSet<_> = at_once.clone().collect();
             assert_eq!((at_once.count(), tables.len()), (RUNS as usize, RUNS as usize));
@@ -237,7 +192,7 @@ fn a_get_asks_for_all_of_its_block_before_it_looks_at_it() {
         let calls = env.calls(|| get(&space, key_of(index % RUNS, index)));
         // More than one where a filter lets a key pass that its table has not got.
         for look in calls.chunks(3) {
-            let [Call::Announce(_, block), Call::Clock, Call::Clock] = look else {
+            let [Look::Announce(_, block), Look::Clock, Look::Clock] = look else {
                 panic!("{calls:?}");
             };
             let bytes = block.end - block.start;
@@ -253,7 +208,7 @@ fn a_scan_asks_for_no_block_twice() {
     let calls = env.calls(|| assert_eq!(space.iter().count(), KEYS as usize));
     let mut asked: BTreeMap<&Path, u64> = BTreeMap::new();
     for call in &calls {
-        let Call::Announce(path, range) = call else { continue };
+        let Look::Announce(path, range) = call else { continue };
         let upto = asked.entry(path).or_default();
         assert!(range.start >= *upto, "{calls:?}");
         *upto = range.end;
@@ -300,7 +255,7 @@ fn scan_tree(space: &Keyspace) {
 #[test]
 fn a_scan_of_a_tree_asks_for_a_window_of_values_before_it_looks_at_them() {
     let dir = tempfile::tempdir().unwrap();
-    let env = Watched::new();
+    let env = Watch::new();
     let space = open_tree(dir.path(), &env);
     env.all_takes(Duration::from_micros(2));
     scan_tree(&space);
@@ -310,8 +265,8 @@ fn a_scan_of_a_tree_asks_for_a_window_of_values_before_it_looks_at_them() {
     scan_tree(&space);
     let calls = env.calls(|| scan_tree(&space));
     let asked = calls.iter().filter_map(|call| match call {
-        Call::Announce(_, range) => Some(range.end - range.start),
-        Call::Clock => None,
+        Look::Announce(_, range) => Some(range.end - range.start),
+        Look::Clock => None,
     });
     let asked: Vec<u64> = asked.collect();
     let blocks = u64::from(KEYS) * 100 / BLOCK_BYTES;
