@@ -5,14 +5,13 @@
 //! read. A store may go over to such tables and back.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::{Map, contents, pair};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
-use lsmith::{DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Result, Store};
-use std::collections::{BTreeMap, BTreeSet};
+use lsmith::{DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Store};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Each batch replaces all nodes of so small a tree, so that a few batches fit under `c`.
 const TREES: &str = "jungle(c=4, ratio=2, table=400B)";
@@ -26,15 +25,6 @@ fn open_on(env: Arc<dyn Env>, policy: &str) -> (Store, Keyspace) {
     let store = store.memtable_bytes(300).log_bytes(64 << 10).lockstep(true).open().unwrap();
     let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
     (store, space)
-}
-
-fn pair(entry: Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8>) {
-    let (key, value) = entry.unwrap();
-    (key.to_vec(), value.to_vec())
-}
-
-fn contents(space: &Keyspace) -> Map {
-    space.iter().map(pair).collect()
 }
 
 /// Writes or deletes one of 200 keys.

@@ -5,6 +5,7 @@
 //! open. Whatever an operator does, it costs at most the read or the merge that needed it, and no
 //! operand is lost: once it works again, all values are there.
 
+use crate::frame::contents::get;
 use crate::frame::operators::{Append, Mood, Moody};
 use crate::frame::watchdog::ends;
 use lsmith::env::{Env, MemEnv};
@@ -25,10 +26,6 @@ fn with(operator: &str) -> KeyspaceOptions {
 fn open(env: &MemEnv, moody: &Moody) -> Store {
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(3000);
     builder.operator(Append).operator(moody.clone()).threads(2).open().unwrap()
-}
-
-fn get(space: &Keyspace, key: &str) -> Option<String> {
-    space.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
 fn get_number(space: &Keyspace, key: &str) -> Option<i64> {

@@ -7,6 +7,7 @@
 //! What broke: a checkpoint to an empty path left a lock in the current directory.
 
 use crate::frame::batches::{Batches, Progress};
+use crate::frame::contents::names;
 use crate::frame::gate::{Gate, GateEnv, Step};
 use crate::frame::watchdog::Watchdog;
 use crate::ingest::files::write_table;
@@ -28,11 +29,6 @@ fn write(store: &Store, batches: &Batches, progress: &mut Progress, count: u64) 
     for _ in 0..count {
         batches.go_on(store, progress, PersistMode::Buffer).unwrap();
     }
-}
-
-fn names(env: &MemEnv, dir: &str, kind: &str) -> Vec<String> {
-    let names = env.list(Path::new(dir)).unwrap().into_iter();
-    names.filter(|name| name.ends_with(kind)).collect()
 }
 
 #[test]

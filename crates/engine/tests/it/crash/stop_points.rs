@@ -2,10 +2,10 @@
 
 use crate::dice::any_seed;
 use crate::frame::batches::Batches;
+use crate::frame::contents::names;
 use crate::frame::stops::{DIR, End, Life, Script, Told};
-use lsmith::env::{Env, FaultEnv, MemEnv, OpClass};
+use lsmith::env::{FaultEnv, MemEnv, OpClass};
 use lsmith::{PersistMode, Store};
-use std::path::Path;
 
 fn nothing(_: &Store, _: &mut Life) -> lsmith::Result<()> {
     Ok(())
@@ -30,11 +30,6 @@ const PLAIN: Script = Script {
     proof: always,
 };
 
-fn files(disk: &MemEnv, extension: &str) -> usize {
-    let names = disk.list(Path::new(DIR)).unwrap();
-    names.iter().filter(|name| name.ends_with(extension)).count()
-}
-
 /// Writes of every kind, manual and automatic flushes, and closing. The first run also creates the
 /// store.
 const WRITES: Script = Script {
@@ -50,7 +45,7 @@ const WRITES: Script = Script {
         life.synced();
         life.write(store, 2, PersistMode::Buffer)
     },
-    proof: |_, disk| files(disk, ".table") > 2,
+    proof: |_, disk| names(disk, DIR, ".table").len() > 2,
     ..PLAIN
 };
 
@@ -135,7 +130,7 @@ const GROUP: Script = Script {
         life.write(store, 10, PersistMode::Buffer)?;
         right.merge()
     },
-    proof: |_, disk| files(disk, ".table") > 1,
+    proof: |_, disk| names(disk, DIR, ".table").len() > 1,
     ..PLAIN
 };
 
@@ -180,7 +175,7 @@ const SPILLS: Script = Script {
     },
     before: |store, life| life.write(store, 100, PersistMode::Buffer),
     work: |store, life| life.write(store, 60, PersistMode::Buffer),
-    proof: |_, disk| files(disk, ".spill") > 0,
+    proof: |_, disk| names(disk, DIR, ".spill").len() > 0,
     ..PLAIN
 };
 

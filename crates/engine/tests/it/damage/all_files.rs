@@ -5,7 +5,8 @@
 //! Then the store holds a prefix of the writes.
 
 use crate::dice::{Dice, any_seed, full};
-use crate::frame::all_files::{Base, Map, maps, state, write};
+use crate::frame::all_files::{Base, state};
+use crate::frame::contents::{Map, maps, write_file};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Error, ErrorKind, Store};
@@ -43,8 +44,8 @@ impl Damage {
             Damage::Cut(path, length) => env.truncate(path, *length as u64).unwrap(),
             Damage::Missing(path) => env.remove_file(path).unwrap(),
             Damage::Swap(left, right) => {
-                write(env, left, &bytes_of(right));
-                write(env, right, &bytes_of(left));
+                write_file(env, left, &bytes_of(right));
+                write_file(env, right, &bytes_of(left));
             }
         }
     }

@@ -8,6 +8,7 @@
 
 use crate::dice::{Dice, quick, with_seeds};
 use crate::frame::batches::{Batches, Maps, Progress};
+use crate::frame::contents::read_file;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, Error, ErrorKind, PersistMode, Store};
 use std::path::{Path, PathBuf};
@@ -46,13 +47,6 @@ fn paths(env: &MemEnv, kind: &str) -> Vec<PathBuf> {
     let names = env.list(Path::new(DIR)).unwrap();
     let of_kind = names.into_iter().filter(|name| name.ends_with(kind));
     of_kind.map(|name| Path::new(DIR).join(name)).collect()
-}
-
-fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
-    let file = env.open(path).unwrap();
-    let mut bytes = vec![0; file.bytes().unwrap() as usize];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
 }
 
 /// Reads everything in all ways. Returns the first error; panics at a wrong answer.
@@ -128,7 +122,7 @@ fn change_bytes(policy: &str, seed: u64) {
     assert!(paths(&env, ".table").len() > 2 && paths(&env, ".wal").len() == 1);
     let step = if quick() { 21 } else { 7 };
     for path in paths(&env, "") {
-        let bytes = contents(&env, &path);
+        let bytes = read_file(&env, &path);
         let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let tail = (used..bytes.len()).step_by(3001);
         let mut found = 0;
@@ -170,7 +164,7 @@ fn a_log_may_be_cut_off_anywhere() {
     let (env, _killed) = open_store(SORTED, batches, 50, 20_000);
     let env = env.process_crash_clone();
     let [path] = &paths(&env, ".wal")[..] else { panic!("one log") };
-    let bytes = contents(&env, path);
+    let bytes = read_file(&env, path);
     let used = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
     let mut before = 0;
     for length in (0..used).step_by(5).chain([used.next_multiple_of(8), bytes.len()]) {
@@ -224,7 +218,7 @@ fn swap_files(policy: &str) {
 
 /// Writes `bytes` to the file at `offset`.
 fn patch(env: &MemEnv, path: &Path, offset: usize, bytes: &[u8]) {
-    let old = contents(env, path);
+    let old = read_file(env, path);
     for (index, byte) in bytes.iter().enumerate() {
         let at = offset + index;
         env.flip(path, at as u64, old[at] ^ byte).unwrap();
@@ -253,17 +247,17 @@ fn change_versions(policy: &str) {
         let env = env.process_crash_clone();
         let path = &paths(&env, kind)[0];
         patch(&env, path, 8, &7_u32.to_le_bytes());
-        let checksum = xxh3_64(&contents(&env, path)[..24]);
+        let checksum = xxh3_64(&read_file(&env, path)[..24]);
         patch(&env, path, 24, &checksum.to_le_bytes());
         check(&env, path, ['7', '1']);
     }
     for path in paths(&env, ".table") {
         let env = env.process_crash_clone();
-        let start = contents(&env, &path).len() - 80;
+        let start = read_file(&env, &path).len() - 80;
         patch(&env, &path, start, &7_u32.to_le_bytes());
         let mut place = [0; 16];
         place[8..].copy_from_slice(&(start as u64).to_le_bytes());
-        let checked = &contents(&env, &path)[start..][..64];
+        let checked = &read_file(&env, &path)[start..][..64];
         let checksum = xxh3_64_with_seed(checked, xxh3_64(&place));
         patch(&env, &path, start + 64, &checksum.to_le_bytes());
         check(&env, &path, ['7', '3']);
@@ -271,7 +265,7 @@ fn change_versions(policy: &str) {
     for version in ['7', '2'] {
         let env = env.process_crash_clone();
         let path = Path::new(DIR).join("CURRENT");
-        let text = String::from_utf8(contents(&env, &path)).unwrap();
+        let text = String::from_utf8(read_file(&env, &path)).unwrap();
         patch(&env, &path, text.find("format 3").unwrap() + 7, &[version as u8]);
         check(&env, &path, [version, '3']);
     }

@@ -5,6 +5,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress};
+use crate::frame::contents::read_file;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, Error, ErrorKind, PersistMode, Store};
 use std::path::{Path, PathBuf};
@@ -29,13 +30,6 @@ fn write(env: &MemEnv, name: &str, bytes: &[u8]) {
     let mut file = env.create(&path(name)).unwrap();
     file.write_all(bytes).unwrap();
     file.sync().unwrap();
-}
-
-fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
-    let file = env.open(path).unwrap();
-    let mut bytes = vec![0; file.bytes().unwrap() as usize];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
 }
 
 /// Returns a log file of `kind` with these records.
@@ -356,7 +350,7 @@ fn any_number_in_a_manifest_may_be_any_other() {
         let name = env.list(Path::new(DIR)).unwrap().into_iter();
         let name = name.into_iter().find(|name| name.ends_with(".manifest")).unwrap();
         let number = name.split_once('.').unwrap().0.parse().unwrap();
-        let records = records(&contents(&env, &path(&name)));
+        let records = records(&read_file(&env, &path(&name)));
         let mut dice = Dice::new(seed);
         for _ in 0..120 {
             let mut changed = records.clone();
@@ -441,7 +435,7 @@ fn any_bytes_in_a_table_are_read_or_told() {
         for _ in 0..250 {
             let name = *dice.pick(&tables);
             let number: u64 = name.split_once('.').unwrap().0.parse().unwrap();
-            let mut file = contents(&env, &path(name));
+            let mut file = read_file(&env, &path(name));
             let parts = table_parts(&file);
             // Every other time a part that is no block.
             let from = if dice.chance(50) { parts.len() - 3 } else { 0 };

@@ -3,6 +3,7 @@
 //!
 //! Promised: memory is allocated in proportion to the file.
 
+use crate::frame::contents::{read_file, write_file};
 use crate::frame::file_parts::{LogParts, TableParts, put_bytes};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::{Env, MemEnv};
@@ -27,20 +28,6 @@ fn path_of(env: &MemEnv, kind: &str) -> PathBuf {
     Path::new(DIR).join(names.iter().find(|name| name.ends_with(kind)).unwrap())
 }
 
-fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
-    let file = env.open(path).unwrap();
-    let mut bytes = vec![0; file.bytes().unwrap() as usize];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
-}
-
-fn write(env: &MemEnv, path: &Path, bytes: &[u8]) {
-    env.remove_file(path).unwrap();
-    let mut file = env.create(path).unwrap();
-    file.write_all(bytes).unwrap();
-    file.sync().unwrap();
-}
-
 /// Makes a store with one table of two blocks. The first block holds the long key.
 fn store() -> (MemEnv, PathBuf, TableParts) {
     let env = MemEnv::new();
@@ -51,7 +38,7 @@ fn store() -> (MemEnv, PathBuf, TableParts) {
     space.flush().unwrap();
     drop((space, store));
     let path = path_of(&env, ".table");
-    let parts = TableParts::new(&contents(&env, &path));
+    let parts = TableParts::new(&read_file(&env, &path));
     (env, path, parts)
 }
 
@@ -79,7 +66,7 @@ fn a_profile_allocates_in_proportion_to_the_table() {
     }
     parts.properties = properties;
     let file = parts.whole();
-    write(&env, &path, &file);
+    write_file(&env, &path, &file);
     let (opened, peak) = peak_bytes(|| builder(&env).open());
     let error = opened.unwrap_err();
     assert_eq!((error.kind(), error.path()), (ErrorKind::Corruption, Some(&*path)), "{error}");
@@ -108,7 +95,7 @@ fn a_walk_back_allocates_in_proportion_to_the_block() {
     block.push(0);
     parts.blocks[0] = block;
     let file = parts.whole();
-    write(&env, &path, &file);
+    write_file(&env, &path, &file);
     let store = builder(&env).open().unwrap();
     let space = store.existing_keyspace("default").unwrap();
     let (error, peak) = peak_bytes(|| space.iter().rev().find_map(|entry| entry.err()));
@@ -125,19 +112,19 @@ fn a_log_that_starts_with_an_impossible_number_is_damage() {
         drop(builder(&env).open().unwrap().keyspace("default").unwrap());
         let path = path_of(&env, ".manifest");
         // As stores of earlier versions, which did not say where the oldest log begins.
-        let mut manifest = LogParts::new(&contents(&env, &path));
+        let mut manifest = LogParts::new(&read_file(&env, &path));
         manifest.records.retain(|(_, record)| !record.starts_with(b"logs"));
         let mut bytes = manifest.build();
         // No manifest that begins with this is longer.
         bytes.resize(3 * bytes.len() + (256 << 10), 0);
-        write(&env, &path, &bytes);
+        write_file(&env, &path, &bytes);
         let path = path_of(&env, ".wal");
-        let mut log = LogParts::new(&contents(&env, &path));
+        let mut log = LogParts::new(&read_file(&env, &path));
         let mut start = vec![0, 0];
         put_varint(&mut start, first);
         put_varint(&mut start, 0);
         log.records = vec![(false, start)];
-        write(&env, &path, &log.build());
+        write_file(&env, &path, &log.build());
         let _watchdog = Watchdog::new("a log that starts with an impossible number");
         let error = builder(&env).open().map(drop).unwrap_err();
         assert_eq!((error.kind(), error.path()), (ErrorKind::Corruption, Some(&*path)), "{error}");

@@ -5,9 +5,10 @@
 //! proportion. Blocks of a table that were not changed, and other keyspaces, give right answers.
 
 use crate::dice::{any_seed, full};
-use crate::frame::all_files::{Base, write};
+use crate::frame::all_files::Base;
 use crate::frame::append_table_parts;
 use crate::frame::batches::POLICIES;
+use crate::frame::contents::write_file;
 use crate::frame::file_parts::{Changed, LogParts, TableParts, current_mutant};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::MemEnv;
@@ -89,7 +90,7 @@ fn told<T>(result: lsmith::Result<T>) -> Option<T> {
 fn use_all(base: &Base, mutant: &Mutant, dice: &mut Choices<'_>) {
     let env = base.env.process_crash_clone();
     let env = if dice.chance(50) { env } else { env.unmapped() };
-    write(&env, &mutant.path, &mutant.bytes);
+    write_file(&env, &mutant.path, &mutant.bytes);
     let read_only = dice.chance(30);
     for round in 0..2 {
         let Some(store) = told(base.builder(&env).read_only(read_only).open()) else { return };
@@ -224,7 +225,7 @@ fn fuzz_single_files() {
         let base = &bases[choices.below(bases.len())];
         let mutant = mutant(base, choices);
         let env = base.env.process_crash_clone();
-        write(&env, &mutant.path, &mutant.bytes);
+        write_file(&env, &mutant.path, &mutant.bytes);
         let ((), peak) = peak_bytes(|| look_into(&env, &mutant.path));
         // All other files of the store are looked at as well.
         assert!(peak < PEAK_BYTES + 40 * mutant.bytes.len(), "{peak}, {:?}", mutant.path);

@@ -7,6 +7,7 @@
 //!
 //! Each test runs in a process of its own, because the limit holds for the process.
 
+use crate::frame::contents::get;
 use lsmith::env::RealEnv;
 use lsmith::{Batch, Error, Keyspace, KeyspaceOptions, PersistMode, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -50,10 +51,6 @@ fn descriptors() -> (usize, usize) {
 
 fn name(number: u32) -> String {
     format!("space{number}")
-}
-
-fn get(space: &Keyspace, key: &str) -> Option<String> {
-    space.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
 /// What broke: each table kept a descriptor for ever. With 1,200 keyspaces flushes failed from the

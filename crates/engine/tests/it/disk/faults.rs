@@ -12,6 +12,7 @@ use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{
     Batches, POLICIES, Progress, any_mode, mapped_or_not, now_and_then, restless,
 };
+use crate::frame::contents::names;
 use crate::frame::watchdog::ends;
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{Error, ErrorKind, PersistMode, Store};
@@ -218,7 +219,7 @@ fn a_failed_merge_can_be_tried_again() {
         assert!(error.to_string().contains(".table"), "{error}");
         batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
         store.flush().unwrap_err();
-        assert_eq!(tables(&env), 0, "what was given up is removed");
+        assert_eq!(names(&env, DIR, ".table").len(), 0, "what was given up is removed");
         assert_eq!(store.stats().plans_failed, 2);
         env.clear();
         assert!(!store.keyspace("left").unwrap().stats().failures.is_empty());
@@ -226,13 +227,8 @@ fn a_failed_merge_can_be_tried_again() {
         store.flush().unwrap();
         assert!(store.keyspace("left").unwrap().stats().failures.is_empty());
         assert_eq!(batches.check(&store), 2);
-        assert_eq!(tables(&env), 4, "two memtables of each keyspace");
+        assert_eq!(names(&env, DIR, ".table").len(), 4, "two memtables of each keyspace");
     });
-}
-
-fn tables(env: &dyn Env) -> usize {
-    let names = env.list(Path::new(DIR)).unwrap();
-    names.iter().filter(|name| name.ends_with(".table")).count()
 }
 
 /// If creation is cut short at any step, the directory is either no store, and one can be created

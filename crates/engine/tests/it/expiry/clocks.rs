@@ -4,6 +4,7 @@
 //! repair, lets nothing expire that has not. A duration that is taken for a time is refused. If the
 //! clock goes back, what no merge has dropped comes back.
 
+use crate::frame::contents::get;
 use lsmith::env::MemEnv;
 use lsmith::{
     Batch, Builder, Clock, Error, ErrorKind, Expiry, Keyspace, KeyspaceOptions, PersistMode,
@@ -27,10 +28,6 @@ fn builder(env: &MemEnv, dir: &str) -> Builder {
 fn expiring(store: &Store) -> Keyspace {
     let expiry = Some(Expiry::default());
     store.keyspace_with("k", &KeyspaceOptions { expiry, ..Default::default() }).unwrap()
-}
-
-fn get(space: &Keyspace, key: &str) -> Option<String> {
-    space.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
 fn check_refused(opened: Result<Store, Error>) {

@@ -6,6 +6,7 @@
 //! merge that called it.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::get;
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
@@ -52,10 +53,6 @@ fn expiring(after: Option<u64>) -> KeyspaceOptions {
         expiry: Some(Expiry { after: after.map(Life::Ticks) }),
         ..KeyspaceOptions::default()
     }
-}
-
-fn get(space: &Keyspace, key: &str) -> Option<String> {
-    space.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
 fn entries_on_storage(space: &Keyspace) -> u64 {

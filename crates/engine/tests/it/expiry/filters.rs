@@ -4,6 +4,7 @@
 //! What it drops is gone, and what it changes keeps its time, under every policy. A filter that
 //! drops everything leaves a store that works.
 
+use crate::frame::contents::get;
 use crate::frame::operators::Append;
 use crate::store::model::policies;
 use lsmith::env::MemEnv;
@@ -16,10 +17,6 @@ const DIR: &str = "/store";
 
 fn builder(env: &MemEnv) -> Builder {
     Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(2000).lockstep(true)
-}
-
-fn get(space: &Keyspace, key: &str) -> Option<String> {
-    space.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
 /// Operands begin with `+`, and values with `=`.

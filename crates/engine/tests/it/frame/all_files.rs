@@ -2,6 +2,7 @@
 //! tables with kept blocks, several logs, a spill.
 
 use crate::frame::batches::{Batches, POLICIES, Progress};
+use crate::frame::contents::{Map, maps, read_file};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, PersistMode, Store};
 use std::collections::BTreeMap;
@@ -10,9 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const DIR: &str = "/store";
-
-/// The content of a keyspace.
-pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A store with files of all kinds, as it was written.
 pub(crate) struct Base {
@@ -23,21 +21,6 @@ pub(crate) struct Base {
     pub(crate) maps: BTreeMap<String, Map>,
     /// A short name of the content of all keyspaces after each write.
     pub(crate) states: Vec<u64>,
-}
-
-pub(crate) fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
-    let file = env.open(path).unwrap();
-    let mut bytes = vec![0; file.bytes().unwrap() as usize];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
-}
-
-/// Replaces the content of `path` by `bytes`.
-pub(crate) fn write(env: &MemEnv, path: &Path, bytes: &[u8]) {
-    env.remove_file(path).unwrap();
-    let mut file = env.create(path).unwrap();
-    file.write_all(bytes).unwrap();
-    file.sync().unwrap();
 }
 
 impl Base {
@@ -74,7 +57,7 @@ impl Base {
         drop(store);
         for name in base.env.list(Path::new(DIR)).unwrap() {
             let path = Path::new(DIR).join(name);
-            base.files.push((path.clone(), contents(&base.env, &path)));
+            base.files.push((path.clone(), read_file(&base.env, &path)));
         }
         base
     }
@@ -117,16 +100,6 @@ fn fill_third(
             note(store);
         }
     }
-}
-
-/// Returns the content of all keyspaces.
-pub(crate) fn maps(store: &Store) -> BTreeMap<String, Map> {
-    let pair = |entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>| {
-        let (key, value) = entry.unwrap();
-        (key.to_vec(), value.to_vec())
-    };
-    let map = |name: &String| store.existing_keyspace(name).unwrap().iter().map(pair).collect();
-    store.keyspaces().into_iter().map(|name| (name.clone(), map(&name))).collect()
 }
 
 /// Returns a short name for the content `maps`.

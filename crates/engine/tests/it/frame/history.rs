@@ -6,11 +6,11 @@
 //! history.
 
 use crate::dice::Dice;
+use crate::frame::contents::{Map, pair};
 use lsmith::{
     Batch, IngestOptions, Isolation, KeyspaceOptions, PersistMode, Snapshot, Store, TableWriter,
     TableWriterOptions,
 };
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The key under which every step writes its number. The last of all keys.
@@ -18,8 +18,6 @@ const LAST: &[u8] = b"~last";
 
 pub(crate) const SPACES: [&str; 3] = ["left", "middle", "right"];
 
-/// The content of a keyspace.
-pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 /// The content of all keyspaces.
 pub(crate) type Maps = [Map; 3];
 
@@ -363,11 +361,6 @@ pub(crate) fn check_snapshot(snapshot: &Snapshot, maps: &Maps) -> lsmith::Result
         assert!(found == *map, "a snapshot of keyspace {name} does not show what it did");
     }
     Ok(())
-}
-
-fn pair(entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8>) {
-    let (key, value) = entry.unwrap();
-    (key.to_vec(), value.to_vec())
 }
 
 /// Returns the number of the last step in `store`; 0 if there is none.

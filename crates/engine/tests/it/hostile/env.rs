@@ -6,13 +6,13 @@
 //! opened again.
 
 use crate::dice::Dice;
+use crate::frame::contents::{default_keyspace, names};
 use crate::frame::scripted::{Call, Op, Script, Scripted, When};
 use crate::frame::watchdog::ends;
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Store};
+use lsmith::{Builder, ErrorKind, Keyspace, PersistMode, Store};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::thread;
@@ -75,15 +75,6 @@ fn builder(env: Arc<dyn Env>) -> Builder {
     builder.memtable_bytes(20_000).block_bytes(500).cache_bytes(0)
 }
 
-fn default_keyspace(store: &Store) -> Keyspace {
-    store.keyspace(DEFAULT_KEYSPACE).unwrap()
-}
-
-fn tables(disk: &MemEnv) -> Vec<String> {
-    let names = disk.list(Path::new(DIR)).unwrap();
-    names.into_iter().filter(|name| name.ends_with(".table")).collect()
-}
-
 /// The entries that the store acknowledged. A reopened store must have each.
 fn write(keyspace: &Keyspace, acknowledged: &mut Vec<u64>, count: u64) {
     let first = acknowledged.last().map_or(0, |last| last + 1);
@@ -140,7 +131,11 @@ fn panic_once(case: Case) -> bool {
         // What could not be removed stays until the store is opened again.
         Ok(()) if op == Op::Remove => {}
         Ok(()) => {
-            assert_eq!(tables(&disk).len(), keyspace.stats().tables as usize, "{case:?}");
+            assert_eq!(
+                names(&disk, DIR, ".table").len(),
+                keyspace.stats().tables as usize,
+                "{case:?}"
+            );
         }
         Err(error) => assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}, {case:?}"),
     }
@@ -203,18 +198,21 @@ fn panic_in_a_part_of_a_merge_fails_the_merge() {
             let keyspace = default_keyspace(&store);
             four_runs(&keyspace);
             let before: Vec<_> = keyspace.iter().map(Result::unwrap).collect();
-            assert_eq!((keyspace.tree().disk_run_count(), tables(&disk).len()), (4, 4));
+            assert_eq!(
+                (keyspace.tree().disk_run_count(), names(&disk, DIR, ".table").len()),
+                (4, 4)
+            );
             fuse.left.store(left, SeqCst);
             let error = keyspace.merge().unwrap_err();
             assert!(error.to_string().contains("Create is hostile"), "{error}");
             assert_eq!(store.settle().unwrap_err().to_string(), error.to_string());
             // Parts below may have been committed.
-            assert_eq!(tables(&disk).len(), keyspace.stats().tables as usize);
+            assert_eq!(names(&disk, DIR, ".table").len(), keyspace.stats().tables as usize);
             assert!(keyspace.iter().map(Result::unwrap).eq(before.iter().cloned()));
             store.retry();
             keyspace.merge().unwrap();
             assert_eq!(keyspace.tree().disk_run_count(), 1);
-            assert_eq!(tables(&disk).len(), keyspace.stats().tables as usize);
+            assert_eq!(names(&disk, DIR, ".table").len(), keyspace.stats().tables as usize);
             assert!(keyspace.iter().map(Result::unwrap).eq(before));
         });
     }

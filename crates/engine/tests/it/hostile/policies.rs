@@ -5,8 +5,9 @@
 //! asked again until a caller requests it; memory is flushed meanwhile. A panic on a writer's
 //! thread reaches that writer, and the store goes on.
 
+use crate::frame::contents::default_keyspace;
 use crate::frame::watchdog::ends;
-use crate::opening::close::{default_keyspace, write};
+use crate::opening::close::write;
 use lsmith::env::MemEnv;
 use lsmith::{Builder, Event, Keyspace, Observer, Store};
 use lsmith_policy::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Registry, Shape};

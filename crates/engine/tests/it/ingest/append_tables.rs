@@ -3,8 +3,9 @@
 //! Promised: an append table is refused, sound or damaged, with an error that names its file. What
 //! a store of append tables exports is a table as any other.
 
+use crate::frame::contents::{Map, contents};
 use crate::ingest::files::{
-    Map, assert_refused, bytes, contents, ingest, key, numbered, small_store, tables, write_file,
+    assert_refused, bytes, ingest, key, numbered, small_store, tables, write_file,
 };
 use lsmith::env::{Env, MemEnv};
 use lsmith::{ErrorKind, Keyspace, Store, TableWriter, TableWriterOptions};

@@ -6,15 +6,12 @@
 //! refused, and a load that is dropped leaves nothing behind.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::{Map, contents, names};
 use crate::store::model::policies;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Builder, ErrorKind, Keyspace, PersistMode, Store};
-use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const DIR: &str = "/store";
 
@@ -31,16 +28,6 @@ fn load(space: &Keyspace, entries: &Map) -> lsmith::Result<lsmith::Loaded> {
     let mut load = space.bulk_load()?;
     entries.iter().try_for_each(|(key, value)| load.put(key, value))?;
     load.finish()
-}
-
-fn contents(space: &Keyspace) -> Map {
-    let pairs = space.iter().map(|entry| entry.unwrap());
-    pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
-}
-
-fn tables(env: &dyn Env) -> usize {
-    let names = env.list(Path::new(DIR)).unwrap();
-    names.iter().filter(|name| name.ends_with(".table")).count()
 }
 
 fn numbered(numbers: impl IntoIterator<Item = usize>, value: &str) -> Map {
@@ -113,9 +100,9 @@ fn a_load_that_is_dropped_leaves_nothing() {
     for number in 0..1000 {
         load.put(key(number), "value").unwrap();
     }
-    assert!(tables(&env) > 1);
+    assert!(names(&env, DIR, ".table").len() > 1);
     drop(load);
-    assert_eq!(tables(&env), 0);
+    assert_eq!(names(&env, DIR, ".table").len(), 0);
     assert!(contents(&space).is_empty());
     assert_eq!(space.bulk_load().unwrap().finish().unwrap(), lsmith::Loaded::default());
     drop((space, store));
@@ -139,7 +126,7 @@ fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
     assert_eq!(load.put(key(failed + 1), "value").unwrap_err().kind(), ErrorKind::Io);
     assert_eq!(load.finish().unwrap_err().kind(), ErrorKind::Io);
     assert!(contents(&space).is_empty());
-    assert_eq!(tables(&disk), 0);
+    assert_eq!(names(&disk, DIR, ".table").len(), 0);
 }
 
 /// Makes a store with entries in tables and in the log alone, and with a second keyspace.

@@ -7,6 +7,7 @@
 //! leaves nothing behind. A file that is copied stays as it is.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::{Map, contents};
 use crate::store::model::policies;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, RealEnv};
 use lsmith::{
@@ -17,8 +18,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The entries of a table: `None` deletes a key.
 pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -67,11 +66,6 @@ pub(crate) fn write_table(env: &MemEnv, path: &str, changes: &Changes) -> PathBu
 
 pub(crate) fn ingest(space: &Keyspace, files: &[PathBuf], link: bool) -> lsmith::Result<Loaded> {
     space.store().ingest(space, files, &IngestOptions::default().link(link))
-}
-
-pub(crate) fn contents(space: &Keyspace) -> Map {
-    let pairs = space.iter().map(|entry| entry.unwrap());
-    pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 pub(crate) fn tables(env: &dyn Env) -> usize {

@@ -5,9 +5,10 @@
 //! true, or it is refused. A table whose entries have all expired goes unread. What operands apply
 //! to is in `ingest_operands`.
 
+use crate::frame::contents::contents;
 use crate::frame::file_parts::TableParts;
 use crate::frame::operators::Append;
-use crate::ingest::files::{bytes, contents, tables};
+use crate::ingest::files::{bytes, tables};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Builder, Clock, Error, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, Life,

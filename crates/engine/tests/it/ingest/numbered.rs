@@ -7,13 +7,14 @@
 //! ingested. What a dropped deletion could have hidden is refused, and so is what contradicts an
 //! entry with the same number.
 
+use crate::frame::contents::{contents, seen};
 use crate::frame::gate::{Gate, Step};
 use crate::frame::operators::Append;
-use crate::ingest::files::{Map, bytes, contents, key, tables};
+use crate::ingest::files::{bytes, key, tables};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
 use lsmith::{
-    ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions, SeqNo,
-    Snapshot, Store, TableWriter, TableWriterOptions, repair,
+    ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions, SeqNo, Store,
+    TableWriter, TableWriterOptions, repair,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -69,11 +70,6 @@ fn puts(numbers: impl IntoIterator<Item = usize>, first: u64, value: &str) -> Nu
 
 fn ingest(space: &Keyspace, files: &[PathBuf]) -> lsmith::Result<lsmith::Loaded> {
     space.store().ingest(space, files, &IngestOptions::default())
-}
-
-pub(crate) fn seen(snapshot: &Snapshot, space: &Keyspace) -> Map {
-    let pairs = snapshot.range::<&[u8]>(space, ..).map(|entry| entry.unwrap());
-    pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 #[test]

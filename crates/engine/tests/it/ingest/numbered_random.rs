@@ -3,8 +3,9 @@
 //! Promised: what [numbered](crate::ingest::numbered) says, of every history.
 
 use crate::dice::{Dice, with_seeds};
-use crate::ingest::files::{Map, contents, key, tables};
-use crate::ingest::numbered::{Numbered, keeping, open, seen, write_table};
+use crate::frame::contents::{Map, contents, seen};
+use crate::ingest::files::{key, tables};
+use crate::ingest::numbered::{Numbered, keeping, open, write_table};
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Snapshot, Store};

@@ -5,12 +5,12 @@
 
 use crate::dice::{Dice, any_seed, full, with_seeds};
 use crate::frame::batches::{POLICIES, restless};
+use crate::frame::contents::{Map, contents};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{
     Builder, ErrorKind, IngestOptions, Isolation, Keyspace, KeyspaceOptions, PersistMode, SeqNo,
     Store, TableWriter, TableWriterOptions,
 };
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,8 +18,6 @@ pub(crate) const DIR: &str = "/store";
 
 /// The number of stop points in a short test.
 pub(crate) const SAMPLE: usize = 40;
-
-pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 pub(crate) fn builder(env: impl Env) -> Builder {
     let builder = Store::builder(DIR).env(Arc::new(env)).lockstep(true).policy("minlatency(k=2)");
@@ -43,10 +41,6 @@ pub(crate) fn table(env: &MemEnv, name: &str, entries: &Map) -> PathBuf {
 
 pub(crate) fn map_of(keys: &[&str], value: &str) -> Map {
     keys.iter().map(|key| (key.as_bytes().to_vec(), value.as_bytes().to_vec())).collect()
-}
-
-pub(crate) fn content(space: &Keyspace) -> Map {
-    space.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 /// Returns a store with old entries in tables and in memory, and what it has.
@@ -87,7 +81,7 @@ fn a_range_is_replaced_in_one_step() {
         let ingested = store.ingest(&space, &[file], &options).unwrap();
         assert_eq!(ingested.entries, 5);
         let mut expected = replaced(&old, &new);
-        assert_eq!(content(&space), expected, "{policy}");
+        assert_eq!(contents(&space), expected, "{policy}");
         let seen = before.iter(&space).map(Result::unwrap);
         let seen: Map = seen.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
         assert_eq!(seen, old, "{policy}");
@@ -98,16 +92,16 @@ fn a_range_is_replaced_in_one_step() {
         assert!(feed.next_batch().unwrap().is_none());
         space.put("015", "later").unwrap();
         expected.insert(b"015".to_vec(), b"later".to_vec());
-        assert_eq!(content(&space), expected, "{policy}");
+        assert_eq!(contents(&space), expected, "{policy}");
         drop((before, space, store, feed));
         for disk in [env.crash_clone(1, 1.0), env.process_crash_clone()] {
             let store = builder(disk).open().unwrap();
             let space = store.existing_keyspace("a").unwrap();
-            assert_eq!(content(&space), expected, "{policy}");
+            assert_eq!(contents(&space), expected, "{policy}");
             store.flush().unwrap();
-            assert_eq!(content(&space), expected, "{policy}");
+            assert_eq!(contents(&space), expected, "{policy}");
             space.merge().unwrap();
-            assert_eq!(content(&space), expected, "{policy}");
+            assert_eq!(contents(&space), expected, "{policy}");
             assert_eq!(space.tree().range_deletes().len(), 0, "{policy}: the range delete is done");
             assert_eq!(store.verify().unwrap().len(), 0);
         }
@@ -121,10 +115,10 @@ fn without_files_the_range_is_deleted_and_an_empty_range_replaces_nothing() {
     let none: [&Path; 0] = [];
     for options in [IngestOptions::default().replace("b".."b"), IngestOptions::default()] {
         store.ingest(&space, &none, &options).unwrap();
-        assert_eq!(content(&space), old);
+        assert_eq!(contents(&space), old);
     }
     store.ingest(&space, &none, &IngestOptions::default().replace("010".."030")).unwrap();
-    assert_eq!(content(&space), replaced(&old, &Map::new()));
+    assert_eq!(contents(&space), replaced(&old, &Map::new()));
     let options = IngestOptions::default().replace("040".."050").replace::<&str>(.."040");
     store.ingest(&space, &none, &options).unwrap();
     assert_eq!(space.iter().count(), 10);
@@ -149,7 +143,7 @@ fn a_bulk_load_replaces_a_range_of_its_keyspace_alone() {
     load.replace::<&str>(..).unwrap();
     load.put("b", "new").unwrap();
     load.put("d", "new").unwrap();
-    assert_eq!(content(&spaces[1]).len(), 3, "nothing has happened yet");
+    assert_eq!(contents(&spaces[1]).len(), 3, "nothing has happened yet");
     load.finish().unwrap();
     let check = |store: &Store| {
         for (name, expected) in [
@@ -157,7 +151,7 @@ fn a_bulk_load_replaces_a_range_of_its_keyspace_alone() {
             ("middle", map_of(&["b", "d"], "new")),
             ("right", map_of(&["a", "b", "c"], "old")),
         ] {
-            assert_eq!(content(&store.existing_keyspace(name).unwrap()), expected, "{name}");
+            assert_eq!(contents(&store.existing_keyspace(name).unwrap()), expected, "{name}");
         }
     };
     check(&store);
@@ -165,11 +159,11 @@ fn a_bulk_load_replaces_a_range_of_its_keyspace_alone() {
     let mut load = spaces[2].bulk_load().unwrap();
     load.replace("b"..).unwrap();
     load.finish().unwrap();
-    assert_eq!(content(&spaces[2]), map_of(&["a"], "old"));
+    assert_eq!(contents(&spaces[2]), map_of(&["a"], "old"));
     drop((spaces, store));
     let store = builder(env).open().unwrap();
-    assert_eq!(content(&store.existing_keyspace("right").unwrap()), map_of(&["a"], "old"));
-    assert_eq!(content(&store.existing_keyspace("middle").unwrap()), map_of(&["b", "d"], "new"));
+    assert_eq!(contents(&store.existing_keyspace("right").unwrap()), map_of(&["a"], "old"));
+    assert_eq!(contents(&store.existing_keyspace("middle").unwrap()), map_of(&["b", "d"], "new"));
 }
 
 #[test]
@@ -184,7 +178,7 @@ fn what_cannot_be_replaced_changes_nothing() {
     };
     refused(&space, &new, &all().replace("b".."a"), ErrorKind::InvalidArgument);
     refused(&space, Path::new("/missing.table"), &all(), ErrorKind::Io);
-    assert_eq!(content(&space), old);
+    assert_eq!(contents(&space), old);
     let keeping = KeyspaceOptions { keep_numbers: Some(true), ..Default::default() };
     let keeping = store.keyspace_with("keeping", &keeping).unwrap();
     keeping.put("k", "old").unwrap();
@@ -193,7 +187,7 @@ fn what_cannot_be_replaced_changes_nothing() {
     writer.finish().unwrap();
     refused(&keeping, Path::new("/numbered.table"), &all(), ErrorKind::InvalidArgument);
     store.ingest(&keeping, &[new], &all()).unwrap();
-    assert_eq!(content(&keeping), map_of(&["020"], "new"), "undated tables may replace there too");
+    assert_eq!(contents(&keeping), map_of(&["020"], "new"), "undated tables may replace there too");
 }
 
 /// Replaces a range on a copy of `start`, with a fault and its effect. Returns the disk, the number
@@ -230,12 +224,12 @@ fn a_range_is_replaced_as_a_whole_or_not_at_all_wherever_it_stops() {
     let examine = |disk: MemEnv, returned: bool| {
         let store = builder(disk.clone()).open().unwrap();
         let space = store.existing_keyspace("a").unwrap();
-        let found = content(&space);
+        let found = contents(&space);
         assert!(found == whole || found == old && !returned, "{returned}: {found:?}");
         let options = IngestOptions::default().replace("010".."030");
         store.ingest(&space, &["/new.table"], &options).unwrap();
         space.merge().unwrap();
-        assert_eq!(content(&space), whole);
+        assert_eq!(contents(&space), whole);
         assert_eq!(store.verify().unwrap().len(), 0);
     };
     let (done, operations, returned) = run(&start, None);
@@ -317,13 +311,13 @@ fn random_replacements_agree_with_plain_maps() {
                 }
             }
             if dice.chance(20) {
-                assert!(content(&space) == map, "step {step}");
+                assert!(contents(&space) == map, "step {step}");
                 let key = key(dice.below(60));
                 let found = space.get(&key).unwrap();
                 assert_eq!(found.as_deref(), map.get(&key).map(|value| &value[..]));
             }
         }
-        assert!(content(&space) == map);
+        assert!(contents(&space) == map);
     });
 }
 

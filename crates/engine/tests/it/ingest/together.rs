@@ -6,7 +6,8 @@
 
 use crate::dice::{Dice, any_seed, full, with_seeds};
 use crate::frame::batches::{POLICIES, restless};
-use crate::ingest::replace::{DIR, Map, SAMPLE, builder, content, map_of, options, table};
+use crate::frame::contents::{Map, contents};
+use crate::ingest::replace::{DIR, SAMPLE, builder, map_of, options, table};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{
     Batch, ErrorKind, Ingest, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
@@ -37,7 +38,7 @@ fn store_with_old(env: impl Env, policy: &str) -> (Store, Maps) {
             }
         }
     }
-    let maps = spaces(&store).map(|space| content(&space));
+    let maps = spaces(&store).map(|space| contents(&space));
     (store, maps)
 }
 
@@ -81,23 +82,23 @@ fn several_keyspaces_change_in_one_step() {
         let reader = builder(env.clone()).read_only(true).open().unwrap();
         ingest(&store).unwrap();
         let expected = ingested(&old);
-        assert_eq!(spaces(&store).map(|space| content(&space)), expected, "{policy}");
+        assert_eq!(spaces(&store).map(|space| contents(&space)), expected, "{policy}");
         for (space, old) in spaces(&store).iter().zip(&old) {
             let seen = before.iter(space).map(Result::unwrap);
             let seen: Map = seen.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
             assert_eq!(seen, *old, "{policy}");
         }
-        assert_eq!(spaces(&reader).map(|space| content(&space)), old, "{policy}");
+        assert_eq!(spaces(&reader).map(|space| contents(&space)), old, "{policy}");
         reader.refresh().unwrap();
-        assert_eq!(spaces(&reader).map(|space| content(&space)), expected, "{policy}");
+        assert_eq!(spaces(&reader).map(|space| contents(&space)), expected, "{policy}");
         drop((before, store, reader));
         for disk in [env.crash_clone(1, 1.0), env.process_crash_clone()] {
             let store = builder(disk).open().unwrap();
-            assert_eq!(spaces(&store).map(|space| content(&space)), expected, "{policy}");
+            assert_eq!(spaces(&store).map(|space| contents(&space)), expected, "{policy}");
             for space in spaces(&store) {
                 space.merge().unwrap();
             }
-            assert_eq!(spaces(&store).map(|space| content(&space)), expected, "{policy}");
+            assert_eq!(spaces(&store).map(|space| contents(&space)), expected, "{policy}");
             assert_eq!(store.verify().unwrap().len(), 0);
         }
     }
@@ -155,7 +156,7 @@ fn what_is_wrong_for_one_keyspace_changes_none_and_leaves_no_file() {
     let refused = |second: Ingest<'_>, words: &str| {
         let error = store.ingest_together(&[Ingest::new(&a, &["/a.table"]), second]).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
-        assert_eq!(spaces(&store).map(|space| content(&space)), old, "{error}");
+        assert_eq!(spaces(&store).map(|space| contents(&space)), old, "{error}");
         assert_eq!(env.list(Path::new(DIR)).unwrap(), names, "{error}");
         error.kind()
     };
@@ -203,13 +204,13 @@ fn all_keyspaces_change_or_none_wherever_it_stops() {
     let whole = ingested(&old);
     let examine = |disk: MemEnv, returned: bool| {
         let store = builder(disk.clone()).open().unwrap();
-        let found = spaces(&store).map(|space| content(&space));
+        let found = spaces(&store).map(|space| contents(&space));
         assert!(found == whole || found == old && !returned, "{returned}: {found:?}");
         ingest(&store).unwrap();
         for space in spaces(&store) {
             space.merge().unwrap();
         }
-        assert_eq!(spaces(&store).map(|space| content(&space)), whole);
+        assert_eq!(spaces(&store).map(|space| contents(&space)), whole);
         assert_eq!(store.verify().unwrap().len(), 0);
     };
     let (done, operations, returned) = run(&start, None);
@@ -257,7 +258,7 @@ fn a_repair_takes_the_one_record_of_all_keyspaces() {
         let report = repair(&options, Path::new(DIR), Path::new("/repaired")).unwrap();
         assert_eq!(report.is_exact(), harmed.is_none(), "{report:#?}");
         let store = Store::builder("/repaired").env(Arc::new(disk)).open().unwrap();
-        let found = spaces(&store).map(|space| content(&space));
+        let found = spaces(&store).map(|space| contents(&space));
         assert!(found == expected || harmed.is_some());
         // A guess may take an older entry for the newer one. No table is left out.
         for (found, expected) in found.iter().zip(&expected) {
@@ -319,10 +320,10 @@ fn random_ingests_agree_with_plain_maps() {
                 }
             }
             if dice.chance(20) {
-                let found = self::spaces(&store).map(|space| content(&space));
+                let found = self::spaces(&store).map(|space| contents(&space));
                 assert!(found == maps, "step {step}");
             }
         }
-        assert!(spaces(&store).map(|space| content(&space)) == maps);
+        assert!(spaces(&store).map(|space| contents(&space)) == maps);
     });
 }

@@ -1,5 +1,6 @@
 //! Dropping, clearing, renaming and listing keyspaces.
 
+use crate::frame::contents::names;
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{
     Batch, Builder, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, PersistMode,
@@ -17,11 +18,6 @@ fn builder(env: &MemEnv, lockstep: bool) -> Builder {
 
 fn open(env: &MemEnv, lockstep: bool) -> Store {
     builder(env, lockstep).open().unwrap()
-}
-
-fn files(env: &MemEnv, extension: &str) -> usize {
-    let names = env.list(Path::new(DIR)).unwrap();
-    names.iter().filter(|name| name.ends_with(extension)).count()
 }
 
 fn fill(keyspace: &Keyspace, count: u32) {
@@ -52,9 +48,16 @@ fn dropped_keyspace_gives_its_space_back_at_once() {
         kept.flush().unwrap();
         fill(&gone, 2000);
         let id = gone.id();
-        assert!(files(&env, ".table") > 1);
+        assert!(names(&env, DIR, ".table").len() > 1);
         store.drop_keyspace("gone").unwrap();
-        assert_eq!((files(&env, ".table"), files(&env, ".wal"), files(&env, ".spill")), (1, 1, 0));
+        assert_eq!(
+            (
+                names(&env, DIR, ".table").len(),
+                names(&env, DIR, ".wal").len(),
+                names(&env, DIR, ".spill").len()
+            ),
+            (1, 1, 0)
+        );
         assert_eq!(store.memory().memtables, kept.stats().memory_allocated_bytes);
         assert_eq!(store.keyspaces(), ["kept"]);
         let again = store.keyspace("gone").unwrap();
@@ -105,7 +108,7 @@ fn handles_of_a_dropped_keyspace_fail_and_say_why() {
         assert_eq!(iter.next().unwrap().unwrap().0, "00000");
         assert_eq!(iter.count(), 299);
         store.settle().unwrap();
-        assert_eq!(files(&env, ".table"), 0);
+        assert_eq!(names(&env, DIR, ".table").len(), 0);
     }
 }
 
@@ -199,7 +202,7 @@ fn clearing_happens_at_one_moment() {
         assert_eq!(iter.count(), 1000);
         drop((before, late));
         store.settle().unwrap();
-        assert_eq!(files(&env, ".table"), 1, "the tables went with the snapshots");
+        assert_eq!(names(&env, DIR, ".table").len(), 1, "the tables went with the snapshots");
         assert_eq!(keys(&cleared), ["00000"]);
         assert!(store.verify().unwrap().is_empty());
         for crashed in [env.process_crash_clone(), env.power_loss(2, Loss::Everything)] {
@@ -219,8 +222,8 @@ fn clearing_frees_tables_logs_and_copies_at_once() {
         let cleared = store.keyspace("cleared").unwrap();
         fill(&cleared, 5000);
         cleared.clear().unwrap();
-        assert_eq!((files(&env, ".table"), files(&env, ".spill")), (0, 0));
-        assert!(files(&env, ".wal") <= 3);
+        assert_eq!((names(&env, DIR, ".table").len(), names(&env, DIR, ".spill").len()), (0, 0));
+        assert!(names(&env, DIR, ".wal").len() <= 3);
         assert_eq!(cleared.tree().runs().count(), 0);
     }
 }
@@ -247,7 +250,7 @@ fn merges_under_way_are_given_up() {
             std::thread::yield_now();
         }
         act(&store);
-        assert_eq!(files(&env, ".table"), 0);
+        assert_eq!(names(&env, DIR, ".table").len(), 0);
         let _ = merging.join().unwrap();
         store.settle().unwrap();
         assert_eq!(store.stats().plans_failed, 0);
@@ -290,7 +293,7 @@ fn clearing_and_dropping_while_others_write() {
     store.keyspace("comes").unwrap();
     store.drop_keyspace("comes").unwrap();
     store.settle().unwrap();
-    assert_eq!(files(&env, ".table"), 0);
+    assert_eq!(names(&env, DIR, ".table").len(), 0);
     let store = open(&env.process_crash_clone(), false);
     assert_eq!(store.keyspaces(), ["stay"]);
     assert!(keys(&store.existing_keyspace("stay").unwrap()).is_empty());
@@ -331,7 +334,7 @@ fn keyspaces_of_a_group_are_cleared_alone_and_dropped_together() {
         store.drop_keyspace("archive").unwrap();
         assert!(store.keyspaces().is_empty());
         assert_eq!(rows.get("new").unwrap_err().kind(), ErrorKind::NotFound);
-        assert_eq!(files(&env, ".table"), 0);
+        assert_eq!(names(&env, DIR, ".table").len(), 0);
         assert!(open(&env.process_crash_clone(), lockstep).keyspaces().is_empty());
     }
 }
@@ -447,10 +450,10 @@ fn a_log_that_only_a_dropped_or_cleared_keyspace_needs_goes_with_it() {
             end();
             assert!(held(&env) <= 25, "{} MiB of logs are left", held(&env));
             // A small log is written on.
-            let logs = files(&env, ".wal");
+            let logs = names(&env, DIR, ".wal").len();
             gone.put("small", "").unwrap();
             end();
-            assert!(!lockstep || files(&env, ".wal") == logs);
+            assert!(!lockstep || names(&env, DIR, ".wal").len() == logs);
         }
         // Logs from the oldest on that another keyspace needs stay.
         kept.put("key", "value").unwrap();

@@ -6,6 +6,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::any_mode;
+use crate::frame::contents::{names, read_file};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Batch, Builder, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::collections::BTreeMap;
@@ -20,14 +21,9 @@ fn builder(env: &MemEnv) -> Builder {
     builder.memtable_bytes(3000).block_bytes(200).log_bytes(64 << 10)
 }
 
-fn names(env: &MemEnv, kind: &str) -> Vec<String> {
-    let names = env.list(Path::new(DIR)).unwrap().into_iter();
-    names.filter(|name| name.ends_with(kind)).collect()
-}
-
 fn held_bytes(env: &MemEnv) -> u64 {
     let held = |name: &String| env.held_bytes(&Path::new(DIR).join(name)).unwrap_or(0);
-    names(env, "").iter().map(held).sum()
+    names(env, DIR, "").iter().map(held).sum()
 }
 
 /// Asserts that `store` has these keyspaces, each with its own entries.
@@ -73,7 +69,7 @@ fn a_thousand_keyspaces_come_and_go() {
             check_many(&store, &numbers);
             store.settle().unwrap();
             // Now, not at the next opening.
-            assert!(names(&env, ".table").len() <= left, "{left} keyspaces are left");
+            assert!(names(&env, DIR, ".table").len() <= left, "{left} keyspaces are left");
             drop(store);
             store = builder(&env).open().unwrap();
             check_many(&store, &numbers);
@@ -102,14 +98,14 @@ fn logs_stay_as_long_as_a_keyspace_needs_them() {
         let mut first = Vec::new();
         for space in &spaces {
             space.put("first", "").unwrap();
-            first.push(names(&env, ".wal").last().unwrap().clone());
+            first.push(names(&env, DIR, ".wal").last().unwrap().clone());
             // More than a log, and less than what a quiet keyspace is flushed at.
             for number in 0..50_u32 {
                 space.put(number.to_be_bytes(), [7; 1000]).unwrap();
                 busy.put(number.to_be_bytes(), [7; 300]).unwrap();
             }
         }
-        let all = names(&env, ".wal");
+        let all = names(&env, DIR, ".wal");
         assert!(busy.tree().flushes() > 10 && first[0] < first[1] && first[1] < first[2]);
         let check = |env: &MemEnv| {
             let store = builder(env).open().unwrap();
@@ -125,13 +121,13 @@ fn logs_stay_as_long_as_a_keyspace_needs_them() {
             let waiting = &order[done..];
             let oldest = &first[*waiting.iter().min().unwrap()];
             let needed: Vec<_> = all.iter().filter(|name| *name >= oldest).cloned().collect();
-            let mut found = names(&env, ".wal");
+            let mut found = names(&env, DIR, ".wal");
             found.retain(|name| all.contains(name));
             assert_eq!(found, needed, "{order:?}, {done} are flushed");
             check(&env.process_crash_clone());
             spaces[order[done]].flush().unwrap();
         }
-        assert!(names(&env, ".wal").len() <= 2, "{:?}", names(&env, ".wal"));
+        assert!(names(&env, DIR, ".wal").len() <= 2, "{:?}", names(&env, DIR, ".wal"));
         check(&env.process_crash_clone());
     }
 }
@@ -184,18 +180,11 @@ fn each_keyspace_has_the_runs_of_its_own_policy() {
     assert_eq!(after[1..], before[1..], "a merge is that of one keyspace");
 }
 
-fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
-    let file = env.open(path).unwrap();
-    let mut bytes = vec![0; file.bytes().unwrap() as usize];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
-}
-
 /// Copies the logs that are there. Earlier copies stay as they were.
 fn keep_logs(env: &MemEnv, kept: &mut BTreeMap<PathBuf, Vec<u8>>) {
-    for name in names(env, ".wal") {
+    for name in names(env, DIR, ".wal") {
         let path = Path::new(DIR).join(name);
-        let bytes = contents(env, &path);
+        let bytes = read_file(env, &path);
         kept.insert(path, bytes);
     }
 }

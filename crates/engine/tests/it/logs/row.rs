@@ -2,8 +2,9 @@
 //! log that has lost them.
 
 use crate::dice::Dice;
+use crate::frame::contents::{default_keyspace, read_file};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
-use lsmith::{Batch, Builder, DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Store};
+use lsmith::{Batch, Builder, ErrorKind, Keyspace, PersistMode, Store};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,24 +16,14 @@ fn builder(env: impl Env) -> Builder {
     Store::builder(DIR).env(Arc::new(env)).log_bytes(64 << 10).memtable_bytes(4 << 20)
 }
 
-fn default_keyspace(store: &Store) -> Keyspace {
-    store.keyspace(DEFAULT_KEYSPACE).unwrap()
-}
-
 fn files(env: &MemEnv, ending: &str) -> Vec<PathBuf> {
     let names = env.list(Path::new(DIR)).unwrap().into_iter();
     names.filter(|name| name.ends_with(ending)).map(|name| Path::new(DIR).join(name)).collect()
 }
 
-fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
-    let mut bytes = vec![0; env.file_bytes(path).unwrap() as usize];
-    env.open(path).unwrap().read_exact_at(&mut bytes, 0).unwrap();
-    bytes
-}
-
 /// Returns the bytes of a log up to the last one that is not zero.
 fn used(env: &MemEnv, path: &Path) -> u64 {
-    contents(env, path).iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
+    read_file(env, path).iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
 }
 
 fn load(space: &Keyspace, count: u32) -> lsmith::Result<()> {
@@ -130,7 +121,7 @@ fn several_synced_logs() -> MemEnv {
 }
 
 fn open_error(env: &MemEnv, told: &str) -> lsmith::Error {
-    let before: Vec<_> = files(env, "").iter().map(|path| contents(env, path)).collect();
+    let before: Vec<_> = files(env, "").iter().map(|path| read_file(env, path)).collect();
     let error = match builder(env.clone()).open() {
         Ok(store) => {
             let found = default_keyspace(&store).iter().count();
@@ -140,7 +131,7 @@ fn open_error(env: &MemEnv, told: &str) -> lsmith::Error {
     };
     assert_eq!(error.kind(), ErrorKind::Corruption, "{told}: {error}");
     assert!(error.offset().is_some(), "{told}: {error}");
-    let after: Vec<_> = files(env, "").iter().map(|path| contents(env, path)).collect();
+    let after: Vec<_> = files(env, "").iter().map(|path| read_file(env, path)).collect();
     assert!(before == after, "{told}: a file was changed");
     error
 }
@@ -162,7 +153,7 @@ fn damage_at_the_end_of_an_older_log_is_no_power_loss() {
         }
         let env = whole.process_crash_clone();
         for offset in used - 600..used {
-            let byte = contents(&whole, log)[offset as usize];
+            let byte = read_file(&whole, log)[offset as usize];
             env.flip(log, offset, byte).unwrap();
         }
         let told = format!("the end of {} overwritten with zeros", log.display());

@@ -7,17 +7,15 @@
 //! What broke: the lock of the keyspace was held while the device synced the manifest.
 
 use crate::dice::Dice;
+use crate::frame::contents::{Map, contents};
 use crate::frame::gate::{Gate, GateEnv, Step};
 use crate::frame::watchdog::Watchdog;
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, DEFAULT_KEYSPACE, ErrorKind, Keyspace, Snapshot, Store};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const DIR: &str = "/store";
 
@@ -118,11 +116,6 @@ impl Drop for Run {
     fn drop(&mut self) {
         self.env.release();
     }
-}
-
-fn contents(space: &Keyspace) -> Map {
-    let pairs = space.iter().map(|entry| entry.unwrap());
-    pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 #[test]

@@ -5,9 +5,9 @@
 //! chosen one. Statistics distinguish live, dead and punched bytes, also in the next opening, and
 //! none of this is taken for damage.
 
+use crate::frame::contents::Map;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Event, Keyspace, KeyspaceStats, Observer, Store};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,8 +35,6 @@ fn open(env: &MemEnv, policy: &str, rewrites: &Arc<Rewrites>) -> (Store, Keyspac
     let space = store.keyspace("default").unwrap();
     (store, space)
 }
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Makes writes whose windows meet few blocks below: most blocks are kept, of ever older tables.
 fn write(space: &Keyspace, map: &mut Map) {

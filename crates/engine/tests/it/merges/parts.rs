@@ -5,8 +5,9 @@
 //! part that fails leaves the parts before it in place, and no files of its own.
 
 use crate::dice::Dice;
+use crate::frame::contents::default_keyspace;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, Store};
+use lsmith::{Builder, Event, Keyspace, Observer, Store};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,10 +31,6 @@ fn open(env: Arc<dyn Env>, observer: Option<Arc<dyn Observer>>) -> Store {
         Some(observer) => builder.observer(observer).open().unwrap(),
         None => builder.open().unwrap(),
     }
-}
-
-fn default_keyspace(store: &Store) -> Keyspace {
-    store.keyspace(DEFAULT_KEYSPACE).unwrap()
 }
 
 /// Makes four runs of 300 kB each. Some of their keys overwrite or delete others.

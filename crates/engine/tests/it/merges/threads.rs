@@ -6,10 +6,11 @@
 //! merges of another, and a store that closes disturbs no other.
 
 use crate::dice::Dice;
+use crate::frame::contents::default_keyspace;
 use crate::frame::gate::{Gate, Step};
 use crate::frame::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, Snapshot, Store, Threads};
+use lsmith::{Event, Keyspace, Observer, Snapshot, Store, Threads};
 use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Place, Reason, Run, TreeView};
@@ -69,10 +70,6 @@ impl Observer for Commits {
             let _ = self.0.lock().send(tree.disk_run_count());
         }
     }
-}
-
-fn default_keyspace(store: &Store) -> Keyspace {
-    store.keyspace(DEFAULT_KEYSPACE).unwrap()
 }
 
 #[test]

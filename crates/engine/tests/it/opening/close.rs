@@ -6,12 +6,11 @@
 //! a merging thread, the drop does not wait: the store closes as soon as no thread works for it.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::default_keyspace;
 use crate::frame::gate::{Gate, Step};
 use crate::frame::watchdog::{ends, wait_until};
 use lsmith::env::{Env, MemEnv};
-use lsmith::{
-    Builder, DEFAULT_KEYSPACE, Event, Iter, Keyspace, Observer, Snapshot, Store, Threads,
-};
+use lsmith::{Builder, Event, Iter, Keyspace, Observer, Snapshot, Store, Threads};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::cell::RefCell;
@@ -24,10 +23,6 @@ const DIR: &str = "/store";
 fn builder(env: Arc<dyn Env>) -> Builder {
     let builder = Store::builder(DIR).env(env).policy("tiered(ratio=2)").log_bytes(64 << 10);
     builder.memtable_bytes(2000).block_bytes(200)
-}
-
-pub(crate) fn default_keyspace(store: &Store) -> Keyspace {
-    store.keyspace(DEFAULT_KEYSPACE).unwrap()
 }
 
 /// Puts `numbers`. A memtable of 2,000 bytes holds fewer than thirty of these entries.

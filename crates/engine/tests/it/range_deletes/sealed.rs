@@ -5,15 +5,13 @@
 //! flush drops what its own memtable has deleted, unless a snapshot sees it.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::Map;
 use crate::frame::gate::{Gate, GateEnv, Step};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::MemEnv;
 use lsmith::{Builder, Keyspace, KeyspaceOptions, Snapshot, Store};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const KEYS: usize = 60;
 

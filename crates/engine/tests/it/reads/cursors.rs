@@ -1,14 +1,12 @@
 //! Cursors, reads of several keys, sizes, merges of ranges, and what snapshots read.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::Map;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Cursor, ErrorKind, Keyspace, KeyspaceOptions, PersistMode, Store};
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn open(env: &MemEnv, policy: &str, lockstep: bool) -> Store {
     let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(lockstep);

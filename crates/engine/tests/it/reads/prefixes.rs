@@ -5,17 +5,16 @@
 //! of a prefix that no key has reads no blocks, but for about one filter in a hundred.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::{Map, pair};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     ErrorKind, IngestOptions, Isolation, Keyspace, KeyspaceOptions, RepairOptions, Snapshot, Store,
     TableWriter, TableWriterOptions, repair,
 };
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 const DIR: &str = "/store";
@@ -112,11 +111,11 @@ impl Model {
         let bounds = self.bounds(dice);
         let expected: Vec<_> = pairs(&self.map, &bounds);
         let both = || (self.space.range(bounds.clone()), expected.clone());
-        check_both_ends(both().0.map(owned), both().1, dice);
-        assert!(both().0.map(owned).eq(both().1), "{bounds:?}");
-        assert!(both().0.rev().map(owned).eq(both().1.into_iter().rev()), "{bounds:?}");
+        check_both_ends(both().0.map(pair), both().1, dice);
+        assert!(both().0.map(pair).eq(both().1), "{bounds:?}");
+        assert!(both().0.rev().map(pair).eq(both().1.into_iter().rev()), "{bounds:?}");
         for (snapshot, map) in &self.held {
-            let found = snapshot.range(&self.space, bounds.clone()).map(owned);
+            let found = snapshot.range(&self.space, bounds.clone()).map(pair);
             assert!(found.eq(pairs(map, &bounds)), "{bounds:?} of a snapshot");
         }
         let mut transaction = self.space.store().transaction(Isolation::Serializable);
@@ -125,7 +124,7 @@ impl Model {
         let mut with_own = self.map.clone();
         with_own.insert(own, b"own".to_vec());
         let found = transaction.range(&self.space, bounds.clone());
-        assert!(found.map(owned).eq(pairs(&with_own, &bounds)), "{bounds:?} of a transaction");
+        assert!(found.map(pair).eq(pairs(&with_own, &bounds)), "{bounds:?} of a transaction");
         let mut cursor = self.space.cursor();
         for _ in 0..3 {
             let key = key(dice);
@@ -140,11 +139,6 @@ impl Model {
 fn pairs(map: &Map, bounds: &Bounds) -> Vec<(Vec<u8>, Vec<u8>)> {
     let entries = map.range::<Vec<u8>, _>(bounds.clone());
     entries.map(|(key, value)| (key.clone(), value.clone())).collect()
-}
-
-fn owned(entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8>) {
-    let (key, value) = entry.unwrap();
-    (key.to_vec(), value.to_vec())
 }
 
 fn check_both_ends<T: PartialEq + std::fmt::Debug>(
@@ -304,7 +298,7 @@ fn scans(space: &Keyspace, first: u32, is_backward: bool) -> (u64, u64, u64) {
         let mut orders = space.prefix(format!("user{user:04}"));
         let mut step = || if is_backward { orders.next_back() } else { orders.next() };
         while let Some(entry) = step() {
-            assert!(owned(entry).0.starts_with(format!("user{user:04}/").as_bytes()));
+            assert!(pair(entry).0.starts_with(format!("user{user:04}/").as_bytes()));
             found += 1;
         }
     }

@@ -1,6 +1,6 @@
 //! Damaged logs and spills.
 
-use super::{change, files, maps, paths, repaired, spaces};
+use super::{change, files, maps_in, paths, repaired, spaces};
 use crate::dice::{Dice, with_seeds};
 use crate::opening::formats::copies;
 use lsmith::env::RealEnv;
@@ -21,7 +21,7 @@ fn store(dir: &Path, writes: u32) {
 
 /// Returns the writes in the store in `dir`.
 fn writes(dir: &Path) -> BTreeSet<u32> {
-    let keys = maps(dir).into_values().flat_map(|map| map.into_keys());
+    let keys = maps_in(dir).into_values().flat_map(|map| map.into_keys());
     keys.map(|key| u32::from_be_bytes(key.try_into().unwrap())).collect()
 }
 
@@ -104,7 +104,7 @@ fn a_log_without_header_costs_nothing() {
 fn a_damaged_spill_costs_what_was_in_it_alone() {
     let dirs = copies();
     let dir = dirs["killed"].path();
-    let expected = maps(dir);
+    let expected = maps_in(dir);
     let [path] = &paths(dir, FileType::Copy)[..] else { panic!("one copy") };
     let whole = fs::read(path).unwrap();
     for damage in [Some(300), None] {
@@ -115,7 +115,7 @@ fn a_damaged_spill_costs_what_was_in_it_alone() {
         let (report, new) = repaired(dir);
         let finding = &report.findings[0];
         assert!(finding.message.contains("cannot be read") && finding.path == *path, "{report:#?}");
-        let found = maps(new.path());
+        let found = maps_in(new.path());
         assert_eq!(finding.keyspace.as_deref(), Some("lazy"));
         for space in ["busy", "quiet"] {
             assert!(found[space] == expected[space]);

@@ -1,7 +1,8 @@
 //! Damaged manifests.
 
-use super::{Map, change, files, maps, paths, repaired, spaces};
+use super::{change, files, maps_in, paths, repaired, spaces};
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::Map;
 use crate::opening::formats::copies;
 use lsmith::env::RealEnv;
 use lsmith::inspect::{FileType, LogFile};
@@ -49,7 +50,7 @@ fn written_once(dir: &Path, policy: &str) -> BTreeMap<String, Map> {
         }
     }
     drop(store);
-    maps(dir)
+    maps_in(dir)
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn check_damaged_records(policy: &str) {
         change(path, |bytes| bytes[record.offset as usize + 30] ^= 1);
         let (report, new) = repaired(dir.path());
         assert!(!report.is_exact(), "{report:#?}");
-        let found = maps(new.path());
+        let found = maps_in(new.path());
         let all = |maps: &BTreeMap<String, Map>| {
             let maps = maps.values().flatten();
             maps.map(|(key, value)| (key.clone(), value.clone())).collect::<Map>()
@@ -105,7 +106,7 @@ fn a_damaged_record_of_a_group_costs_no_entry() {
     }
     store.flush().unwrap();
     drop((spaces, store));
-    let expected = maps(dir.path());
+    let expected = maps_in(dir.path());
     assert_eq!(expected.len(), 3);
     let [path] = &paths(dir.path(), FileType::Manifest)[..] else { panic!("one manifest") };
     let whole = fs::read(path).unwrap();
@@ -125,7 +126,7 @@ fn a_damaged_record_of_a_group_costs_no_entry() {
             expected.insert(format!("keyspace-0-{number}"), map);
             members += 1;
         }
-        assert!(maps(new.path()) == expected, "{text}: {report:#?}");
+        assert!(maps_in(new.path()) == expected, "{text}: {report:#?}");
         fs::write(path, &whole).unwrap();
     }
     assert_eq!(members, 3);
@@ -140,7 +141,7 @@ fn the_order_of_tables_is_guessed_where_the_manifest_is_damaged() {
         let mut all = 0;
         let mut same = 0;
         for (name, dir) in copies() {
-            let expected = maps(dir.path());
+            let expected = maps_in(dir.path());
             let [path] = &paths(dir.path(), FileType::Manifest)[..] else { panic!("one manifest") };
             let whole = fs::read(path).unwrap();
             let records = LogFile::open(&RealEnv::new(), path).unwrap().records().count();
@@ -150,7 +151,7 @@ fn the_order_of_tables_is_guessed_where_the_manifest_is_damaged() {
                 change(path, |bytes| bytes[record.offset as usize + 20] ^= 1);
                 let (report, new) = repaired(dir.path());
                 assert!(!report.is_exact(), "{name} {report:#?}");
-                let found = maps(new.path());
+                let found = maps_in(new.path());
                 for (name, map) in &expected {
                     let Some(found) = found.get(name) else { continue };
                     all += map.len();
@@ -174,7 +175,7 @@ fn without_a_manifest_entries_are_there_and_the_guess_is_told() {
         space.put(format!("{:03}", number % 200), format!("value {number}")).unwrap();
     }
     drop((store, space));
-    let expected = maps(dir.path());
+    let expected = maps_in(dir.path());
     for path in files(dir.path()).into_keys() {
         if path.ends_with("CURRENT") || path.extension() == Some("manifest".as_ref()) {
             fs::remove_file(path).unwrap();
@@ -182,7 +183,7 @@ fn without_a_manifest_entries_are_there_and_the_guess_is_told() {
     }
     let (report, new) = repaired(dir.path());
     // Tables were flushed one after the other: newer ones have higher numbers.
-    assert!(maps(new.path()) == expected, "{report:#?}");
+    assert!(maps_in(new.path()) == expected, "{report:#?}");
     let [space] = &report.keyspaces[..] else { panic!("{report:#?}") };
     assert!(space.order_guessed && space.contested > 50 && space.entries == 200, "{space:?}");
 }
@@ -203,7 +204,7 @@ fn a_manifest_that_was_cut_is_not_taken_for_a_torn_one() {
         assert_eq!(error.kind(), lsmith::ErrorKind::Corruption, "{error}");
         let (report, new) = repaired(dir.path());
         assert!(!report.is_exact(), "cut at {cut}: {report:#?}");
-        let saved = maps(new.path());
+        let saved = maps_in(new.path());
         let is_saved = |entry: &(&Vec<u8>, &Vec<u8>)| {
             saved.values().any(|map| map.get(entry.0) == Some(entry.1))
         };

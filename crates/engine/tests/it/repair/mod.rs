@@ -13,19 +13,18 @@ mod trees;
 mod whole;
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::{Map, contents, maps};
 use crate::opening::formats::copies;
 use lsmith::env::RealEnv;
 use lsmith::inspect::{FileType, TableFile};
 use lsmith::{
-    ErrorKind, Finding, FindingKind, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
-    RepairReport, Store, repair,
+    ErrorKind, Finding, FindingKind, KeyspaceOptions, PersistMode, RepairOptions, RepairReport,
+    Store, repair,
 };
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A keyspace: policy, codecs, bytes of a memtable, content.
 type Space = (String, String, u64, Map);
@@ -49,26 +48,13 @@ fn spaces(dir: &Path) -> BTreeMap<String, Space> {
     let space = |name: String| {
         let space = store.existing_keyspace(&name).unwrap();
         let stats = space.stats();
-        (name, (stats.policy, stats.compression, stats.memtable_bytes, map_of(&space)))
+        (name, (stats.policy, stats.compression, stats.memtable_bytes, contents(&space)))
     };
     store.keyspaces().into_iter().map(space).collect()
 }
 
-fn maps(dir: &Path) -> BTreeMap<String, Map> {
-    maps_of(&Store::builder(dir).read_only(true).open().unwrap())
-}
-
-fn maps_of(store: &Store) -> BTreeMap<String, Map> {
-    let map = |name: String| {
-        let map = map_of(&store.existing_keyspace(&name).unwrap());
-        (name, map)
-    };
-    store.keyspaces().into_iter().map(map).collect()
-}
-
-fn map_of(space: &Keyspace) -> Map {
-    let entries = space.iter().map(Result::unwrap);
-    entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+fn maps_in(dir: &Path) -> BTreeMap<String, Map> {
+    maps(&Store::builder(dir).read_only(true).open().unwrap())
 }
 
 /// Repairs the store in `dir`, asserts that it did not change, and returns the new store.
@@ -149,7 +135,7 @@ fn a_whole_store_is_copied() {
 fn a_damaged_block_costs_keys_that_are_told() {
     let stores = copies();
     let expected: BTreeMap<_, _> =
-        stores.iter().map(|(name, dir)| (name, maps(dir.path()))).collect();
+        stores.iter().map(|(name, dir)| (name, maps_in(dir.path()))).collect();
     with_seeds(1, |seed| {
         let mut dice = Dice::new(seed);
         let mut lost = 0;
@@ -160,7 +146,7 @@ fn a_damaged_block_costs_keys_that_are_told() {
                 let at = dice.below(whole.len());
                 change(&path, |bytes| bytes[at] ^= 1 << dice.below(8));
                 let (report, new) = repaired(dir.path());
-                differing += check_rest(&report, &maps(new.path()), &expected[name]);
+                differing += check_rest(&report, &maps_in(new.path()), &expected[name]);
                 for finding in lost_keys(&report) {
                     assert_eq!(finding.path, path);
                     assert!(finding.offset <= Some(at as u64), "{finding}");
@@ -176,17 +162,17 @@ fn a_damaged_block_costs_keys_that_are_told() {
 #[test]
 fn a_missing_or_cut_table_costs_what_was_in_it() {
     for (name, dir) in copies() {
-        let expected = maps(dir.path());
+        let expected = maps_in(dir.path());
         for path in paths(dir.path(), FileType::Table) {
             let whole = fs::read(&path).unwrap();
             fs::remove_file(&path).unwrap();
             let (report, new) = repaired(dir.path());
-            let lost = check_rest(&report, &maps(new.path()), &expected);
+            let lost = check_rest(&report, &maps_in(new.path()), &expected);
             assert!(!lost_keys(&report).is_empty(), "{name}");
             // The end with index and footer is gone, and half of the blocks.
             fs::write(&path, &whole[..whole.len() / 2]).unwrap();
             let (report, new) = repaired(dir.path());
-            let less = check_rest(&report, &maps(new.path()), &expected);
+            let less = check_rest(&report, &maps_in(new.path()), &expected);
             assert!(less <= lost, "{name}: {less} of {lost} keys");
             fs::write(&path, whole).unwrap();
         }
@@ -215,7 +201,10 @@ fn no_block_is_lost_with_index_filter_properties_or_footer() {
             // All of that at once.
             fs::write(&path, &whole[..data]).unwrap();
             let (report, new) = repaired(dir.path());
-            assert_eq!(check_rest(&report, &maps(new.path()), &maps(dir_of(&path, &whole))), 0);
+            assert_eq!(
+                check_rest(&report, &maps_in(new.path()), &maps_in(dir_of(&path, &whole))),
+                0
+            );
             fs::write(&path, &whole).unwrap();
         }
     }
@@ -263,26 +252,26 @@ fn older_versions_beneath_what_is_lost_are_counted() {
     let [finding] = &lost_keys(&report)[..] else { panic!("{report:#?}") };
     let FindingKind::LostKeys { older, logged, .. } = finding.kind else { unreachable!() };
     assert_eq!((older, logged, finding.offset), (20, 0, Some(0)));
-    assert!(maps(new.path())["runs"].values().all(|value| value == b"value 0"));
+    assert!(maps_in(new.path())["runs"].values().all(|value| value == b"value 0"));
 }
 
 #[test]
 fn what_the_log_still_has_of_a_damaged_block_is_saved_from_it() {
     let dir = tempfile::tempdir().unwrap();
     runs(dir.path(), 2);
-    let expected = maps(dir.path());
+    let expected = maps_in(dir.path());
     let tables = paths(dir.path(), FileType::Table);
     change(&tables[1], |bytes| bytes[5] ^= 1);
     let (report, new) = repaired(dir.path());
     let [finding] = &lost_keys(&report)[..] else { panic!("{report:#?}") };
     let FindingKind::LostKeys { older, logged, .. } = finding.kind else { unreachable!() };
     assert_eq!((older, logged), (0, 20));
-    assert!(maps(new.path()) == expected);
+    assert!(maps_in(new.path()) == expected);
     assert!(!report.is_exact(), "something may be missing");
     // Also where the table is gone.
     fs::remove_file(&tables[1]).unwrap();
     let (_, new) = repaired(dir.path());
-    assert!(maps(new.path()) == expected);
+    assert!(maps_in(new.path()) == expected);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Stores with any history and any damage.
 
-use super::{check_rest, maps_of};
+use super::check_rest;
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, Progress, any_mode, now_and_then, restless};
+use crate::frame::contents::maps;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{RepairOptions, RepairReport, Store, repair};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,7 +85,7 @@ fn a_damaged_table_costs_keys_that_are_told_whatever_its_history() {
             disk.flip(&path, at as u64, 1 << dice.below(8)).unwrap();
             let (report, store) = repaired(&disk);
             assert!(report.findings.iter().all(|finding| finding.path == path), "{report:#?}");
-            check_rest(&report, &maps_of(&store), &expected);
+            check_rest(&report, &maps(&store), &expected);
         }
     });
 }

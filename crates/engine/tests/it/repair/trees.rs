@@ -1,7 +1,8 @@
 //! Damaged append tables.
 
-use super::{Map, check_rest, lost_keys, maps_of};
+use super::{check_rest, lost_keys};
 use crate::dice::Dice;
+use crate::frame::contents::{Map, maps};
 use lsmith::env::{Env, MemEnv};
 use lsmith::inspect::{AppendFile, FileType, Root};
 use lsmith::{FindingKind, Keyspace, PersistMode, RepairOptions, RepairReport, Store, repair};
@@ -65,13 +66,13 @@ impl Grown {
         drop((store, space));
         // Opening it again leaves the log behind.
         let store = open(&disk, OLD);
-        let expected = maps_of(&store);
+        let expected = maps(&store);
         store.persist(PersistMode::SyncAll).unwrap();
         drop(store);
         let grown = Grown { disk, expected, history };
         let (report, new) = grown.repaired(&grown.disk);
         assert!(report.is_exact() && report.findings.is_empty(), "{report:#?}");
-        assert!(maps_of(&new) == grown.expected);
+        assert!(maps(&new) == grown.expected);
         grown
     }
 
@@ -88,7 +89,7 @@ impl Grown {
 
     /// Asserts that the new store has no entry that was never written.
     fn check_written(&self, new: &Store) {
-        for (key, value) in maps_of(new).remove("default").unwrap() {
+        for (key, value) in maps(new).remove("default").unwrap() {
             assert!(self.history[&key].contains(&value), "{}", key.escape_ascii());
         }
     }
@@ -132,7 +133,7 @@ fn every_flipped_byte_of_a_tree_costs_nothing_or_is_told() {
             for finding in lost_keys(&report) {
                 assert!(finding.offset <= Some(at), "{finding}");
             }
-            differing += check_rest(&report, &maps_of(&new), &grown.expected);
+            differing += check_rest(&report, &maps(&new), &grown.expected);
             grown.check_written(&new);
             lost += usize::from(!report.is_exact());
             bytes += 1;
@@ -154,7 +155,7 @@ fn no_entry_of_a_tree_is_lost_with_filter_root_block_or_footer() {
     {
         let (report, new) = grown.flipped(&path, at);
         assert!(report.is_exact() && !report.findings.is_empty(), "{report:#?}");
-        assert!(maps_of(&new) == grown.expected, "{at}");
+        assert!(maps(&new) == grown.expected, "{at}");
     }
 }
 
@@ -170,7 +171,7 @@ fn a_damaged_leaf_of_a_tree_costs_deletions_and_empty_values() {
             let FindingKind::LostKeys { keys, older, logged } = &finding.kind else { panic!() };
             assert_eq!(finding.offset, Some(part.place.start));
             assert!(part.entries.iter().all(|entry| keys.contains(&entry.key)));
-            let found = maps_of(&new);
+            let found = maps(&new);
             check_rest(&report, &found, &grown.expected);
             for (key, value) in &grown.expected["default"] {
                 if !value.is_empty() {
@@ -194,7 +195,7 @@ fn a_damaged_data_block_of_a_tree_costs_its_values_alone() {
     let (report, new) = grown.flipped(&path, at);
     let lost = lost_keys(&report);
     assert!(!lost.is_empty() && report.findings.len() == lost.len(), "{report:#?}");
-    let differing = check_rest(&report, &maps_of(&new), &grown.expected);
+    let differing = check_rest(&report, &maps(&new), &grown.expected);
     assert!(differing > 0 && differing < keys / 2, "{differing} of {keys} keys");
 }
 
@@ -208,13 +209,13 @@ fn cut_trees_show_what_is_left_of_them() {
             disk.truncate(&path, left).unwrap();
             let (report, new) = grown.repaired(&disk);
             assert!(!lost_keys(&report).is_empty());
-            check_rest(&report, &maps_of(&new), &grown.expected);
+            check_rest(&report, &maps(&new), &grown.expected);
             grown.check_written(&new);
         }
         let disk = grown.disk.process_crash_clone();
         disk.remove_file(&path).unwrap();
         let (report, new) = grown.repaired(&disk);
-        check_rest(&report, &maps_of(&new), &grown.expected);
+        check_rest(&report, &maps(&new), &grown.expected);
     }
 }
 
@@ -231,7 +232,7 @@ fn what_lies_behind_a_named_root_does_not_count() {
         }
         let (report, new) = grown.repaired(&disk);
         assert!(report.is_exact() && report.findings.is_empty(), "{report:#?}");
-        assert!(maps_of(&new) == grown.expected);
+        assert!(maps(&new) == grown.expected);
     }
 }
 
@@ -249,7 +250,7 @@ fn without_a_manifest_the_last_roots_of_trees_count() {
     assert!(lost_keys(&report).is_empty(), "{report:#?}");
     // Numbers decide which entry is newer, whatever the order of the files is. Only deletions whose
     // tombstones are gone may be undone, and there are none: old files are removed.
-    assert!(maps_of(&new) == grown.expected);
+    assert!(maps(&new) == grown.expected);
     grown.check_written(&new);
     // If the last root is damaged, the ones before it and the data blocks count.
     let (path, root) = grown.largest();

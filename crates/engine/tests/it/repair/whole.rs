@@ -1,8 +1,8 @@
 //! Repairs of stores without damage, over all features.
 
-use super::maps_of;
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{GROUP_POLICIES, POLICIES, any_mode, restless};
+use crate::frame::contents::maps;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Batch, Expiry, IngestOptions, Keyspace, KeyspaceOptions, RepairOptions, SeqNo, Snapshot, Store,
@@ -176,12 +176,12 @@ fn a_store_with_all_features_is_copied_as_opening_shows_it() {
             }
         }
         let copy = disk.process_crash_clone();
-        let expected = maps_of(&Store::builder(OLD).env(Arc::new(copy)).open().unwrap());
+        let expected = maps(&Store::builder(OLD).env(Arc::new(copy)).open().unwrap());
         let options = RepairOptions { env: Arc::new(disk.clone()), ..RepairOptions::default() };
         let report = repair(&options, OLD, NEW).unwrap();
         assert!(report.is_exact(), "{report:#?}");
         let new = Store::builder(NEW).env(Arc::new(disk)).open().unwrap();
-        let found = maps_of(&new);
+        let found = maps(&new);
         assert!(found.keys().eq(expected.keys()));
         for (name, expected) in &expected {
             let differing: Vec<String> = expected

@@ -8,6 +8,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::mapped_or_not;
+use crate::frame::contents::{Map, pair};
 use crate::frame::operators::Append;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
@@ -20,7 +21,6 @@ use std::ops::{Bound, RangeBounds};
 use std::path::Path;
 use std::sync::Arc;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 const SPACES: [&str; 2] = ["left", "right"];
@@ -448,11 +448,6 @@ impl Walk {
         assert_eq!(found.map(pair), expected);
         expected.is_some()
     }
-}
-
-fn pair(entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8>) {
-    let (key, value) = entry.unwrap();
-    (key.to_vec(), value.to_vec())
 }
 
 /// Returns keys of all lengths, many with long common prefixes, with the least and the greatest

@@ -5,15 +5,13 @@
 //! byte is found when its block is first read.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::{Map, contents};
 use bytes::Bytes;
 use lsmith::env::RealEnv;
 use lsmith::{Builder, ErrorKind, Keyspace, Store};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn builder(dir: &Path) -> Builder {
     Store::builder(dir).lockstep(true).memtable_bytes(20_000).block_bytes(500).log_bytes(64 << 10)
@@ -31,11 +29,6 @@ fn write(space: &Keyspace, expected: &mut Map, dice: &mut Dice, writes: usize) {
         space.put(&key, &value).unwrap();
         expected.insert(key, value);
     }
-}
-
-fn contents(space: &Keyspace) -> Map {
-    let pairs = space.iter().map(|entry| entry.unwrap());
-    pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 /// Makes a store under one of four policies.

@@ -7,13 +7,14 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{GROUP_POLICIES, POLICIES, restless};
+use crate::frame::contents::{Map, get};
 use crate::frame::operators::Append;
 use lsmith::env::{Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
     Batch, Builder, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store,
     Transaction,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const DIR: &str = "/store";
@@ -27,10 +28,6 @@ fn made() -> (Store, Keyspace) {
     let store = builder(&MemEnv::new()).open().unwrap();
     let space = store.keyspace("a").unwrap();
     (store, space)
-}
-
-pub(crate) fn get(space: &Keyspace, key: &str) -> Option<String> {
-    space.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
 }
 
 pub(crate) type Pairs = Vec<(String, String)>;
@@ -401,8 +398,6 @@ fn a_commit_that_fails_writes_nothing() {
         assert_eq!(reads.commit(PersistMode::Buffer).unwrap_err().kind(), ErrorKind::ReadOnly);
     }
 }
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What a transaction of the test has written.
 #[derive(Clone, Default)]

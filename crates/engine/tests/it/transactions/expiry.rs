@@ -3,7 +3,8 @@
 //! Promised: a transaction writes and reads values that expire as a keyspace does, by the clock of
 //! the store, before and after its commit.
 
-use crate::transactions::commits::{builder, conflicts, get, pairs};
+use crate::frame::contents::get;
+use crate::transactions::commits::{builder, conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{
     Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, Life, PersistMode, Store,

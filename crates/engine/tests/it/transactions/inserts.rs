@@ -1,6 +1,7 @@
 //! Transactions that insert and remove: what their callers promise, and what merges make of it.
 
-use crate::transactions::commits::{builder, conflicts, get, pairs};
+use crate::frame::contents::get;
+use crate::transactions::commits::{builder, conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{ErrorKind, Isolation, Keyspace, PersistMode, Store, Transaction};
 

@@ -3,8 +3,9 @@
 //! Promised: a transaction reads its operands over what it sees beneath, and its commit writes them
 //! in their order. They conflict as puts do, and savepoints take them back one by one.
 
+use crate::frame::contents::get;
 use crate::frame::operators::{Append, Mood, Moody};
-use crate::transactions::commits::{builder, conflicts, get, pairs};
+use crate::transactions::commits::{builder, conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store, Transaction};
 

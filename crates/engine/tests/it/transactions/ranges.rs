@@ -4,8 +4,9 @@
 //! except for keys that it has written since. Its commit deletes what it has seen, and conflicts
 //! as its other writes do. Savepoints take range deletes back.
 
+use crate::frame::contents::get;
 use crate::frame::operators::Append;
-use crate::transactions::commits::{Pairs, builder, conflicts, get, pairs};
+use crate::transactions::commits::{Pairs, builder, conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{
     Change, Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, SeqNo,

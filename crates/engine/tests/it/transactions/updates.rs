@@ -4,8 +4,9 @@
 //! before is nearer to the end, and a swap happens only over the value that was expected, whatever
 //! other threads write.
 
+use crate::frame::contents::get;
 use crate::frame::operators::Append;
-use crate::transactions::commits::{builder, conflicts, get};
+use crate::transactions::commits::{builder, conflicts};
 use lsmith::env::MemEnv;
 use lsmith::{Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::sync::Barrier;

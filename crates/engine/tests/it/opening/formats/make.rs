@@ -1,6 +1,7 @@
 //! Makes the fixtures: small stores on a disk in memory, by writes from a seed.
 
 use crate::dice::Dice;
+use crate::frame::contents::Map;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Batch, Builder, Expiry, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Store,
@@ -9,9 +10,6 @@ use lsmith::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-
-/// The content of a keyspace.
-pub(super) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The directory of each store on its disk.
 pub(super) const DIR: &str = "/store";

@@ -18,9 +18,10 @@
 
 mod make;
 
+use crate::frame::contents::{Map, contents};
+use lsmith::Store;
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Keyspace, Store};
-use make::{DIR, Made, Map};
+use make::{DIR, Made};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -124,10 +125,6 @@ impl Fixture {
         assert!(damage.is_empty(), "{}: {damage:?}", self.name);
         maps
     }
-}
-
-fn contents(space: &Keyspace) -> Map {
-    space.iter().map(Result::unwrap).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 /// Where the fixtures are: a directory for each format.
