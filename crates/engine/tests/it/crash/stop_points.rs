@@ -175,7 +175,7 @@ const SPILLS: Script = Script {
     },
     before: |store, life| life.write(store, 100, PersistMode::Buffer),
     work: |store, life| life.write(store, 60, PersistMode::Buffer),
-    proof: |_, disk| names(disk, DIR, ".spill").len() > 0,
+    proof: |_, disk| !names(disk, DIR, ".spill").is_empty(),
     ..PLAIN
 };
 

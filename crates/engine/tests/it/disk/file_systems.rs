@@ -77,8 +77,8 @@ fn a_store_lives_on_a_mount_in_memory() {
     with_mount("disk::file_systems::child_in_memory", "mount -t tmpfs none \"$D\"");
 }
 
-/// Returns `disk`, where every change in `/ro` fails with `kind`. `at_open` is called with each file
-/// that is opened.
+/// Returns `disk`, where every change in `/ro` fails with `kind`. `at_open` is called with each
+/// file that is opened.
 fn refusing(disk: &MemEnv, kind: ErrorKind, at_open: fn(&MemEnv, &Path)) -> Arc<dyn Env> {
     let beneath = disk.clone();
     Arc::new(Scripted::new(disk.clone(), move |call: &mut Call<'_>| match call.op {

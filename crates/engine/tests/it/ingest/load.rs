@@ -3,8 +3,9 @@
 //! Promised: level 0 stays bounded, because an ingest waits where writers wait. Merges never stop
 //! for want of a wake-up: when nobody writes, the tree comes to rest by itself. Readers see the
 //! newest table of each key. `LSMITH_SOAK=600 cargo test --release -p lsmith --test it ingest::load
-//! -- --nocapture` works for ten minutes with each number of threads, and prints what it took.
+//! -- --nocapture` ingests 600 times as many tables, and prints the most runs of level 0.
 
+use crate::frame::watchdog::{Watchdog, wait_until};
 use crate::ingest::files::key;
 use lsmith::env::MemEnv;
 use lsmith::{
@@ -16,29 +17,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
-const WRITERS: u64 = 4;
+const WRITERS: usize = 4;
 const KEYS: usize = 40_000;
 const ENTRIES: usize = 300;
 /// The runs of level 0 at which `triangular` stops writers: 7 and as many again, and 4 more.
-const LEVEL0_STOPS: u64 = 18;
+const LEVEL0_STOPS: usize = 18;
 /// Pauses in which the tree must come to rest.
-const PAUSES: u32 = 3;
-/// Far longer than any merge here takes: a tree that is not at rest then has lost a wake-up.
-const LONG: Duration = Duration::from_secs(60);
-
-/// The longest that anything took, in microseconds, and the most runs of level 0.
-#[derive(Debug, Default)]
-struct Worst {
-    ingest: AtomicU64,
-    get: AtomicU64,
-    level0: AtomicU64,
-}
-
-fn note(most: &AtomicU64, since: Instant) {
-    most.fetch_max(since.elapsed().as_micros() as u64, Ordering::Relaxed);
-}
+const PAUSES: u64 = 3;
+/// Tables that are ingested before each pause.
+const TABLES: u64 = 60;
 
 /// Writes a table of every `step`th key from `from` on. Each value is `number`. Tables with numbers
 /// have `number` as sequence number too.
@@ -68,31 +56,31 @@ fn write_table(env: &MemEnv, number: u64, numbered: bool) -> PathBuf {
     path
 }
 
-/// Ingests tables until `stop`. Threads take numbers from `next`, so their numbers interleave.
-fn write(env: &MemEnv, space: &Keyspace, next: &AtomicU64, stop: &AtomicBool, worst: &Worst) {
+/// Ingests tables up to number `last`. Threads take numbers from `next`, so their numbers
+/// interleave. Returns the most runs of level 0.
+fn write(env: &MemEnv, space: &Keyspace, next: &AtomicU64, last: u64) -> usize {
     let numbered = space.name() == "numbered";
-    while !stop.load(Ordering::Relaxed) {
+    let mut level0 = 0;
+    loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
+        if number > last {
+            return level0;
+        }
         let file = [write_table(env, number, numbered)];
-        let start = Instant::now();
         space.store().ingest(space, &file, &IngestOptions::default().link(true)).unwrap();
-        note(&worst.ingest, start);
         lsmith::env::Env::remove_file(env, &file[0]).unwrap();
-        let runs = space.tree().runs_at(LevelId::Disk(0)).len() as u64;
-        worst.level0.fetch_max(runs, Ordering::Relaxed);
+        level0 = level0.max(space.tree().runs_at(LevelId::Disk(0)).len());
     }
 }
 
 /// Reads until `stop`. A key never goes back to an older table.
-fn read(space: &Keyspace, stop: &AtomicBool, worst: &Worst) {
+fn read(space: &Keyspace, stop: &AtomicBool) {
     let mut seen = vec![0_u64; KEYS];
     let ordered = space.name() == "numbered";
     let mut at = 7_usize;
     while !stop.load(Ordering::Relaxed) {
         at = (at * 7919 + 13) % KEYS;
-        let start = Instant::now();
         let value = space.get(key(at)).unwrap();
-        note(&worst.get, start);
         if let Some(value) = value {
             let number = u64::from_le_bytes(value[..8].try_into().unwrap());
             assert!(!ordered || number >= seen[at], "key {at}: {number} after {}", seen[at]);
@@ -101,53 +89,42 @@ fn read(space: &Keyspace, stop: &AtomicBool, worst: &Worst) {
     }
 }
 
-/// Waits until the policy has no more plan, without waking anybody.
-fn wait_for_rest(space: &Keyspace) {
-    let start = Instant::now();
-    while space.explain().plan.is_some() {
-        assert!(start.elapsed() < LONG, "not at rest: {}", space.tree());
-        thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn work(name: &str, threads: usize, length: Duration) {
+fn work(name: &str, threads: usize, tables: u64) {
     let disk = MemEnv::new();
     let store = Store::builder("/store").env(Arc::new(disk.clone())).threads(threads);
     let store = store.policy("triangular").memtable_bytes(64 << 10).open().unwrap();
     let keep_numbers = Some(name == "numbered");
     let options = KeyspaceOptions { keep_numbers, ..KeyspaceOptions::default() };
     let space = store.keyspace_with(name, &options).unwrap();
-    let worst = Worst::default();
-    let next = AtomicU64::new(1);
-    for _ in 0..PAUSES {
+    let mut level0 = 0;
+    for pause in 0..PAUSES {
+        let next = AtomicU64::new(pause * tables + 1);
         let stop = AtomicBool::new(false);
+        let write = || write(&disk, &space, &next, (pause + 1) * tables);
         thread::scope(|scope| {
-            for _ in 0..WRITERS {
-                scope.spawn(|| write(&disk, &space, &next, &stop, &worst));
-            }
-            scope.spawn(|| read(&space, &stop, &worst));
-            thread::sleep(length / PAUSES);
+            scope.spawn(|| read(&space, &stop));
+            let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(write)).collect();
+            let joined: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
             stop.store(true, Ordering::Relaxed);
+            level0 = joined.into_iter().map(|runs| runs.unwrap()).fold(level0, usize::max);
         });
-        wait_for_rest(&space);
+        // The policy has no more plan, and nobody was woken for that.
+        let _watchdog = Watchdog::new("the tree does not come to rest by itself");
+        wait_until(|| space.explain().plan.is_none());
     }
-    let tables = next.into_inner() - 1;
-    let level0 = worst.level0.load(Ordering::Relaxed);
     // Each writer that was let in may add one.
     assert!(level0 < LEVEL0_STOPS + WRITERS, "{level0} runs in level 0");
-    assert!(tables > u64::from(PAUSES) * WRITERS, "{tables}");
     assert!(store.verify().unwrap().is_empty());
     assert_eq!(store.stats().plans_refused, 0);
-    eprintln!("{name}, {threads} threads: {tables} tables, at worst (in us) {worst:?}");
+    eprintln!("{name}, {threads} threads: at most {level0} runs in level 0");
 }
 
 #[test]
 fn four_threads_ingest_at_full_speed() {
-    let seconds = env::var("LSMITH_SOAK").ok().map(|text| text.parse::<u64>().unwrap());
-    let length = seconds.map_or(Duration::from_millis(600), Duration::from_secs);
+    let times = env::var("LSMITH_SOAK").map_or(1, |text| text.parse().unwrap());
     for threads in [1, 2, 4] {
         for name in ["plain", "numbered"] {
-            work(name, threads, length);
+            work(name, threads, TABLES * times);
         }
     }
 }

@@ -424,10 +424,11 @@ fn overtaken(disk: &MemEnv, missed: std::ops::Range<usize>) -> impl Env + use<> 
     Scripted::new(disk.clone(), move |call: &mut Call<'_>| {
         if call.is_done(Op::Open) && call.is_of("wal") {
             unread.lock().unwrap().insert(call.path.to_path_buf());
-        } else if call.is_done(Op::Read) && call.read.len() > missed.end {
-            if unread.lock().unwrap().remove(call.path) {
-                call.read[missed.clone()].fill(0);
-            }
+        } else if call.is_done(Op::Read)
+            && call.read.len() > missed.end
+            && unread.lock().unwrap().remove(call.path)
+        {
+            call.read[missed.clone()].fill(0);
         }
         Ok(())
     })
