@@ -13,39 +13,75 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyl
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-'));
 
+/// How long a column stays if a table is too wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Importance {
+    /// The lower the rank, the longer it stays.
+    Rank(usize),
+    /// It goes before all columns with a rank. The one farthest to the right goes first.
+    Least,
+    /// It belongs to the column before it, and stays as long. In CSV its name follows the other's.
+    OfTheOneBefore,
+}
+
+/// The name of a column, in one line or two, and how long it stays.
+pub(crate) type Head<'a> = (&'a str, Importance);
+
+/// A column of a table that has a row per value.
+#[derive(Clone, Copy)]
+pub(crate) struct Column<T> {
+    pub(crate) name: &'static str,
+    pub(crate) importance: Importance,
+    pub(crate) cell: fn(&T) -> String,
+}
+
+/// Returns an aligned table of `values`, as [`ranked`] does.
+pub(crate) fn table_of<T>(columns: &[Column<T>], left: usize, values: &[T]) -> String {
+    let header: Vec<Head<'_>> =
+        columns.iter().map(|column| (column.name, column.importance)).collect();
+    let row = |value| columns.iter().map(|column| (column.cell)(value)).collect();
+    ranked(&header, left, values.iter().map(row).collect())
+}
+
 /// Returns an aligned table. The first `left` columns hold text, all others numbers. If it is too
 /// wide, columns at the right are left out.
 pub(crate) fn table(header: &[&str], left: usize, rows: Vec<Vec<String>>) -> String {
-    ranked(header, left, &header[..left.min(header.len())], rows)
+    let importance = |at| if at < left { Importance::Rank(at) } else { Importance::Least };
+    let importances = (0..).map(importance);
+    let header: Vec<Head<'_>> = header.iter().copied().zip(importances).collect();
+    ranked(&header, left, rows)
 }
 
 /// Returns an aligned table. The first `left` columns hold text, all others numbers.
 ///
-/// If it is too wide, it keeps the first column and the columns of `important`, most important
-/// first, as far as there is room; then as many others as there is room for. A column `error`
-/// belongs to the column before it. A line below the table names what was left out.
-pub(crate) fn ranked(
-    header: &[&str],
-    left: usize,
-    important: &[&str],
-    rows: Vec<Vec<String>>,
-) -> String {
+/// If it is too wide, it keeps the first column and others by their importance, as far as there is
+/// room. A line below the table names what was left out.
+pub(crate) fn ranked(header: &[Head<'_>], left: usize, rows: Vec<Vec<String>>) -> String {
     match layout() {
         Layout::Csv => csv(header, &rows),
-        Layout::Wide => aligned(header, left, &rows),
+        Layout::Wide => aligned(&names(header), left, &rows),
         // Two columns are a list of names and values. Long values are wrapped.
         Layout::Fitting(width) if header.len() <= 2 => {
-            let table = aligned(header, left, &rows);
-            if fits(&table, width) { table } else { wrapped(header, rows, width) }
+            let names = names(header);
+            let table = aligned(&names, left, &rows);
+            if fits(&table, width) { table } else { wrapped(&names, rows, width) }
         }
-        Layout::Fitting(width) => fitting(header, left, important, &rows, width),
+        Layout::Fitting(width) => fitting(header, left, &rows, width),
     }
+}
+
+fn names<'a>(header: &[Head<'a>]) -> Vec<&'a str> {
+    header.iter().map(|(name, _)| *name).collect()
 }
 
 /// Returns a table of texts. Long cells are wrapped.
 pub(crate) fn prose(header: &[&str], rows: Vec<Vec<String>>) -> String {
     match layout() {
-        Layout::Csv => csv(header, &rows),
+        Layout::Csv => {
+            let heads: Vec<Head<'_>> =
+                header.iter().map(|name| (*name, Importance::Least)).collect();
+            csv(&heads, &rows)
+        }
         Layout::Wide | Layout::Fitting(_) => wrapped(header, rows, prose_width()),
     }
 }
@@ -54,19 +90,15 @@ fn fits(text: &str, width: usize) -> bool {
     text.lines().all(|line| console::measure_text_width(line) <= width)
 }
 
-fn fitting(
-    header: &[&str],
-    left: usize,
-    important: &[&str],
-    rows: &[Vec<String>],
-    width: usize,
-) -> String {
+fn fitting(header: &[Head<'_>], left: usize, rows: &[Vec<String>], width: usize) -> String {
     let mut groups = groups(header);
     // The order in which groups are left out: last first.
     groups.sort_by_key(|group| {
-        let name = header[group[0]];
-        let rank = important.iter().position(|other| *other == name);
-        (group[0] > 0, rank.unwrap_or(usize::MAX), group[0])
+        let rank = match header[group[0]].1 {
+            Importance::Rank(rank) => rank,
+            Importance::Least | Importance::OfTheOneBefore => usize::MAX,
+        };
+        (group[0] > 0, rank, group[0])
     });
     let mut out: Vec<&str> = Vec::new();
     loop {
@@ -74,7 +106,7 @@ fn fitting(
         shown.sort_unstable();
         let pick = |cells: &[String]| shown.iter().map(|&at| cells[at].clone()).collect();
         let picked: Vec<Vec<String>> = rows.iter().map(|cells| pick(cells)).collect();
-        let head: Vec<&str> = shown.iter().map(|&at| header[at]).collect();
+        let head: Vec<&str> = shown.iter().map(|&at| header[at].0).collect();
         let texts = shown.iter().filter(|&&at| at < left).count();
         let text = aligned(&head, texts, &picked);
         if fits(&text, width) || groups.len() <= 2 {
@@ -84,16 +116,16 @@ fn fitting(
                 format!("{text}\n{}", left_out(&out, width))
             };
         }
-        out.extend(groups.pop().map(|group| header[group[0]]));
+        out.extend(groups.pop().map(|group| header[group[0]].0));
     }
 }
 
 /// Returns the columns that are shown or left out together.
-fn groups(header: &[&str]) -> Vec<Vec<usize>> {
+fn groups(header: &[Head<'_>]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (at, name) in header.iter().enumerate() {
+    for (at, (_, importance)) in header.iter().enumerate() {
         match groups.last_mut() {
-            Some(group) if name.starts_with("error") => group.push(at),
+            Some(group) if *importance == Importance::OfTheOneBefore => group.push(at),
             _ => groups.push(vec![at]),
         }
     }
@@ -142,7 +174,7 @@ fn bold_header(text: String) -> String {
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn csv(header: &[&str], rows: &[Vec<String>]) -> String {
+fn csv(header: &[Head<'_>], rows: &[Vec<String>]) -> String {
     let line = |mark: char, cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
         format!("{mark}{}", cells.join(","))
@@ -152,11 +184,11 @@ fn csv(header: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// Returns the names of columns as single lines. `error` also names the column before it.
-fn full_names(header: &[&str]) -> Vec<String> {
+/// Returns the names of columns as single lines.
+fn full_names(header: &[Head<'_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in header {
-        let before = names.last().filter(|_| name.starts_with("error"));
+    for (name, importance) in header {
+        let before = names.last().filter(|_| *importance == Importance::OfTheOneBefore);
         let name = match before {
             Some(before) => format!("{before} {}", flat(name)),
             None => flat(name),

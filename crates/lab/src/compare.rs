@@ -14,7 +14,7 @@ use crate::sealing::sealing;
 use crate::simulate::{Content, Simulated, simulate_observed};
 use crate::spread::{Spread, repeated};
 use anyhow::{anyhow, ensure};
-use lsmith_policy::MergePolicy;
+use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_workload::Workload;
 use serde::Serialize;
@@ -52,6 +52,9 @@ pub struct Row {
     pub optimum: Option<Optimum>,
     /// The errors of the predictions.
     pub errors: Errors,
+    /// True if the policy builds levels.
+    #[serde(skip)]
+    pub has_levels: bool,
     /// The trees of the keyed simulation, if requested.
     #[serde(skip)]
     pub history: Option<History>,
@@ -199,6 +202,7 @@ impl Comparison<'_> {
                 fluid: expected.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
                 model: model.and_then(|model| relative(model.write_cost_system, write_cost)),
             },
+            has_levels: matches!(policy.shape(), Shape::Leveled { .. }),
             history,
             policy: spec,
             free: free.map(|free| FreeRun::new(free, &engine, &keyed.costs)),

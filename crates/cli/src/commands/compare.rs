@@ -10,7 +10,8 @@ use crate::bars::Bars;
 use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
-use crate::table::{cost, cost_if_known, percent, ranked, short, table};
+use crate::table::Importance::{Least, OfTheOneBefore, Rank};
+use crate::table::{Column, Importance, cost, cost_if_known, percent, short, table_of};
 use anyhow::anyhow;
 use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
@@ -110,7 +111,7 @@ fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<
             output.line(format_args!("{note}\n"))?;
         }
         if args.parts {
-            output.line(parts(rows))?;
+            output.line(format_args!("{}\n", table_of(&PARTS, 1, rows)))?;
         }
         if args.free {
             output.line(free::shown(rows))?;
@@ -137,41 +138,44 @@ fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<d
     Ok(policies)
 }
 
-const HEADER: [&str; 19] = [
-    "\npolicy",
-    "write\neager",
-    "write\nsystem",
-    "unit\nsim",
-    "error\n%",
-    "keyed\nsim",
-    "error\n%",
-    "fluid\nsim",
-    "error\n%",
-    "by\nmodel",
-    "error\n%",
-    "above\nleast %",
-    "write\nuser",
-    "read\nmean",
-    "error\n%",
-    "scan\nmean",
-    "space\npeak",
-    "1000\nops/s",
-    "cpu\ns",
+/// The columns.
+const COLUMNS: [Column<Row>; 19] = [
+    column("\npolicy", Rank(0), |row| row.policy.clone()),
+    column("write\neager", Least, |row| cost(row.engine.costs.write_cost_eager)),
+    column("write\nsystem", Rank(1), |row| cost(row.engine.costs.write_cost_system)),
+    column("unit\nsim", Least, |row| {
+        cost_if_known(row.unit.map(|unit| unit.costs.write_cost_system))
+    }),
+    column("error\n%", OfTheOneBefore, |row| {
+        percent(row.errors.unit.and_then(|unit| unit.write_cost_system))
+    }),
+    column("keyed\nsim", Rank(3), |row| cost(row.keyed.costs.write_cost_system)),
+    column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.write_cost_system)),
+    column("fluid\nsim", Rank(10), |row| {
+        cost_if_known(row.fluid.map(|fluid| fluid.costs.write_cost_system))
+    }),
+    column("error\n%", OfTheOneBefore, |row| {
+        percent(row.errors.fluid.and_then(|fluid| fluid.write_cost_system))
+    }),
+    column("by\nmodel", Rank(9), |row| row.model.map_or("-".to_owned(), modelled)),
+    column("error\n%", OfTheOneBefore, |row| percent(row.errors.model)),
+    column("above\nleast %", Rank(4), |row| percent(row.optimum.map(|optimum| optimum.above))),
+    column("write\nuser", Rank(8), |row| cost_if_known(row.engine.write_cost_user)),
+    column("read\nmean", Rank(2), |row| cost(row.engine.costs.read_cost_mean)),
+    column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.read_cost_mean)),
+    column("scan\nmean", Least, |row| cost_if_known(row.engine.costs.scan_cost_mean.blocks)),
+    column("space\npeak", Rank(5), |row| cost_if_known(row.engine.costs.space_cost_peak)),
+    column("1000\nops/s", Rank(6), |row| format!("{:.1}", row.engine.ops_per_second / 1000.0)),
+    column("cpu\ns", Rank(7), |row| format!("{:.1}", row.engine.cpu_seconds)),
 ];
 
-/// The columns that stay on a narrow terminal, most important first.
-const IMPORTANT: [&str; 10] = [
-    "write\nsystem",
-    "read\nmean",
-    "keyed\nsim",
-    "above\nleast %",
-    "space\npeak",
-    "1000\nops/s",
-    "cpu\ns",
-    "write\nuser",
-    "by\nmodel",
-    "fluid\nsim",
-];
+const fn column(
+    name: &'static str,
+    importance: Importance,
+    cell: fn(&Row) -> String,
+) -> Column<Row> {
+    Column { name, importance, cell }
+}
 
 const LEGEND: &str = "\
 write eager: bytes of runs that are new after a flush, per byte flushed. system: bytes of every
@@ -192,31 +196,6 @@ Store and simulations ran in lockstep: each write waited until the tree was at r
 flushes count; the last active memtable stays in memory and in the log.";
 
 fn shown(rows: &[Row]) -> String {
-    let cells = rows.iter().map(|row| {
-        let engine = &row.engine;
-        let errors = &row.errors;
-        vec![
-            row.policy.clone(),
-            cost(engine.costs.write_cost_eager),
-            cost(engine.costs.write_cost_system),
-            cost_if_known(row.unit.map(|unit| unit.costs.write_cost_system)),
-            percent(errors.unit.and_then(|unit| unit.write_cost_system)),
-            cost(row.keyed.costs.write_cost_system),
-            percent(errors.keyed.write_cost_system),
-            cost_if_known(row.fluid.map(|fluid| fluid.costs.write_cost_system)),
-            percent(errors.fluid.and_then(|fluid| fluid.write_cost_system)),
-            row.model.map_or("-".to_owned(), modelled),
-            percent(errors.model),
-            percent(row.optimum.map(|optimum| optimum.above)),
-            cost_if_known(engine.write_cost_user),
-            cost(engine.costs.read_cost_mean),
-            percent(errors.keyed.read_cost_mean),
-            cost_if_known(engine.costs.scan_cost_mean.blocks),
-            cost_if_known(engine.costs.space_cost_peak),
-            format!("{:.1}", engine.ops_per_second / 1000.0),
-            format!("{:.1}", engine.cpu_seconds),
-        ]
-    });
     let title = rows.first().map_or(String::new(), |row| {
         let memtable = format_bytes(row.engine.settings.memtable_bytes);
         let sizes = row.engine.settings.flush_sizes.as_ref();
@@ -227,7 +206,7 @@ fn shown(rows: &[Row]) -> String {
         let flushes = row.engine.costs.flushes;
         format!("{workload}{group}: {flushes} flushes of memtables of {memtable}{sizes}")
     });
-    format!("{title}\n\n{}\n", ranked(&HEADER, 1, &IMPORTANT, cells.collect()))
+    format!("{title}\n\n{}\n", table_of(&COLUMNS, 1, rows))
 }
 
 /// Returns the formula's write cost, marked if it is a bound, or if the formula does not know the
@@ -242,56 +221,29 @@ fn modelled(model: Prediction) -> String {
     format!("{bound}{doubt}{}", cost(model.write_cost_system))
 }
 
-const PARTS_HEADER: [&str; 15] = [
-    "\npolicy",
-    "bytes\nuser",
-    "\nlog",
-    "\nflush",
-    "merge\nread",
-    "merge\nwritten",
-    "\nmoved",
-    "meta-\ndata",
-    "\nmerges",
-    "read,\nL0 as 1",
-    "blocks\nper hit",
-    "blocks\nper miss",
-    "blocks\nper scan",
-    "space\nmean",
-    "space,\nphysical",
+/// The parts of the costs. Bytes are physical, except moved bytes, which are logical.
+const PARTS: [Column<Row>; 15] = [
+    column("\npolicy", Rank(0), |row| row.policy.clone()),
+    column("bytes\nuser", Least, |row| bytes(row.engine.bytes.physical.user)),
+    column("\nlog", Least, |row| bytes(row.engine.bytes.physical.log)),
+    column("\nflush", Least, |row| bytes(row.engine.bytes.physical.flush)),
+    column("merge\nread", Least, |row| bytes(row.engine.bytes.physical.merge_read)),
+    column("merge\nwritten", Least, |row| bytes(row.engine.bytes.physical.merge_written)),
+    column("\nmoved", Least, |row| bytes(row.engine.bytes.logical.moved)),
+    column("meta-\ndata", Least, |row| bytes(row.engine.bytes.physical.metadata)),
+    column("\nmerges", Least, |row| row.engine.costs.merges.to_string()),
+    column("read,\nL0 as 1", Least, |row| cost_if_known(l0_one(row.has_levels, &row.engine.costs))),
+    column("blocks\nper hit", Least, |row| cost_if_known(row.engine.read_cost_measured.hit)),
+    column("blocks\nper miss", Least, |row| cost_if_known(row.engine.read_cost_measured.miss)),
+    column("blocks\nper scan", Least, |row| {
+        cost_if_known(row.engine.costs.scan_cost_measured.and_then(|scan| scan.blocks))
+    }),
+    column("space\nmean", Least, |row| cost_if_known(row.engine.costs.space_cost_mean)),
+    column("space,\nphysical", Least, |row| cost_if_known(row.engine.space_cost_physical_mean)),
 ];
 
-/// Returns a table of the parts of the costs. Bytes are physical, except moved bytes, which are
-/// logical.
-fn parts(rows: &[Row]) -> String {
-    let cells = rows.iter().map(|row| {
-        let engine = &row.engine;
-        let physical = &engine.bytes.physical;
-        let logical = &engine.bytes.logical;
-        let mut cells = vec![row.policy.clone()];
-        cells.extend(
-            [
-                physical.user,
-                physical.log,
-                physical.flush,
-                physical.merge_read,
-                physical.merge_written,
-                logical.moved,
-                physical.metadata,
-            ]
-            .map(|bytes| short(bytes as f64)),
-        );
-        cells.extend([
-            engine.costs.merges.to_string(),
-            cost_if_known(l0_one(&row.policy, &engine.costs)),
-            cost_if_known(engine.read_cost_measured.hit),
-            cost_if_known(engine.read_cost_measured.miss),
-            cost_if_known(engine.costs.scan_cost_measured.and_then(|scan| scan.blocks)),
-            cost_if_known(engine.costs.space_cost_mean),
-            cost_if_known(engine.space_cost_physical_mean),
-        ]);
-        cells
-    });
-    format!("{}\n", table(&PARTS_HEADER, 1, cells.collect()))
+fn bytes(count: u64) -> String {
+    short(count as f64)
 }
 
 #[cfg(test)]

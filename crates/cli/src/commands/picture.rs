@@ -1,5 +1,6 @@
 //! Trees in a few lines, for people.
 
+use crate::table::Importance::{Least, Rank};
 use crate::table::{ranked, short, short_bytes};
 use lsmith_tree::{LevelId, Run, Tree};
 use serde_json::{Value, json};
@@ -31,9 +32,16 @@ pub(in crate::commands) fn runs(tree: &Tree) -> String {
             start,
         ]
     };
-    let header = ["level", "run", "tables", "bytes", "entries", "deletes", "keys"];
-    let important = ["level", "run", "bytes", "tables", "entries", "deletes"];
-    ranked(&header, 2, &important, tree.runs().map(row).collect())
+    let header = [
+        ("level", Rank(0)),
+        ("run", Rank(1)),
+        ("tables", Rank(3)),
+        ("bytes", Rank(2)),
+        ("entries", Rank(4)),
+        ("deletes", Rank(5)),
+        ("keys", Least),
+    ];
+    ranked(&header, 2, tree.runs().map(row).collect())
 }
 
 /// Returns the runs of each level as JSON.

@@ -29,6 +29,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
         ..usual
     });
     let bars = Bars::new();
+    let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
     let report = run_in_lab(policy, &workload, &args.dir, &options, &bars)?;
     drop(bars);
     if json {
@@ -37,11 +38,12 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let keyspace = if args.group.shares.is_empty() { "" } else { "--keyspace keyspace-0 " };
     let dir = args.dir.display();
     let kept = format!("The store is kept: `lsmith db {dir} {keyspace}stats` looks into it.");
-    Ok(print(format_args!("{}\n{kept}", shown(&report)))?)
+    Ok(print(format_args!("{}\n{kept}", shown(has_levels, &report)))?)
 }
 
-/// Returns the figures that store and simulations share, one per row, for a policy with this spec.
-pub(crate) fn cost_rows(policy: &str, costs: &Costs) -> Vec<Vec<String>> {
+/// Returns the figures that store and simulations share, one per row, of a policy that builds
+/// levels or not.
+pub(crate) fn cost_rows(has_levels: bool, costs: &Costs) -> Vec<Vec<String>> {
     let measured = costs.scan_cost_measured;
     let rows = [
         ("sealed", costs.sealed.to_string()),
@@ -51,7 +53,7 @@ pub(crate) fn cost_rows(policy: &str, costs: &Costs) -> Vec<Vec<String>> {
         ("write_cost_eager", cost(costs.write_cost_eager)),
         ("write_cost_system", cost(costs.write_cost_system)),
         ("read_cost_mean", cost(costs.read_cost_mean)),
-        ("read_cost_mean_l0_one", cost_if_known(l0_one(policy, costs))),
+        ("read_cost_mean_l0_one", cost_if_known(l0_one(has_levels, costs))),
         ("scan_cost_mean, runs", cost(costs.scan_cost_mean.runs)),
         ("scan_cost_mean, blocks", cost_if_known(costs.scan_cost_mean.blocks)),
         ("scan_cost_measured, runs", cost_if_known(measured.map(|scan| scan.runs))),
@@ -70,9 +72,7 @@ pub(crate) fn cost_rows(policy: &str, costs: &Costs) -> Vec<Vec<String>> {
 
 /// Returns `read_cost_mean_l0_one` of a policy that builds levels. It says nothing of a stack,
 /// whose runs all lie in level 0.
-pub(crate) fn l0_one(policy: &str, costs: &Costs) -> Option<f64> {
-    let policy = specs::policy(policy).ok()?;
-    let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
+pub(crate) fn l0_one(has_levels: bool, costs: &Costs) -> Option<f64> {
     has_levels.then_some(costs.read_cost_mean_l0_one)
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn size_list(sizes: &[Amount]) -> String {
     texts.join(" ")
 }
 
-fn shown(report: &EngineReport) -> String {
+fn shown(has_levels: bool, report: &EngineReport) -> String {
     let mut rows = Vec::new();
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
     row("policy", report.settings.policy.clone());
@@ -95,7 +95,7 @@ fn shown(report: &EngineReport) -> String {
     }
     row("mode", report.mode.to_owned());
     row("memtable bytes", report.settings.memtable_bytes.to_string());
-    rows.extend(cost_rows(&report.settings.policy, &report.costs));
+    rows.extend(cost_rows(has_levels, &report.costs));
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
     row("space_cost_physical_peak", cost_if_known(report.space_cost_physical_peak));
     row("space_cost_physical_mean", cost_if_known(report.space_cost_physical_mean));

@@ -13,7 +13,7 @@ use lsmith_lab::page::Group;
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, sealing, simulate_observed, unit_fits,
 };
-use lsmith_policy::MergePolicy;
+use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::{SpecError, format_bytes};
 use lsmith_workload::{FlushSizes, Workload};
@@ -78,6 +78,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let memtable_bytes = args.memtable.bytes;
     let outcome = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);
     let simulated = outcome.map_err(refusal)?;
+    let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
     drop(bars);
     if let Some(recorder) = recorder {
         let group = Group::of_simulation(&simulated, recorder)?;
@@ -92,7 +93,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         let flush_sizes = (!sizes.is_constant()).then(|| sizes.spec().to_string());
         return print_json(&Traced { simulated, flush_sizes, trace: traced });
     }
-    output.line(shown(&simulated))?;
+    output.line(shown(has_levels, &simulated))?;
     Ok(output.finish()?)
 }
 
@@ -252,10 +253,10 @@ const LEAST: &str = "\
 The least is that of any policy that merges whole runs, if no key is written twice. A policy may be
 below it if keys repeat, or if it moves tables instead of merging them.";
 
-fn shown(simulated: &Simulated) -> String {
+fn shown(has_levels: bool, simulated: &Simulated) -> String {
     let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
     rows.extend(simulated.workload.iter().map(|spec| vec!["workload".to_owned(), spec.clone()]));
-    rows.extend(cost_rows(&simulated.policy, &simulated.report.costs));
+    rows.extend(cost_rows(has_levels, &simulated.report.costs));
     for (number, keyspace) in simulated.keyspaces.iter().enumerate() {
         let flushed = short_bytes(keyspace.flushed_bytes);
         let name = format!("write_cost_system, keyspace {number} ({flushed} flushed)");

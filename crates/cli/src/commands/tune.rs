@@ -5,7 +5,8 @@ use crate::bars::Bars;
 use crate::output::{print, print_json};
 use crate::page;
 use crate::specs;
-use crate::table::{cost, cost_if_known, percent, short, table};
+use crate::table::Importance::{Least, OfTheOneBefore, Rank};
+use crate::table::{cost, cost_if_known, percent, ranked, short, table};
 use lsmith_lab::Row;
 use lsmith_lab::page::Group;
 use lsmith_lab::tune::{
@@ -208,8 +209,16 @@ fn mix(mix: &Mix) -> String {
 /// Returns a table of measured and predicted figures.
 fn verified(verified: &Verified) -> String {
     let header = [
-        "choice", "policy", "figure", "store", "model", "error %", "fluid", "error %", "keyed",
-        "error %",
+        ("choice", Rank(0)),
+        ("policy", Rank(1)),
+        ("figure", Rank(2)),
+        ("store", Least),
+        ("model", Least),
+        ("error %", OfTheOneBefore),
+        ("fluid", Least),
+        ("error %", OfTheOneBefore),
+        ("keyed", Least),
+        ("error %", OfTheOneBefore),
     ];
     let cells = |row: &VerifiedRow| {
         [writes(&row.row), reads(&row.row), scans(&row.row), space(&row.row)].map(|mut cells| {
@@ -222,7 +231,7 @@ fn verified(verified: &Verified) -> String {
         "On the store, {}, memtables of {}:\n{}\n{}",
         verified.workload,
         format_bytes(verified.memtable_bytes),
-        table(&header, 3, rows),
+        ranked(&header, 3, rows),
         verdict(verified)
     )
 }

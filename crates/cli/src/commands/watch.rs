@@ -3,6 +3,7 @@
 use super::picture::{runs_fields, short_count};
 use crate::args::WatchArgs;
 use crate::output::{Output, print_json};
+use crate::table::Importance::{Least, Rank};
 use crate::table::{ranked, short, short_bytes};
 use anyhow::bail;
 use console::Term;
@@ -196,22 +197,20 @@ fn shown_keyspace(keyspace: &KeyspaceTree, earlier: Option<(&KeyspaceTree, f64)>
             sizes(level),
         ]
     };
-    let header = match earlier {
-        None => {
-            ["level", "runs", "size", "flushes", "merges", "moves", "written", "runs, newest first"]
-        }
-        Some(_) => [
-            "level",
-            "runs",
-            "size",
-            "flushes/s",
-            "merges/s",
-            "moves/s",
-            "written/s",
-            "runs, newest first",
-        ],
+    let [flushes, merges, moves, written] = match earlier {
+        None => ["flushes", "merges", "moves", "written"],
+        Some(_) => ["flushes/s", "merges/s", "moves/s", "written/s"],
     };
-    let important = ["level", "runs", "size", header[6], header[4], header[3]];
+    let header = [
+        ("level", Rank(0)),
+        ("runs", Rank(1)),
+        ("size", Rank(2)),
+        (flushes, Rank(5)),
+        (merges, Rank(4)),
+        (moves, Least),
+        (written, Rank(3)),
+        ("runs, newest first", Least),
+    ];
     let rows: Vec<_> = tree.levels().iter().enumerate().map(row).collect();
     let flushes = short_count(tree.flushes());
     let memtable = format_bytes(*memtable_bytes);
@@ -222,7 +221,7 @@ fn shown_keyspace(keyspace: &KeyspaceTree, earlier: Option<(&KeyspaceTree, f64)>
     let title = format!("{what}: {policy}; {flushes} flushes of memtables of {memtable}");
     match rows.is_empty() {
         true => format!("{title}\nnothing on storage yet"),
-        false => format!("{title}\n{}", ranked(&header, 1, &important, rows)),
+        false => format!("{title}\n{}", ranked(&header, 1, rows)),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::args::ScanArgs;
 use crate::commands::picture::{KEY_OF_RUNS, runs, runs_fields};
 use crate::layout::is_csv;
 use crate::output::{Output, print, print_json};
+use crate::table::Importance::{Least, Rank};
 use crate::table::{ranked, short_bytes, table};
 use crate::text::Coding;
 use anyhow::bail;
@@ -239,18 +240,18 @@ pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
         return print_json(&json!({ "keyspaces": objects.collect::<Value>() }));
     }
     let header = [
-        "id",
-        "name",
-        "group",
-        "policy",
-        "compression",
-        "memtable",
-        "in memory",
-        "runs",
-        "tables",
-        "logical bytes",
-        "table bytes",
-        "entries",
+        ("id", Rank(0)),
+        ("name", Rank(1)),
+        ("group", Rank(2)),
+        ("policy", Rank(3)),
+        ("compression", Least),
+        ("memtable", Least),
+        ("in memory", Rank(7)),
+        ("runs", Rank(5)),
+        ("tables", Least),
+        ("logical bytes", Least),
+        ("table bytes", Rank(4)),
+        ("entries", Rank(6)),
     ];
     let text = |(name, value): (&str, Value)| match value {
         Value::String(text) => text,
@@ -261,9 +262,7 @@ pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
         value => value.to_string(),
     };
     let rows = spaces.iter().map(|space| fields(space).map(text).to_vec());
-    let important =
-        ["id", "name", "group", "policy", "table bytes", "runs", "entries", "in memory"];
-    Ok(print(ranked(&header, 5, &important, rows.collect()))?)
+    Ok(print(ranked(&header, 5, rows.collect()))?)
 }
 
 pub(super) fn tree(keyspace: &Keyspace, short: bool, json: bool) -> anyhow::Result<()> {
