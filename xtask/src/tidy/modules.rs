@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The folders of the crates whose modules ARCHITECTURE.md draws, each in the first fenced block of
 /// its section.
-const DRAWN: [&str; 11] = [
+const DRAWN: [&str; 13] = [
     "crates/spec",
     "crates/tree",
     "crates/policy",
@@ -17,6 +17,8 @@ const DRAWN: [&str; 11] = [
     "crates/sim",
     "crates/storage",
     "crates/engine",
+    "crates/lab",
+    "crates/papers",
     "crates/cli",
     "crates/fuzz",
     "xtask",

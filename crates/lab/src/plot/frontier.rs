@@ -1,6 +1,7 @@
 //! The sheet of what policies cost.
 
-use super::{Axis, Chart, Curve, CurveKind, Sheet};
+use super::axis::Axis;
+use super::chart::{Chart, Curve, CurveKind, Sheet};
 use crate::page::{CostPoint, Group};
 
 const LEAST: &str = "least write cost (exact optimum)";

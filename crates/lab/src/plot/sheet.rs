@@ -1,9 +1,9 @@
 //! Draws sheets of charts as SVG.
 
 use super::axis::{Scale, number};
+use super::chart::{Chart, Curve, CurveKind, Sheet};
 use super::style::Style;
-use super::{Chart, Curve, CurveKind, Sheet};
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
@@ -13,6 +13,7 @@ use plotters::prelude::{
     SVGBackend, WHITE,
 };
 use std::fmt::Debug;
+use std::path::Path;
 
 /// The width and height of a chart, in pixels.
 const CHART: (u32, u32) = (680, 500);
@@ -30,8 +31,27 @@ const MARKERS_MAX: usize = 40;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
 
+impl Sheet {
+    /// Returns the text of an SVG file.
+    ///
+    /// # Errors
+    /// Fails if the sheet cannot be drawn.
+    pub fn svg(&self) -> anyhow::Result<String> {
+        draw(self)
+    }
+
+    /// Draws the sheet into the file at `path`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let message = || format!("cannot write {}", path.display());
+        std::fs::write(path, self.svg()?).with_context(message)
+    }
+}
+
 /// Returns the sheet as the text of an SVG file.
-pub(super) fn draw(sheet: &Sheet) -> anyhow::Result<String> {
+fn draw(sheet: &Sheet) -> anyhow::Result<String> {
     let columns = sheet.columns.clamp(1, sheet.charts.len().max(1));
     let rows = sheet.charts.len().div_ceil(columns).max(1);
     let legend = Legend::of(sheet);

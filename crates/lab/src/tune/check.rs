@@ -1,10 +1,13 @@
 //! Holds advice against every candidate, simulated on all writes.
 
+use super::choice::Choice;
+use super::grid;
+use super::limits::Limits;
 use super::objective::Objective;
 use super::sample::Sample;
 use super::survey::Survey;
 use super::trial::{Trial, TrialCosts};
-use super::{Choice, Limits, Tuning, grid};
+use super::tuning::Tuning;
 use crate::jobs::measure_all;
 use anyhow::Result;
 use lsmith_spec::Spec;

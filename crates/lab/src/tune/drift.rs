@@ -18,10 +18,11 @@
 //! Requests are drawn from both popularities, and both are simulated. The costs of a choice are
 //! multiplied by the ratio of the two.
 
+use super::candidate::Candidate;
 use super::drawn::drawn;
 use super::memory::BLOCK_BYTES;
 use super::sample::Sample;
-use super::search::{Candidate, FLUSHES_MAX, Search};
+use super::search::{FLUSHES_MAX, Search};
 use super::trial::{Trial, TrialCosts};
 use crate::jobs::measure_all;
 use crate::model::false_positives;

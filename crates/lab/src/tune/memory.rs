@@ -1,9 +1,7 @@
 //! Computes and divides the memory of a choice.
 
-use super::search::Candidate;
+use super::limits::Limits;
 use super::survey::Survey;
-use super::{Choice, Limits};
-use crate::model::false_positives;
 use anyhow::{Result, bail};
 use lsmith_spec::format_bytes;
 use serde::Serialize;
@@ -108,23 +106,6 @@ impl Memory {
             fences: fences as u64,
         };
         (need, filters * 8.0 / entries.max(1.0))
-    }
-
-    /// Returns the choice of a candidate whose costs are known.
-    pub(super) fn choice(&self, candidate: &Candidate) -> Option<Choice> {
-        let costs = candidate.costs?;
-        let (memory, filter_bits) = self.need(costs.space_cost_mean);
-        Some(Choice {
-            policy: candidate.spec.to_string(),
-            memtable_bytes: self.memtable_bytes,
-            filter_bits,
-            memory_bytes: memory.total(),
-            memory,
-            costs,
-            point_read_miss: false_positives(filter_bits) * costs.read_cost_mean,
-            wear: None,
-            wins_with: None,
-        })
     }
 
     /// Returns true if a policy that needs `need` stays within the memory that is given.

@@ -9,11 +9,14 @@
 //! * [`Drifted`]: the best choice in the worst case over workloads nearby.
 //! * [`Verified`]: the choice and the default on the real store.
 
+mod candidate;
 pub(crate) mod check;
+mod choice;
 mod drawn;
 mod drift;
 mod grid;
 mod least;
+mod limits;
 mod memory;
 mod objective;
 mod sample;
@@ -21,127 +24,36 @@ mod scale;
 mod search;
 mod survey;
 mod trial;
+mod tuning;
 mod verify;
 mod wins;
 
 pub use check::{Checked, costs_of_all, judge};
+pub use choice::Choice;
 pub use drift::{DriftChoice, Drifted, Mix};
 pub use least::Least;
+pub use limits::{Device, Limits, Wear};
 pub use memory::MemoryNeed;
 pub use objective::Weights;
 pub use trial::TrialCosts;
+pub use tuning::Tuning;
 pub use verify::{Verified, VerifiedRow};
 
 use crate::clock::Clock;
-use crate::jobs::SharedProgress;
 use anyhow::{Context, Result, bail};
+use candidate::Candidate;
 use lsmith::DEFAULT_POLICY;
-use lsmith_policy::Registry;
 use lsmith_spec::Spec;
 use lsmith_workload::Workload;
 use memory::Memory;
-use objective::Objective;
 use scale::shrunk;
-use search::{Candidate, Search};
+use search::Search;
 use serde::Serialize;
 use std::path::Path;
 use survey::Survey;
 
 /// The most operations that are read. A workload with more is made smaller, except a trace.
 const OPS_MAX: f64 = 20e6;
-
-/// The limits on a choice.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Limits {
-    /// The most runs that a lookup must consider, averaged over time.
-    pub read_cost_max: Option<f64>,
-    /// The most data blocks that a range read must look at, averaged over time.
-    pub scan_cost_max: Option<f64>,
-    /// The most bytes held per live byte, averaged over time.
-    pub space_cost_max: Option<f64>,
-    /// Bytes of memory for memtables, filters and fence pointers. If `None`, memtables have
-    /// `memtable_bytes`, and filters and fence pointers take as much as they need.
-    pub memory_bytes: Option<u64>,
-    /// Logical bytes at which a memtable is sealed, if `memory_bytes` is `None`.
-    pub memtable_bytes: u64,
-    /// What a saving is worth. If `None`: with a limit only bytes written count; without a limit
-    /// writes, reads and space count alike.
-    pub weights: Option<Weights>,
-    /// The distance that the workload may drift, in nats. If given, the choice is the best in the
-    /// worst case.
-    pub drift: Option<f64>,
-    /// A policy to hold against the best one.
-    pub compare_to: Option<Spec>,
-    /// The load and the SSD for which wear is told.
-    pub device: Option<Device>,
-}
-
-impl Limits {
-    fn objective(&self, workload: &Workload) -> Objective {
-        let limits = [self.read_cost_max, self.scan_cost_max, self.space_cost_max];
-        let is_limited = limits.iter().any(Option::is_some);
-        let weights = if is_limited { Weights::WRITES } else { Weights::EVEN };
-        let scan_share = workload.scan_share();
-        Objective {
-            read_cost_max: self.read_cost_max,
-            scan_cost_max: self.scan_cost_max,
-            space_cost_max: self.space_cost_max,
-            weights: self.weights.unwrap_or(weights).shared(scan_share),
-            even: Weights::EVEN.shared(scan_share),
-        }
-    }
-}
-
-/// A load and the SSD that takes it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Device {
-    /// The user's bytes per second.
-    pub bytes_per_second: u64,
-    /// The bytes that may be written to the SSD in its life.
-    pub endurance_bytes: u64,
-}
-
-/// What an SSD takes under a choice.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Wear {
-    /// Bytes written to it a day.
-    pub bytes_a_day: f64,
-    /// The years until all bytes that may be written are written.
-    pub years: f64,
-}
-
-impl Device {
-    fn wear(&self, write_cost_user: f64) -> Wear {
-        let bytes_a_day = self.bytes_per_second as f64 * 86_400.0 * write_cost_user;
-        Wear { bytes_a_day, years: self.endurance_bytes as f64 / bytes_a_day / 365.25 }
-    }
-}
-
-/// A policy with its costs in a keyed simulation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Choice {
-    /// The spec of the policy.
-    pub policy: String,
-    /// Logical bytes at which a memtable is sealed.
-    pub memtable_bytes: u64,
-    /// Filter bits per entry.
-    pub filter_bits: f64,
-    /// Bytes of memory that the choice needs.
-    pub memory_bytes: u64,
-    /// The parts of this memory.
-    pub memory: MemoryNeed,
-    /// The costs, and on how many writes they were simulated.
-    #[serde(flatten)]
-    pub costs: TrialCosts,
-    /// The runs that a lookup of an absent key reads, with filters.
-    pub point_read_miss: f64,
-    /// What the SSD takes, if the load was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wear: Option<Wear>,
-    /// The limits under which this choice would be the best of the frontier.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wins_with: Option<String>,
-}
 
 /// The result of tuning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -181,19 +93,6 @@ pub struct Tuned {
     pub verified: Option<Verified>,
     /// The seconds that tuning took, without the store.
     pub seconds: f64,
-}
-
-/// A search for the best policy and parameters.
-#[derive(Clone, Copy)]
-pub struct Tuning<'a> {
-    /// The policies that are tried.
-    pub registry: &'a Registry,
-    /// The workload.
-    pub workload: &'a Workload,
-    /// The limits on a choice.
-    pub limits: &'a Limits,
-    /// Receives the progress.
-    pub progress: &'a SharedProgress,
 }
 
 impl Tuning<'_> {
@@ -265,7 +164,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
     specs.extend(limits.compare_to.clone());
     let found = search.run(&specs)?;
     let choice = |candidate: &Candidate| {
-        let choice = memory.choice(candidate)?;
+        let choice = Choice::of(candidate, &memory)?;
         let wear = limits.device.map(|device| device.wear(choice.costs.write_cost_user));
         Some(Choice { wear, ..choice })
     };

@@ -1,5 +1,6 @@
 //! Finds the best policies: many on a small sample, some on a larger one, few on all writes.
 
+use super::candidate::Candidate;
 use super::grid::{coarse, neighbours};
 use super::memory::Memory;
 use super::objective::Objective;
@@ -8,11 +9,10 @@ use super::survey::Survey;
 use super::trial::{Trial, TrialCosts};
 use crate::jobs::{SharedProgress, measure_all};
 use anyhow::Result;
-use lsmith_policy::{MergePolicy, Registry};
+use lsmith_policy::Registry;
 use lsmith_spec::Spec;
 use lsmith_workload::Workload;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 /// Writes of the smallest sample, at least and at most.
 const SMALL: (u64, u64) = (60_000, 100_000);
@@ -61,19 +61,6 @@ const FEW_BLOCKS: f64 = 6.0;
 
 /// Bytes of a block in keyed simulations.
 const BLOCK_BYTES: f64 = 4096.0;
-
-/// A policy, and its costs on the largest sample so far.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    pub(super) spec: Spec,
-    pub(super) policy: Arc<dyn MergePolicy>,
-    /// The step after which the costs are known; 0 for the smallest sample.
-    step: usize,
-    /// `None` if the policy was given up.
-    pub(super) costs: Option<TrialCosts>,
-    /// True if an earlier candidate has merged the same on a sample. It then stands for both.
-    is_double: bool,
-}
 
 /// The candidates for a workload.
 pub(super) struct Search<'a> {

@@ -1,7 +1,8 @@
 //! Runs choices on the real store and compares them with the predictions.
 
+use super::choice::Choice;
 use super::scale::shrunk;
-use super::{Choice, Tuning};
+use super::tuning::Tuning;
 use crate::compare::{Comparison, Row};
 use crate::profile::Profile;
 use crate::run::Options;

@@ -1,6 +1,6 @@
 //! Says of each choice of a frontier under which limits it would be the best.
 
-use super::Choice;
+use super::choice::Choice;
 
 /// Fills in `wins_with` of the choices of a frontier, which are sorted by write cost.
 ///

@@ -1,6 +1,6 @@
 //! The claims of the figure.
 
-use super::{JUNGLE, JUNGLE_ENTRIES, LEVELING, THRESHOLDS, TIERING};
+use super::aging::{JUNGLE, JUNGLE_ENTRIES, LEVELING, THRESHOLDS, TIERING};
 use crate::{Claim, Figure};
 
 /// What was found by another simulation of the paper's store, at its scale.

@@ -1,6 +1,6 @@
 //! Reads of the aged store.
 
-use super::{Aging, KEY_BYTES, TABLE_BYTES, VALUE_BYTES};
+use super::aging::{Aging, KEY_BYTES, TABLE_BYTES, VALUE_BYTES};
 use crate::unsynced::{ReadCount, Unsynced};
 use anyhow::bail;
 use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, PersistMode, Store};

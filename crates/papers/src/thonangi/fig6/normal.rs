@@ -1,10 +1,9 @@
 //! Figure 6b: normal.
 
-use super::{
-    Claim, EQUAL, Effort, Figure, FigureInfo, Keys, Plan, Sweep, THREE_LEVELS, claim_mixed_wins,
-    first_tie, spot,
-};
-use crate::thonangi::sweep::{ALL, PAIRS, least, most};
+use super::plan::{EQUAL, Plan, THREE_LEVELS, claim_mixed_wins, first_tie, spot};
+use crate::thonangi::steady::Keys;
+use crate::thonangi::sweep::{ALL, PAIRS, Sweep, least, most};
+use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::SharedProgress;
 
 /// The sizes at which keys are compared, and the scale.

@@ -1,12 +1,12 @@
 //! Figure 6c: TPC.
 
-use super::{
-    Claim, Effort, FOUR_LEVELS, Figure, FigureInfo, Keys, Plan, Sweep, THREE_LEVELS,
-    claim_fourth_level_helps, claim_mixed_wins, first_tie, spot,
+use super::plan::{
+    FOUR_LEVELS, Plan, THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins, first_tie, spot,
 };
 use crate::thonangi::fit::fit;
-use crate::thonangi::steady::orders;
-use crate::thonangi::sweep::{ALL, KEEPING, SEVEN, farthest, least, most};
+use crate::thonangi::steady::{Keys, orders};
+use crate::thonangi::sweep::{ALL, KEEPING, SEVEN, Sweep, farthest, least, most};
+use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::SharedProgress;
 use std::ops::RangeInclusive;
 

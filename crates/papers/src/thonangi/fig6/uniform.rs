@@ -1,11 +1,13 @@
 //! Figure 6a: uniform.
 
-use super::{
-    Claim, EQUAL, Effort, FOUR_LEVELS, Figure, FigureInfo, Keys, Plan, Sweep, THREE_LEVELS,
-    claim_fourth_level_helps, claim_mixed_wins, reuse_matters,
+use super::plan::{
+    EQUAL, FOUR_LEVELS, Plan, THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins,
+    reuse_matters,
 };
 use crate::thonangi::scale::POINTS;
-use crate::thonangi::sweep::{farthest, most};
+use crate::thonangi::steady::Keys;
+use crate::thonangi::sweep::{Sweep, farthest, most};
+use crate::{Claim, Effort, Figure, FigureInfo};
 use lsmith_lab::SharedProgress;
 
 /// Measures the figure.

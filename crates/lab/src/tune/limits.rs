@@ -1,0 +1,73 @@
+//! The limits on a choice.
+
+use super::objective::{Objective, Weights};
+use lsmith_spec::Spec;
+use lsmith_workload::Workload;
+use serde::Serialize;
+
+/// The limits on a choice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// The most runs that a lookup must consider, averaged over time.
+    pub read_cost_max: Option<f64>,
+    /// The most data blocks that a range read must look at, averaged over time.
+    pub scan_cost_max: Option<f64>,
+    /// The most bytes held per live byte, averaged over time.
+    pub space_cost_max: Option<f64>,
+    /// Bytes of memory for memtables, filters and fence pointers. If `None`, memtables have
+    /// `memtable_bytes`, and filters and fence pointers take as much as they need.
+    pub memory_bytes: Option<u64>,
+    /// Logical bytes at which a memtable is sealed, if `memory_bytes` is `None`.
+    pub memtable_bytes: u64,
+    /// What a saving is worth. If `None`: with a limit only bytes written count; without a limit
+    /// writes, reads and space count alike.
+    pub weights: Option<Weights>,
+    /// The distance that the workload may drift, in nats. If given, the choice is the best in the
+    /// worst case.
+    pub drift: Option<f64>,
+    /// A policy to hold against the best one.
+    pub compare_to: Option<Spec>,
+    /// The load and the SSD for which wear is told.
+    pub device: Option<Device>,
+}
+
+impl Limits {
+    pub(super) fn objective(&self, workload: &Workload) -> Objective {
+        let limits = [self.read_cost_max, self.scan_cost_max, self.space_cost_max];
+        let is_limited = limits.iter().any(Option::is_some);
+        let weights = if is_limited { Weights::WRITES } else { Weights::EVEN };
+        let scan_share = workload.scan_share();
+        Objective {
+            read_cost_max: self.read_cost_max,
+            scan_cost_max: self.scan_cost_max,
+            space_cost_max: self.space_cost_max,
+            weights: self.weights.unwrap_or(weights).shared(scan_share),
+            even: Weights::EVEN.shared(scan_share),
+        }
+    }
+}
+
+/// A load and the SSD that takes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Device {
+    /// The user's bytes per second.
+    pub bytes_per_second: u64,
+    /// The bytes that may be written to the SSD in its life.
+    pub endurance_bytes: u64,
+}
+
+/// What an SSD takes under a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Wear {
+    /// Bytes written to it a day.
+    pub bytes_a_day: f64,
+    /// The years until all bytes that may be written are written.
+    pub years: f64,
+}
+
+impl Device {
+    pub(super) fn wear(&self, write_cost_user: f64) -> Wear {
+        let bytes_a_day = self.bytes_per_second as f64 * 86_400.0 * write_cost_user;
+        Wear { bytes_a_day, years: self.endurance_bytes as f64 / bytes_a_day / 365.25 }
+    }
+}
