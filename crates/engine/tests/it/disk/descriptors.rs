@@ -33,7 +33,8 @@ fn alone(child: &str, limit: u64) -> Option<PathBuf> {
     // In memory, where a sync costs nothing.
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", &format!("descriptors::{child}"), "--nocapture"]).env(DIR, dir.path());
+    let test = format!("disk::descriptors::{child}");
+    command.args(["--exact", &test, "--nocapture"]).env(DIR, dir.path());
     let output = command.output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && told.contains("1 passed"), "{told}");
