@@ -243,8 +243,7 @@ pub(super) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let smaller = if effort.is_quick { effort.shrink.div_ceil(4) } else { 1 };
-    let shrink = (SHRINK * smaller).min(SHRINK_STORE_MAX);
+    let shrink = (SHRINK * effort.shrink).min(SHRINK_STORE_MAX);
     let jobs = Looking::all(shrink);
     let found = measure_all("stores", &jobs, progress)?;
     let mut figure = Figure::empty(info.name, info.title, panels());
