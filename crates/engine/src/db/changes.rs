@@ -122,8 +122,8 @@ impl Store {
 }
 
 impl Changes {
-    /// Returns the sequence number of the next write that the feed returns. A feed that begins
-    /// there goes on where this one stopped.
+    /// Returns the sequence number of the next write that the feed returns. A new feed from this
+    /// number on continues this one.
     pub fn next_seq(&self) -> SeqNo {
         SeqNo(self.next)
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a call does. Calls that only ask, such as that for the length of a file, are not told.
+/// What a call does. A script does not hear of small questions, such as the length of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     CreateDir,
@@ -42,7 +42,7 @@ pub(crate) enum Op {
     LogSync,
 }
 
-/// On which side of the disk's work a script is told of a call.
+/// The moment at which a script hears of a call: before the disk works, or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Before,
