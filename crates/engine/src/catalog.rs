@@ -141,13 +141,13 @@ impl Catalog {
             }
         };
         let members = tree.members.as_ref().expect("a group has keyspaces");
-        let number = members.next_number(group)?;
-        let record = Record::Member { group: tree.id, number, name: name.into() };
+        let member_id = members.next_id(group)?;
+        let record = Record::Member { group: tree.id, member: member_id, name: name.into() };
         let record = record.ruled(options.operator.as_ref(), options.expiry.as_ref());
         self.manifest.write(record, |_| ())?;
-        tree.rules.set(number, name, options.expiry, &self.context.options.filters);
+        tree.rules.set(member_id, name, options.expiry, &self.context.options.filters);
         if let Some(operator) = operator {
-            tree.rules.set_operator(number, name, operator);
+            tree.rules.set_operator(member_id, name, operator);
         }
         members.push(name);
         let member = members.get(name).expect("it was just added");
@@ -265,14 +265,14 @@ fn agreed(found: Named, name: &str, options: &KeyspaceOptions) -> Result<Named> 
         (Named::Alone(tree) | Named::Member(tree, _), _) => tree,
     };
     tree.check_options(options)?;
-    let number = if let Named::Member(_, member) = &found { member.id() } else { 0 };
-    let has = tree.rules.operator_name(number);
+    let member_id = if let Named::Member(_, member) = &found { member.id() } else { 0 };
+    let has = tree.rules.operator_name(member_id);
     match &options.operator {
         Some(asked) if has.as_ref() != Some(asked) => {
             let has = has.map_or("no combine operator".into(), |has| format!("the operator {has}"));
             refuse(format!("with {has}, not {asked}: only a new keyspace can choose one"))
         }
-        _ => match (tree.rules.expiry(number), options.expiry) {
+        _ => match (tree.rules.expiry(member_id), options.expiry) {
             (has, Some(asked)) if has != Some(asked) => {
                 let has = has.map_or("without expiry".into(), |has| format!("with {has}"));
                 refuse(format!("{has}, not with {asked}: only a new keyspace can choose it"))

@@ -11,7 +11,7 @@
 //! * runs on storage and folded memory do not change: only the holder of `committing` changes them;
 //! * memtables may be sealed. They lie above all inputs and outputs of a plan, so a legal plan
 //!   stays legal. A sealed memtable is added to the present tree and to the
-//!   [coming](KeyspaceState::coming) one, and gets a run number that is new in both;
+//!   [coming](KeyspaceState::coming) one, and gets a run id that is new in both;
 //! * the record stays true of memory. A memtable sealed later has newer writes than every run that
 //!   the plan takes, so neither the sequence number up to which all writes have left memory nor the
 //!   marks of other runs taken change;
@@ -204,7 +204,7 @@ impl Committer {
     }
 
     /// Writes `edit`, the effect of `plan`, to the manifest. Returns the tree afterwards, and the
-    /// number up to which all writes have left memory.
+    /// sequence number up to which all writes have left memory.
     fn write_edit(
         &self,
         state: &mut MutexGuard<'_, KeyspaceState>,

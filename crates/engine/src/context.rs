@@ -30,7 +30,7 @@ pub(crate) struct Context {
     pub(crate) counts: Arc<Counts>,
     /// The histograms, if [`Builder::histograms`](crate::Builder::histograms) asks for them.
     pub(crate) recorders: Option<Recorders>,
-    /// The next file id. Tables and memtables take their numbers from here too.
+    /// The next file id. Tables and memtables take their ids from here too.
     pub(crate) next_file: Arc<AtomicU64>,
     /// The sequence number of the last write that readers see.
     pub(crate) visible: AtomicU64,
@@ -95,12 +95,12 @@ impl Context {
         }
     }
 
-    /// Returns a number that no file, table or memtable has used.
+    /// Returns an id that no file, table or memtable has used.
     pub(crate) fn new_file_id(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Makes a file of `kind` with a new number. See [`directory::make_numbered`].
+    /// Makes a file of `kind` with a new id. See [`directory::make_numbered`].
     pub(crate) fn make_numbered<T>(
         &self,
         kind: FileKind,

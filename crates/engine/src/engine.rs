@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) struct ReadView {
     /// How far the manifest had come.
     pub(crate) position: Position,
-    /// The newest log that was read to its end, with its number. `None` if there was none, or if
+    /// The newest log that was read to its end, with its file id. `None` if there was none, or if
     /// its end was left out.
     pub(crate) newest_log: Option<(u64, LogReader)>,
 }

@@ -45,7 +45,7 @@ impl Followers {
 }
 
 impl Waiting<'_> {
-    /// Returns a number to wait beyond, which is read before the thread looks for a write.
+    /// Returns a count to wait beyond, which is read before the thread looks for a write.
     pub(crate) fn turn(&self) -> u64 {
         *self.of.turn.lock()
     }

@@ -3,9 +3,9 @@
 //! In AsterixDB the indexes of a dataset follow the merges of its primary index, so that run `i` of
 //! each covers the same writes (Mao et al., "Experimental Evaluation of Bounded-Depth LSM Merge
 //! Policies", paragraph on secondary indexes). Here that holds by construction. The keyspaces of a
-//! group share a memtable, a tree and a policy: in front of each key stands one byte, the number of
-//! its keyspace. So they are sealed at the same write, one plan merges the same runs of all of
-//! them, and one record of the manifest commits it. No crash can come between two of them.
+//! group share a memtable, a tree and a policy: in front of each key stands one byte, the id of its
+//! keyspace. So they are sealed at the same write, one plan merges the same runs of all of them,
+//! and one record of the manifest commits it. No crash can come between two of them.
 //!
 //! A run has tables of its own for each keyspace that has entries in it: outputs are cut where the
 //! first byte changes. A keyspace without entries among the writes of a run has no table in it.
@@ -112,7 +112,7 @@ impl Members {
     ///
     /// # Errors
     /// `InvalidArgument` if the group, called `group`, is full.
-    pub(crate) fn next_number(&self, group: &str) -> Result<u8> {
+    pub(crate) fn next_id(&self, group: &str) -> Result<u8> {
         let count = self.0.read().len();
         u8::try_from(count).map_err(|_| {
             let message = format!(
@@ -125,8 +125,8 @@ impl Members {
     /// Takes over names and new keyspaces from `found`, the same group as a reader finds it now.
     pub(crate) fn take_over(&self, found: &Members) {
         let known = self.all();
-        for (number, member) in found.all().iter().enumerate() {
-            match known.get(number) {
+        for (index, member) in found.all().iter().enumerate() {
+            match known.get(index) {
                 Some(known) => known.name.change_to(member.name.now()),
                 None => self.push(member.name.now()),
             }

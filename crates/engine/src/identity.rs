@@ -5,11 +5,11 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use std::fmt;
 use std::str::FromStr;
 
-/// The identity of a store: a number that is drawn when the store is made.
+/// The identity of a store: 128 random bits that are drawn when the store is made.
 ///
-/// A checkpoint, a restored backup and a repaired store are stores of their own, and have numbers
-/// of their own. A directory that other programs have copied (`cp -r`) has the number of its
-/// original: nothing tells the two apart, until one of them goes on.
+/// A checkpoint, a restored backup and a repaired store are stores of their own, and have
+/// identities of their own. A directory that other programs have copied (`cp -r`) has the identity
+/// of its original: nothing tells the two apart, until one of them goes on.
 ///
 /// It is written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,8 +28,8 @@ impl FromStr for StoreId {
     /// `InvalidArgument` if the text is not 32 hexadecimal digits.
     fn from_str(text: &str) -> Result<StoreId> {
         let is_id = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let number = u128::from_str_radix(text, 16).ok().filter(|_| is_id);
-        number.map(StoreId).ok_or_else(|| {
+        let bits = u128::from_str_radix(text, 16).ok().filter(|_| is_id);
+        bits.map(StoreId).ok_or_else(|| {
             let message = format!("expected an identity of 32 hexadecimal digits, found `{text}`");
             Error::new(ErrorKind::InvalidArgument, message)
         })

@@ -15,8 +15,8 @@
 //!
 //! Such a lease also keeps files that came after it, since the reader may have read the manifest
 //! later. So once a reader has read all, it changes to a lease that is *settled*: its name also
-//! says below which number all files are that the manifest named. Files have ever greater numbers,
-//! so an old snapshot of a reader keeps what it may look at, and nothing that was made since.
+//! says below which id all files are that the manifest named. File ids only grow, so an old
+//! snapshot of a reader keeps what it may look at, and nothing that was made since.
 //!
 //! Writes never look for leases. Only what frees something does, and it finds no folder if there
 //! never was a reader.
@@ -35,12 +35,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most leases of a kind at one position. The last part of a lease's name is a number below
+/// The most leases of a kind at one position. The last part of a lease's name is an integer below
 /// this one, and this one times the bound of a settled lease. Versions that know no settled leases
 /// take one for a lease without a bound.
 const SAME_MAX: u64 = 1 << 20;
 
-/// A moment of the manifest: its number, and the bytes of the records in it.
+/// A moment of the manifest: its file id, and the bytes of the records in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) manifest: u64,
@@ -61,7 +61,7 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// Takes a lease at `position` of the store in `dir`. With `below` it is settled: the manifest
-    /// was read at `position`, and its reader needs no file with this number or a greater one.
+    /// was read at `position`, and its reader needs no file with this id or a greater one.
     ///
     /// # Errors
     /// Fails with `Unsupported` if the environment cannot lock files.
@@ -76,8 +76,8 @@ impl Lease {
         let Position { manifest, bytes } = position;
         // Without room for the bound in the name, the lease keeps more.
         let bound = below.filter(|below| *below < u64::MAX / SAME_MAX).unwrap_or(0) * SAME_MAX;
-        for number in bound..bound + SAME_MAX {
-            let path = folder.join(format!("{manifest:06}.{bytes}.{number}"));
+        for last in bound..bound + SAME_MAX {
+            let path = folder.join(format!("{manifest:06}.{bytes}.{last}"));
             match env.lock_file(&path) {
                 // Another reader has it, or the writer looks whether one has.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -136,8 +136,8 @@ pub(crate) struct Leases {
 struct Look {
     /// Where the manifest was before the look.
     at: Position,
-    /// The positions of the leases of living readers below that one, and the numbers below which
-    /// the files are that they need.
+    /// The positions of the leases of living readers below that one, and the ids below which the
+    /// files are that they need.
     leases: Vec<(Position, u64)>,
 }
 
@@ -213,7 +213,7 @@ impl Leases {
         self.free_up_to(&look);
     }
 
-    /// Removes the file at `path`, which has the number `file` and which `what` describes, as
+    /// Removes the file at `path`, which has the id `file` and which `what` describes, as
     /// [`free`](Leases::free) does.
     pub(crate) fn remove(&self, file: u64, path: PathBuf, what: &'static str) {
         let env = Arc::clone(&self.env);
@@ -287,12 +287,12 @@ impl Leases {
     }
 }
 
-/// Returns the position in the name of a lease, and the number below which its files are. Returns
+/// Returns the position in the name of a lease, and the id below which its files are. Returns
 /// `None` if it is no such name.
 fn parse(name: &str) -> Option<(Position, u64)> {
     let mut parts = name.split('.');
-    let mut number = || parts.next()?.parse::<u64>().ok();
-    let (manifest, bytes, last) = (number()?, number()?, number()?);
+    let mut integer = || parts.next()?.parse::<u64>().ok();
+    let (manifest, bytes, last) = (integer()?, integer()?, integer()?);
     let below = Some(last / SAME_MAX).filter(|below| *below > 0).unwrap_or(u64::MAX);
     parts.next().is_none().then_some((Position { manifest, bytes }, below))
 }
@@ -324,13 +324,13 @@ mod tests {
     }
 
     fn remove(env: &Arc<dyn Env>, leases: &Leases, name: &str) {
-        remove_number(env, leases, name, 7);
+        remove_file(env, leases, name, 7);
     }
 
-    fn remove_number(env: &Arc<dyn Env>, leases: &Leases, name: &str, number: u64) {
+    fn remove_file(env: &Arc<dyn Env>, leases: &Leases, name: &str, file_id: u64) {
         let path = Path::new(DIR).join(name);
         env.create(&path).unwrap();
-        leases.remove(number, path, "a file");
+        leases.remove(file_id, path, "a file");
     }
 
     #[test]
@@ -341,14 +341,14 @@ mod tests {
         let settled = Lease::take(&env, Path::new(DIR), at(3, 100), Some(20)).unwrap();
         let twin = Lease::take(&env, Path::new(DIR), at(3, 100), Some(20)).unwrap();
         leases.note(at(4, 50));
-        for (name, number) in [("old", 19), ("new", 20), ("newer", 21)] {
-            remove_number(&env, &leases, name, number);
+        for (name, file_id) in [("old", 19), ("new", 20), ("newer", 21)] {
+            remove_file(&env, &leases, name, file_id);
             assert!(has(&env, name), "the reader may have read the manifest later");
         }
         drop(open);
         leases.free_waiting();
         assert!(has(&env, "old") && !has(&env, "new") && !has(&env, "newer"));
-        remove_number(&env, &leases, "newest", 22);
+        remove_file(&env, &leases, "newest", 22);
         assert!(!has(&env, "newest"));
         drop(settled);
         leases.free_waiting();

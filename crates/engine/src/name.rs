@@ -8,7 +8,7 @@ use std::fmt;
 const SHELVES: usize = usize::BITS as usize - 1;
 
 /// The name of a keyspace or a group. Earlier names stay in memory as long as the keyspace does,
-/// because callers may hold them. The present name is found at once, whatever their number.
+/// because callers may hold them. The present name is found at once, however many there are.
 #[derive(Debug)]
 pub(crate) struct Name {
     first: Box<str>,
@@ -79,10 +79,10 @@ impl LaterNames {
     }
 }
 
-/// Returns the shelf of name `number`, counted from 1, and its slot there.
-fn place(number: usize) -> (usize, usize) {
-    let shelf = number.ilog2() as usize;
-    (shelf, number - (1 << shelf))
+/// Returns the shelf of name `nth`, counted from 1, and its slot there.
+fn place(nth: usize) -> (usize, usize) {
+    let shelf = nth.ilog2() as usize;
+    (shelf, nth - (1 << shelf))
 }
 
 impl fmt::Display for Name {
@@ -110,9 +110,9 @@ mod tests {
     fn hundred_thousand_names_are_found_and_dropped_one_by_one() {
         let name = Name::new("name 0");
         let earlier: Vec<&str> = (1..=100_000)
-            .map(|number| {
-                name.change(&format!("name {number}"));
-                assert_eq!(name.now(), format!("name {number}"));
+            .map(|nth| {
+                name.change(&format!("name {nth}"));
+                assert_eq!(name.now(), format!("name {nth}"));
                 name.now()
             })
             .collect();

@@ -75,7 +75,7 @@ pub(crate) fn open(mut options: Options) -> Result<Engine> {
         // An interrupted creation leaves a first manifest, a lock, or a new `CURRENT`. Any other
         // file belongs to others, or to a store whose `CURRENT` was lost.
         let ours = |name: &&String| match names::parse(name) {
-            Some((kind, number)) => kind == FileKind::Manifest && names::is_near(number, 0),
+            Some((kind, file_id)) => kind == FileKind::Manifest && names::is_near(file_id, 0),
             None => [LOCK, CURRENT_NEW].contains(&name.as_str()),
         };
         if let Some(stranger) = found.iter().find(|name| !ours(name)) {
@@ -117,7 +117,7 @@ struct Opening {
     files: Vec<(FileKind, u64)>,
     /// How far a reader that may have a writer beside it reads the logs.
     beside: Option<LogLimit>,
-    /// The newest log that such a reader has read, with its number.
+    /// The newest log that such a reader has read, with its file id.
     newest_log: Option<(u64, LogReader)>,
 }
 
@@ -137,7 +137,7 @@ impl Opening {
         let listed = options.env.list(&options.dir);
         let names = listed.map_err(|error| Error::io("list", &options.dir, error))?;
         let files = names::numbered_among(&options.dir, &names, account.next_file);
-        let highest = files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
+        let highest = files.iter().map(|(_, file_id)| *file_id + 1).max().unwrap_or(1);
         context.next_file.fetch_max(account.next_file.max(highest), SeqCst);
         let open = |(id, known): (&u32, &KeyspaceFacts)| {
             Ok((*id, open_keyspace(context, *id, known, base_of(*id))?))
@@ -217,11 +217,11 @@ impl Opening {
     /// Returns the numbers of all files of `kind`.
     fn file_ids_of(&self, kind: FileKind) -> Vec<u64> {
         let of_kind = self.files.iter().filter(|(found, _)| *found == kind);
-        of_kind.map(|(_, number)| *number).collect()
+        of_kind.map(|(_, file_id)| *file_id).collect()
     }
 
-    /// Returns true if a memtable needs log `number`.
-    fn needs_log(&self, number: u64) -> bool {
-        self.logs.iter().any(|log| log.file_id == number)
+    /// Returns true if a memtable needs log `file_id`.
+    fn needs_log(&self, file_id: u64) -> bool {
+        self.logs.iter().any(|log| log.file_id == file_id)
     }
 }

@@ -75,8 +75,8 @@ pub struct KeyspaceOptions {
     pub group: Option<String>,
     /// If `true`, tables keep the sequence number of each entry, which costs 1 to 9 bytes each. So
     /// the keyspace can [ingest](crate::Store::ingest) tables with sequence numbers of their own.
-    /// Without it, merges forget numbers that no snapshot needs. A keyspace of a group cannot keep
-    /// them.
+    /// Without it, merges forget sequence numbers that no snapshot needs. A keyspace of a group
+    /// cannot keep them.
     ///
     /// `None` means `false` for a new keyspace, and either for one that exists.
     pub keep_numbers: Option<bool>,

@@ -20,9 +20,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A combine operator that counts: values and operands are numbers, and operands are added.
+/// A combine operator that counts: values and operands are integers, and operands are added.
 ///
-/// A number is 8 bytes, the lowest first ([`i64::to_le_bytes`]). An absent key counts as 0. Sums
+/// An integer is 8 bytes, the lowest first ([`i64::to_le_bytes`]). An absent key counts as 0. Sums
 /// wrap around. Every store knows this operator, by the name `counter`.
 ///
 /// ```
@@ -41,7 +41,7 @@ use std::time::Duration;
 pub struct Counter;
 
 impl Counter {
-    fn number(bytes: &[u8]) -> std::result::Result<i64, CombineError> {
+    fn decode(bytes: &[u8]) -> std::result::Result<i64, CombineError> {
         let found = || format!("expected a number of 8 bytes, found {}", bytes.len());
         Ok(i64::from_le_bytes(bytes.try_into().map_err(|_| found())?))
     }
@@ -59,18 +59,18 @@ impl Combine for Counter {
         operands: &[&[u8]],
     ) -> std::result::Result<Vec<u8>, CombineError> {
         let mut sum = 0_i64;
-        for number in value.iter().chain(operands) {
-            sum = sum.wrapping_add(Counter::number(number)?);
+        for bytes in value.iter().chain(operands) {
+            sum = sum.wrapping_add(Counter::decode(bytes)?);
         }
         Ok(sum.to_le_bytes().to_vec())
     }
 
     fn check_operand(&self, _key: &[u8], operand: &[u8]) -> std::result::Result<(), CombineError> {
-        Counter::number(operand).map(drop)
+        Counter::decode(operand).map(drop)
     }
 
     fn combine_operands(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-        let sum = Counter::number(older).ok()?.wrapping_add(Counter::number(newer).ok()?);
+        let sum = Counter::decode(older).ok()?.wrapping_add(Counter::decode(newer).ok()?);
         Some(sum.to_le_bytes().to_vec())
     }
 }
@@ -258,9 +258,9 @@ pub(crate) struct Rules {
     clock: Clock,
     /// What the clock showed last.
     last_seen: AtomicU64,
-    /// By number of the keyspace in its group; 0 for a keyspace in none.
+    /// By the id of the keyspace in its group; 0 for a keyspace in none.
     keyspaces: RwLock<BTreeMap<u8, OfKeyspace>>,
-    /// By number of the keyspace in its group; 0 for a keyspace in none. With the name of each.
+    /// By the id of the keyspace in its group; 0 for a keyspace in none. With the name of each.
     operators: RwLock<BTreeMap<u8, (Arc<str>, Operator)>>,
 }
 
@@ -270,18 +270,18 @@ impl Rules {
         Arc::new(Rules { is_group, clock: clock.clone(), ..Rules::default() })
     }
 
-    /// Sets how entries of keyspace `number`, which is called `name`, expire, and its filter.
-    pub(crate) fn set(&self, number: u8, name: &str, expiry: Option<Expiry>, filters: &Filters) {
+    /// Sets how entries of keyspace `member_id`, which is called `name`, expire, and its filter.
+    pub(crate) fn set(&self, member_id: u8, name: &str, expiry: Option<Expiry>, filters: &Filters) {
         let filter = filters.0.get(name).cloned();
         if expiry.is_some() || filter.is_some() {
             let of_keyspace = OfKeyspace { expiry, filter, name: name.to_string() };
-            self.keyspaces.write().insert(number, of_keyspace);
+            self.keyspaces.write().insert(member_id, of_keyspace);
         }
     }
 
-    /// Returns how entries of keyspace `number` expire; `None` if they do not.
-    pub(crate) fn expiry(&self, number: u8) -> Option<Expiry> {
-        self.keyspaces.read().get(&number)?.expiry
+    /// Returns how entries of keyspace `member_id` expire; `None` if they do not.
+    pub(crate) fn expiry(&self, member_id: u8) -> Option<Expiry> {
+        self.keyspaces.read().get(&member_id)?.expiry
     }
 
     /// Returns the value of the entry that a write of `value` to `key` makes now, if all values of
@@ -331,11 +331,11 @@ impl Rules {
         Some(self.last_seen.load(Ordering::Relaxed)).filter(|now| *now > 0)
     }
 
-    /// Sets the operator of keyspace `number` of the tree, which is called `keyspace`.
-    pub(crate) fn set_operator(&self, number: u8, keyspace: &str, combine: &Arc<dyn Combine>) {
+    /// Sets the operator of keyspace `member_id` of the tree, which is called `keyspace`.
+    pub(crate) fn set_operator(&self, member_id: u8, keyspace: &str, combine: &Arc<dyn Combine>) {
         let key_from = if self.is_group { MEMBER_BYTES } else { 0 };
         let operator = Operator::new(Arc::from(keyspace), Arc::clone(combine), key_from);
-        self.operators.write().insert(number, (Arc::from(combine.name()), operator));
+        self.operators.write().insert(member_id, (Arc::from(combine.name()), operator));
     }
 
     /// Returns the id of the keyspace of `key`.
@@ -343,9 +343,9 @@ impl Rules {
         if self.is_group { key.first().copied().unwrap_or_default() } else { 0 }
     }
 
-    /// Returns the name of the operator of keyspace `number`.
-    pub(crate) fn operator_name(&self, number: u8) -> Option<String> {
-        self.operators.read().get(&number).map(|(name, _)| name.to_string())
+    /// Returns the name of the operator of keyspace `member_id`.
+    pub(crate) fn operator_name(&self, member_id: u8) -> Option<String> {
+        self.operators.read().get(&member_id).map(|(name, _)| name.to_string())
     }
 
     /// Returns the operators for a merge; `None` if there are none, and nothing expires or is

@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     live: Mutex<Live>,
-    /// The oldest live snapshot, or an older number. `u64::MAX` if there is none.
+    /// The oldest live snapshot, or an older sequence number. `u64::MAX` if there is none.
     oldest: AtomicU64,
     /// No version is pinned for this era or a later one.
     unpinned_from: AtomicU64,
@@ -42,7 +42,7 @@ struct Live {
 struct Pin {
     version: Arc<Version>,
     /// True if later versions have lost entries, or got some, that a transaction which began in
-    /// this era does not find by their numbers.
+    /// this era does not find by their sequence numbers.
     is_replaced: bool,
 }
 
@@ -102,7 +102,7 @@ impl Snapshots {
     /// A writer that is about to drop old versions loads `visible` first and `oldest` second. This
     /// function lowers `oldest` first and loads `visible` second. In every order of these four
     /// steps the writer keeps what the snapshot needs: either it sees the snapshot, or the snapshot
-    /// is no older than the number that the writer has loaded.
+    /// is no older than the sequence number that the writer has loaded.
     ///
     /// In a child of the process that opened the store, nothing is kept for the snapshot, which
     /// can read nothing.

@@ -90,14 +90,14 @@ struct PoolState {
     closing: bool,
     /// In the order in which the stores joined.
     stores: Vec<Member>,
-    /// The number of the next store that joins.
+    /// The id of the next store that joins.
     next: u64,
 }
 
 /// A store that has joined the pool.
 struct Member {
-    /// Numbers ascend from 0 in the order in which stores joined.
-    number: u64,
+    /// Ids ascend from 0 in the order in which stores joined.
+    id: u64,
     store: Arc<dyn Worker>,
     /// The number of threads that work for the store now.
     threads: usize,
@@ -157,11 +157,11 @@ impl Threads {
         self.owner.handles.lock().len()
     }
 
-    /// Works for `store` until it [leaves](Threads::leave). Returns the number to leave with.
+    /// Works for `store` until it [leaves](Threads::leave). Returns the id to leave with.
     pub(crate) fn join(&self, store: Arc<dyn Worker>) -> u64 {
-        let number = self.owner.pool.state.lock().join(store);
+        let id = self.owner.pool.state.lock().join(store);
         self.owner.pool.notify();
-        number
+        id
     }
 
     /// Returns the pool that the threads and their stores share.
@@ -169,25 +169,25 @@ impl Threads {
         &self.owner.pool
     }
 
-    /// Stops working for store `number`, whose last handle is being dropped. Waits until no thread
+    /// Stops working for store `id`, whose last handle is being dropped. Waits until no thread
     /// works for the store, so that the caller alone uses it. A merging thread does not wait: it
     /// may work for the store itself, and hold locks that other threads want.
     ///
     /// Returns true if the caller must close the store. Otherwise the last thread that works for
     /// the store closes it.
-    pub(crate) fn leave(&self, number: u64) -> bool {
+    pub(crate) fn leave(&self, id: u64) -> bool {
         let Pool { state, left, .. } = &*self.owner.pool;
         let mut state = state.lock();
-        let Some(member) = state.member(number) else { return true };
+        let Some(member) = state.member(id) else { return true };
         member.leaving = true;
         if member.threads > 0 && is_merging_thread() {
             member.abandoned = true;
             return false;
         }
         left.wait_while(&mut state, |state| {
-            state.member(number).is_some_and(|member| member.threads > 0)
+            state.member(id).is_some_and(|member| member.threads > 0)
         });
-        state.stores.retain(|member| member.number != number);
+        state.stores.retain(|member| member.id != id);
         true
     }
 }
@@ -228,14 +228,14 @@ impl fmt::Debug for Pool {
 
 impl PoolState {
     fn join(&mut self, store: Arc<dyn Worker>) -> u64 {
-        let number = self.next;
+        let id = self.next;
         self.next += 1;
-        self.stores.push(Member { number, store, threads: 0, leaving: false, abandoned: false });
-        number
+        self.stores.push(Member { id, store, threads: 0, leaving: false, abandoned: false });
+        id
     }
 
-    fn member(&mut self, number: u64) -> Option<&mut Member> {
-        self.stores.iter_mut().find(|member| member.number == number)
+    fn member(&mut self, id: u64) -> Option<&mut Member> {
+        self.stores.iter_mut().find(|member| member.id == id)
     }
 }
 
@@ -259,13 +259,13 @@ impl Pool {
             };
             let mut worked = false;
             let mut next = 0;
-            while let Some((number, store)) = self.enter_next(next) {
+            while let Some((id, store)) = self.enter_next(next) {
                 worked |= store.work_once(duty);
                 // Dropped before the thread counts as gone. The caller that waits for that then
                 // holds the last reference, and with it the lock of the directory.
                 drop(store);
-                self.exit(number);
-                next = number + 1;
+                self.exit(id);
+                next = id + 1;
             }
             let mut state = self.state.lock();
             if state.turn == turn && !worked && !state.closing {
@@ -274,21 +274,21 @@ impl Pool {
         }
     }
 
-    /// Counts this thread as working for the first store with number `next` or higher that is not
-    /// leaving. Returns that store and its number.
+    /// Counts this thread as working for the first store with id `next` or higher that is not
+    /// leaving. Returns that store and its id.
     fn enter_next(&self, next: u64) -> Option<(u64, Arc<dyn Worker>)> {
         let mut state = self.state.lock();
         let mut stores = state.stores.iter_mut();
-        let member = stores.find(|member| member.number >= next && !member.leaving)?;
+        let member = stores.find(|member| member.id >= next && !member.leaving)?;
         member.threads += 1;
-        Some((member.number, Arc::clone(&member.store)))
+        Some((member.id, Arc::clone(&member.store)))
     }
 
-    /// Counts this thread as gone from store `number`. Closes the store if this was the last
+    /// Counts this thread as gone from store `id`. Closes the store if this was the last
     /// thread and no caller waits to close it.
-    fn exit(&self, number: u64) {
+    fn exit(&self, id: u64) {
         let mut state = self.state.lock();
-        let found = state.stores.iter().position(|member| member.number == number);
+        let found = state.stores.iter().position(|member| member.id == id);
         let index = found.expect("a store stays until no thread works for it");
         let member = &mut state.stores[index];
         member.threads -= 1;

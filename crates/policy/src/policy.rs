@@ -89,8 +89,8 @@ pub struct Needs {
     /// costs, so that unit simulations refuse the policy.
     pub windows: bool,
     /// The policy reads sequence numbers, such as [`Table::seq_max`](lsmith_tree::Table::seq_max).
-    /// Merges keep them all. If no policy needs them, merges drop numbers that no snapshot needs,
-    /// and tables become smaller.
+    /// Merges keep them all. If no policy needs them, merges drop sequence numbers that no snapshot
+    /// needs, and tables become smaller.
     pub sequence_numbers: bool,
     /// The policy compares sizes that are equal if all memtables are, so that single bytes decide.
     /// Simulations that know only expected sizes say that they are less certain.

@@ -204,7 +204,7 @@ mod tests {
     fn the_least_number_is_found_wherever_it_is() {
         for from in [0, 1, 7] {
             for least_enough in from..from + 40 {
-                assert_eq!(least(from, |number| number >= least_enough), least_enough);
+                assert_eq!(least(from, |value| value >= least_enough), least_enough);
             }
         }
     }

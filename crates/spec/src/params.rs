@@ -97,7 +97,7 @@ impl<'a> Params<'a> {
         name: &str,
         range: impl RangeBounds<u64>,
     ) -> Result<Option<u64>, SpecError> {
-        self.number(name, parse_count, range, |&bound| format_count(bound))
+        self.ranged(name, parse_count, range, |&bound| format_count(bound))
     }
 
     /// Returns a size such as `4MiB`, in bytes.
@@ -124,7 +124,7 @@ impl<'a> Params<'a> {
         name: &str,
         range: impl RangeBounds<u64>,
     ) -> Result<Option<u64>, SpecError> {
-        self.number(name, parse_bytes, range, |&bound| format_bytes(bound))
+        self.ranged(name, parse_bytes, range, |&bound| format_bytes(bound))
     }
 
     /// Returns a finite decimal number such as `1.2`.
@@ -150,7 +150,7 @@ impl<'a> Params<'a> {
         name: &str,
         range: impl RangeBounds<f64>,
     ) -> Result<Option<f64>, SpecError> {
-        self.number(name, parse_real, range, f64::to_string)
+        self.ranged(name, parse_real, range, f64::to_string)
     }
 
     /// Returns one of `names`.
@@ -187,7 +187,7 @@ impl<'a> Params<'a> {
         self.spec.param(name)
     }
 
-    fn number<T: PartialOrd>(
+    fn ranged<T: PartialOrd>(
         &self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, SpecError>,

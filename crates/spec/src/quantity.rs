@@ -77,9 +77,9 @@ impl Fault {
 fn parse<'a>(text: &str, units: impl Iterator<Item = &'a Unit>) -> Result<u64, Fault> {
     let text = text.trim();
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, suffix) = text.split_at(number_end);
+    let (digits, suffix) = text.split_at(number_end);
     let mut units = units.filter(|unit| unit.0 == suffix.trim_start());
-    if let Some(value) = units.next().and_then(|unit| exact(number, unit.1)) {
+    if let Some(value) = units.next().and_then(|unit| exact(digits, unit.1)) {
         return Ok(value);
     }
     Err(if is_too_large(text) { Fault::TooLarge } else { Fault::Malformed })
@@ -92,17 +92,17 @@ fn is_too_large(text: &str) -> bool {
     // The longest unit: `1MiB` ends with `B` too.
     let units = BYTE_UNITS.iter().chain(&COUNT_UNITS).filter(unit);
     let (suffix, factor) = units.max_by_key(|unit| unit.0.len()).copied().unwrap_or(("", 1));
-    let number = text.strip_suffix(suffix).unwrap_or(text).trim_end();
-    let is_number = number.starts_with(|c: char| c.is_ascii_digit());
+    let digits = text.strip_suffix(suffix).unwrap_or(text).trim_end();
+    let is_number = digits.starts_with(|c: char| c.is_ascii_digit());
     // 2^64 is exact as a float, and so is every factor.
-    is_number && number.parse::<f64>().is_ok_and(|value| value * factor as f64 >= 2f64.powi(64))
+    is_number && digits.parse::<f64>().is_ok_and(|value| value * factor as f64 >= 2f64.powi(64))
 }
 
-/// Returns `number`, which is digits with or without a fraction, times `factor`, if that is whole
+/// Returns `digits`, which is digits with or without a fraction, times `factor`, if that is whole
 /// and fits 64 bits.
-fn exact(number: &str, factor: u64) -> Option<u64> {
-    let (whole, fraction) = match number.split_once('.') {
-        None => (number, ""),
+fn exact(digits: &str, factor: u64) -> Option<u64> {
+    let (whole, fraction) = match digits.split_once('.') {
+        None => (digits, ""),
         Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction.trim_end_matches('0')),
         Some(_) => return None,
     };

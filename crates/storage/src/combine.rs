@@ -231,8 +231,8 @@ impl Stack {
         Stack { now, ..Stack::default() }
     }
 
-    /// Takes entries with numbers below `hidden_below`, the newest range delete over the key, for
-    /// absent.
+    /// Takes entries with sequence numbers below `hidden_below`, the newest range delete over the
+    /// key, for absent.
     pub fn above(self, hidden_below: SeqNo) -> Stack {
         Stack { hidden_below, ..self }
     }

@@ -27,10 +27,10 @@ pub fn disordered() -> Error {
     Error::new(ErrorKind::Corruption, DISORDER)
 }
 
-/// Compares two entries of one key by their sequence numbers, newest first. Number 0 means that the
-/// entry no longer knows when it was written. Then, and for equal numbers, the result is `Equal`,
-/// and the order of the sources decides. (Only in a knot can numbers disagree with the order of the
-/// sources, and a merge into a knot keeps the numbers.)
+/// Compares two entries of one key by their sequence numbers, newest first. Sequence number 0 means
+/// that the entry no longer knows when it was written. Then, and for equal sequence numbers, the
+/// result is `Equal`, and the order of the sources decides. (Only in a knot can sequence numbers
+/// disagree with the order of the sources, and a merge into a knot keeps the sequence numbers.)
 #[inline]
 pub fn newest_first(left: SeqNo, right: SeqNo) -> Ordering {
     match (left, right) {
@@ -84,9 +84,10 @@ pub trait Cursor: Send {
     /// Goes to the previous entry, or before the start. The cursor must be on an entry.
     fn prev(&mut self) -> Result<()>;
 
-    /// Goes to the next entry, and may pass over what the range delete with number `below` hides in
-    /// `range`, if that costs less than to visit it: entries with smaller sequence numbers, and the
-    /// tombstone that stands for the range delete in memory. The cursor must be on such an entry.
+    /// Goes to the next entry, and may pass over what the range delete with sequence number `below`
+    /// hides in `range`, if that costs less than to visit it: entries with smaller sequence
+    /// numbers, and the tombstone that stands for the range delete in memory. The cursor must be on
+    /// such an entry.
     fn leap(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
         let _ = (range, below);
         self.next()

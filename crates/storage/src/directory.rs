@@ -8,7 +8,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The most files of others, one number after the other, that are left alone in one call. A
+/// The most files of others, one id after the other, that are left alone in one call. A
 /// directory with more has a problem that people must see.
 const SKIPPED_MAX: u32 = 1000;
 
@@ -95,9 +95,9 @@ pub fn remove(env: &dyn Env, path: &Path, what: &str) {
     }
 }
 
-/// Makes a file of `kind` in `dir` under the next number of `counter`, with `make`, which gets its
-/// path and its number. Returns the number and what `make` returns. A file that somebody else has
-/// put there is left alone, and the number after it is tried.
+/// Makes a file of `kind` in `dir` under the next id of `counter`, with `make`, which gets its
+/// path and its id. Returns the id and what `make` returns. A file that somebody else has
+/// put there is left alone, and the id after it is tried.
 ///
 /// # Errors
 /// The error of `make`, which must leave no file then.
@@ -109,9 +109,9 @@ pub fn make_numbered<T>(
 ) -> Result<(u64, T)> {
     let mut skipped = 0;
     loop {
-        let number = counter.fetch_add(1, Ordering::Relaxed);
-        let path = names::numbered(dir, kind, number);
-        match make(&path, number) {
+        let file_id = counter.fetch_add(1, Ordering::Relaxed);
+        let path = names::numbered(dir, kind, file_id);
+        match make(&path, file_id) {
             Err(error) if skipped < SKIPPED_MAX && is_taken(&error, &path) => {
                 tracing::warn!(
                     path = %path.display(),
@@ -120,7 +120,7 @@ pub fn make_numbered<T>(
                 );
                 skipped += 1;
             }
-            made => return Ok((number, made?)),
+            made => return Ok((file_id, made?)),
         }
     }
 }

@@ -34,12 +34,12 @@ fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
         let key = 1 + choices.below(6);
         let len = choices.pick(&[0, 1, 5, 130]);
         let value = if kind.is_tombstone() { 0 } else { len };
-        let (number, key) = (1 + choices.below(60) as u64, choices.bytes(key));
+        let (seq, key) = (1 + choices.below(60) as u64, choices.bytes(key));
         if kind == EntryKind::Delete && choices.chance(30) {
             let end = [&key[..], &[choices.below(3) as u8]].concat();
-            return (kind, number, key, end);
+            return (kind, seq, key, end);
         }
-        (kind, number, key, choices.bytes(value))
+        (kind, seq, key, choices.bytes(value))
     };
     (0..count).map(entry).collect()
 }
@@ -84,8 +84,8 @@ fn fuzz_names() {
         let names = ["000012.manifest", "1234567.wal", "000013.wal.new", "99999999999999.table"];
         let parts = ["0", "000", "9", ".", "wal", "table", "spill", "manifest", ".new", "+"];
         let name = change_text(choices.pick(&names), &parts, choices);
-        if let Some((kind, number)) = parse(&name) {
-            assert_eq!(numbered(Path::new(""), kind, number), Path::new(&name));
+        if let Some((kind, file_id)) = parse(&name) {
+            assert_eq!(numbered(Path::new(""), kind, file_id), Path::new(&name));
         }
     });
 }

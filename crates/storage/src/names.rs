@@ -15,13 +15,13 @@
 //! 000013.wal.4096.lost  the bytes of a log from offset 4096 on, left out in the same way
 //! ```
 //!
-//! All numbers come from one counter and are never used twice. A number has six digits, or more if
+//! All file ids come from one counter and are never used twice. An id has six digits, or more if
 //! it needs them. The store leaves files with other names alone.
 
 use std::path::{Path, PathBuf};
 
-/// The store takes a number for each file and each table in memory, and records now and then how
-/// far it has come. It never gives a number that is this much larger than the last one that it
+/// The store takes an id for each file and each table in memory, and records now and then how
+/// far it has come. It never gives an id that is this much larger than the last one that it
 /// recorded.
 const AHEAD_MAX: u64 = 1 << 32;
 
@@ -87,7 +87,7 @@ pub fn lost(path: &Path, offset: Option<u64>) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns the kind and number of the file that `name`, the name of a lost file, was made from.
+/// Returns the kind and id of the file that `name`, the name of a lost file, was made from.
 /// `None` if it is no such name.
 pub fn parse_lost(name: &str) -> Option<(FileKind, u64)> {
     let whole = name.strip_suffix(LOST)?;
@@ -98,14 +98,14 @@ pub fn parse_lost(name: &str) -> Option<(FileKind, u64)> {
     })
 }
 
-/// Returns true if the store can have given `file_id`, where its manifest says that numbers from
-/// `next` on are free.
+/// Returns true if the store can have given `file_id`, where its manifest says that ids from `next`
+/// on are free.
 pub fn is_near(file_id: u64, next: u64) -> bool {
     file_id < next.saturating_add(AHEAD_MAX)
 }
 
 /// Returns the numbered files of the store in `dir` among `names`, where its manifest says that
-/// numbers from `next` on are free. Files with numbers that the store cannot have given are logged
+/// ids from `next` on are free. Files with ids that the store cannot have given are logged
 /// and left alone.
 pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind, u64)> {
     let found = names.iter().filter_map(|name| Some((name, parse(name)?)));
@@ -122,13 +122,13 @@ pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind,
     ours.map(|(_, file)| file).collect()
 }
 
-/// Returns the kind and number that `name` encodes, or `None` if it is not a numbered file of a
+/// Returns the kind and id that `name` encodes, or `None` if it is not a numbered file of a
 /// store.
 pub fn parse(name: &str) -> Option<(FileKind, u64)> {
     let (file_id, extension) = name.split_once('.')?;
     let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
     let all_digits = file_id.len() >= 6 && file_id.bytes().all(|byte| byte.is_ascii_digit());
-    // A number has one name only, so that no two names stand for one file.
+    // An id has one name only, so that no two names stand for one file.
     let shortest = file_id.len() == 6 || !file_id.starts_with('0');
     (all_digits && shortest).then(|| file_id.parse().ok()).flatten().map(|file_id| (kind, file_id))
 }
@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn names_survive_parsing_and_strangers_are_none() {
         for kind in FileKind::ALL {
-            for number in [0, 7, 1_234_567, u64::MAX] {
-                let path = numbered(Path::new("d"), kind, number);
+            for file_id in [0, 7, 1_234_567, u64::MAX] {
+                let path = numbered(Path::new("d"), kind, file_id);
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap();
-                assert_eq!(parse(name), Some((kind, number)));
+                assert_eq!(parse(name), Some((kind, file_id)));
             }
         }
         for name in ["CURRENT", "LOCK", "12.table", "x00012.wal", "000012.txt", "000012"] {
@@ -172,7 +172,7 @@ mod tests {
     fn numbers_far_ahead_are_a_stranger_s() {
         let names = ["000012.table", "4294967307.wal", "4294967308.wal", "000100.spill", "LOCK"];
         let found = numbered_among(Path::new("d"), &names.map(str::to_string), 12);
-        let numbers: Vec<u64> = found.into_iter().map(|(_, number)| number).collect();
+        let numbers: Vec<u64> = found.into_iter().map(|(_, file_id)| file_id).collect();
         assert_eq!(numbers, [12, 4_294_967_307, 100]);
         assert!(is_near(u64::MAX - 1, u64::MAX), "the greatest number causes no overflow");
     }

@@ -10,9 +10,10 @@ use crate::tree::Tree;
 /// What bounds the range deletes that can be forgotten.
 #[derive(Clone, Copy, Debug)]
 pub struct DoneReaders {
-    /// No reader is older than this number, now and later.
+    /// No reader is older than this sequence number, now and later.
     pub oldest: SeqNo,
-    /// The smallest number of an entry that the tree does not show: in the active memtable.
+    /// The smallest sequence number of an entry that the tree does not show: in the active
+    /// memtable.
     pub unsealed: SeqNo,
 }
 
@@ -24,7 +25,7 @@ impl Default for DoneReaders {
 }
 
 impl Slice {
-    /// Returns true if the range delete with number `seq` may hide entries of the slice.
+    /// Returns true if the range delete with sequence number `seq` may hide entries of the slice.
     fn may_lie_under(&self, seq: SeqNo) -> bool {
         let table = self.table();
         table.seq_min < seq && table.cleared < seq
@@ -32,8 +33,8 @@ impl Slice {
 }
 
 impl Tree {
-    /// Returns ranges within `region` and numbers: in each range, range deletes up to the number
-    /// are done. They hide nothing, or no reader can tell them from newer ones.
+    /// Returns ranges within `region` and sequence numbers: in each range, range deletes up to the
+    /// sequence number are done. They hide nothing, or no reader can tell them from newer ones.
     ///
     /// A part that still hides something is shortened at its ends only, so there are never more
     /// parts than before.

@@ -10,7 +10,7 @@ const PARTS_MAX: usize = 64;
 /// dropped there. A table with older entries could bring back deleted data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Disjoint, in key order, not empty; neighbours that touch have different numbers.
+    /// Disjoint, in key order, not empty; neighbours that touch have different sequence numbers.
     parts: Vec<DroppedPart>,
 }
 
@@ -36,7 +36,7 @@ impl Dropped {
         met.map(|part| part.below).max().unwrap_or_default()
     }
 
-    /// Notes that tombstones with numbers up to `below` were dropped in `range`.
+    /// Notes that tombstones with sequence numbers up to `below` were dropped in `range`.
     pub fn raise(&mut self, range: &KeyRange, below: SeqNo) {
         if below == SeqNo(0) || range.is_empty() {
             return;
@@ -66,7 +66,8 @@ impl Dropped {
         }
     }
 
-    /// Joins the two neighbours whose numbers differ least. Keys between them get the greater one.
+    /// Joins the two neighbours whose sequence numbers differ least. Keys between them get the
+    /// greater one.
     fn join_most_alike(&mut self) {
         let alike = |index: &usize| {
             let [left, right] = [&self.parts[*index], &self.parts[index + 1]];
@@ -80,7 +81,7 @@ impl Dropped {
     }
 }
 
-/// Joins neighbours that touch and have the same number.
+/// Joins neighbours that touch and have the same sequence number.
 fn joined(parts: Vec<DroppedPart>) -> Vec<DroppedPart> {
     let mut joined: Vec<DroppedPart> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -130,8 +131,8 @@ mod tests {
     }
 
     proptest! {
-        /// What is told is never less than the greatest number of a key. It is exact as long as
-        /// there are few parts.
+        /// What is told is never less than the greatest sequence number of a key. It is exact as
+        /// long as there are few parts.
         #[test]
         fn no_key_is_told_too_little(
             raised in prop::collection::vec((ranges(), 1..1000u64), 0..200),

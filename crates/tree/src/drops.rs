@@ -211,7 +211,8 @@ mod tests {
                 format!("{tree}{}", range_deletes.replace(", ", "\nerased 50 ")).parse().unwrap();
             assert_eq!(check_plan(&partly, &plan), refused, "{range_deletes}");
         }
-        // Without numbers it lies under every range delete, except for readers that see none.
+        // Without sequence numbers it lies under every range delete, except for readers that see
+        // none.
         let bare: TreeView =
             format!("{}erased 50 b..k", tree.replace(" s30..40", "")).parse().unwrap();
         assert!(!plan.drops_too_early(&bare.tree, SeqNo(50)));

@@ -43,7 +43,7 @@ pub struct Outcome {
     pub blocks: BlockCounts,
     /// The greatest sequence number of a tombstone that was dropped.
     pub dropped_below: SeqNo,
-    /// Range deletes up to this number hide no entry of new tables.
+    /// Range deletes up to this sequence number hide no entry of new tables.
     pub cleared: SeqNo,
     /// Empty room in the blocks that the output adds to its level, in logical bytes.
     pub room_added: u64,
@@ -122,7 +122,7 @@ pub struct TreeEdit {
     pub dropped_below: SeqNo,
     /// Range deletes whose memtables left memory by this edit.
     pub range_deletes: Vec<(KeyRange, SeqNo)>,
-    /// Ranges in which range deletes up to a number are done with.
+    /// Ranges in which range deletes up to a sequence number are done with.
     pub forget: Vec<(KeyRange, SeqNo)>,
     /// Changes of the memo.
     pub memo: Vec<MemoChange>,
@@ -265,9 +265,9 @@ fn date_append(tree: &Tree, plan: &MergePlan, slices: &mut [Slice]) {
     }
 }
 
-/// Says of each new table up to which number range deletes hide nothing of it. A table that the
-/// plan keeps in part is cleared as far as the tree says now: since the plan began, range deletes
-/// may have come [late](TreeEdit::add_late).
+/// Says of each new table up to which sequence number range deletes hide nothing of it. A table
+/// that the plan keeps in part is cleared as far as the tree says now: since the plan began, range
+/// deletes may have come [late](TreeEdit::add_late).
 fn clear_new(tree: &Tree, plan: &MergePlan, cleared: SeqNo, slices: &mut [Slice]) {
     if cleared == SeqNo(0) && tree.range_deletes.is_empty() {
         return;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A place in the order of writes: a larger number is a later write. Zero is before every write.
+/// A place in the order of writes: a larger sequence number is a later write. Zero is before every
+/// write.
 #[doc(alias = "sequence number")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqNo(pub u64);
@@ -26,7 +27,7 @@ impl fmt::Display for SeqNo {
 /// `Combine` is an update that waits to be applied: its value is an operand for the operator of the
 /// keyspace.
 ///
-/// The numbers are stored in files. 4 is a range delete, which is in logs only.
+/// The codes are stored in files. 4 is a range delete, which is in logs only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {

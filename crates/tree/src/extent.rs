@@ -32,8 +32,8 @@ impl Spot<'_> {
         self.index as usize
     }
 
-    /// Returns the position of the run in the order of age. Runs have odd numbers, newest first;
-    /// the gap above a run has the even number before it.
+    /// Returns the position of the run in the order of age. Runs have odd positions, newest first;
+    /// the gap above a run has the even position before it.
     pub(crate) fn age(&self) -> usize {
         2 * self.index() + 1
     }

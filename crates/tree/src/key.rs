@@ -19,7 +19,7 @@ const HEAD: usize = 16;
 #[derive(Clone, Default)]
 pub struct Key {
     /// The first bytes, padded with zeros. The last byte is the length of a short key, and a larger
-    /// number for a long key. So heads are ordered as keys are, except that long keys can have
+    /// integer for a long key. So heads are ordered as keys are, except that long keys can have
     /// equal heads.
     head: [u8; HEAD],
     /// All bytes of a long key.

@@ -25,8 +25,8 @@ pub struct ProfilePoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberPoint {
     /// The key, as a number.
-    pub number: u64,
-    /// The last counted key, as a number; equal to `number` if it is not known.
+    pub key: u64,
+    /// The last counted key, as a number; equal to `key` if it is not known.
     pub last: u64,
     /// The number of entries below the point.
     pub entries: u32,
@@ -35,13 +35,13 @@ pub struct NumberPoint {
 }
 
 impl NumberPoint {
-    /// Returns a point at `number`. `last` is the last key below it. `below` is the size of all
+    /// Returns a point at `key`. `last` is the last key below it. `below` is the size of all
     /// entries below it, fewer than 2^32.
     #[inline]
-    pub fn new(number: u64, last: u64, below: Size) -> NumberPoint {
+    pub fn new(key: u64, last: u64, below: Size) -> NumberPoint {
         let entries = below.entries as u32;
         let tombstones = below.tombstones as u32;
-        NumberPoint { number, last, bytes: below.bytes, entries, tombstones }
+        NumberPoint { key, last, bytes: below.bytes, entries, tombstones }
     }
 
     /// Returns the size of all entries below the point.
@@ -54,12 +54,12 @@ impl NumberPoint {
 
     #[inline]
     fn key(&self) -> Key {
-        Key::of_number(self.number)
+        Key::of_number(self.key)
     }
 
     #[inline]
     fn after(&self) -> Option<Key> {
-        (self.last < self.number).then(|| Key::after_number(self.last))
+        (self.last < self.key).then(|| Key::after_number(self.last))
     }
 }
 
@@ -89,9 +89,8 @@ impl Profile {
     /// Returns a profile from the ends of the cells of a table. The last cell ends where the table
     /// ends, and gives no point.
     pub fn of_cells(cells: Arc<[NumberPoint]>) -> Profile {
-        let ascending = |pair: &[NumberPoint]| {
-            pair[0].number < pair[1].number && pair[0].bytes <= pair[1].bytes
-        };
+        let ascending =
+            |pair: &[NumberPoint]| pair[0].key < pair[1].key && pair[0].bytes <= pair[1].bytes;
         let points = &cells[..cells.len().saturating_sub(1)];
         let is_disordered = !points.windows(2).all(ascending);
         Profile { points: OnceLock::new(), cells: Some(cells), is_disordered }
@@ -164,9 +163,8 @@ impl Profile {
                 // else shorter and below it.
                 let on_prefix = key.len() + usize::from(or_on) > size_of::<u64>();
                 let prefix = key.prefix();
-                numbers[among].partition_point(|point| {
-                    point.number < prefix || on_prefix && point.number == prefix
-                })
+                numbers[among]
+                    .partition_point(|point| point.key < prefix || on_prefix && point.key == prefix)
             }
             None => self[among]
                 .partition_point(|point| if or_on { point.key <= *key } else { point.key < *key }),
@@ -240,8 +238,7 @@ mod tests {
     fn numbers_answer_as_their_keys_do() {
         let below = |bytes| Size { bytes, entries: bytes / 10, tombstones: bytes / 100 };
         let points = [(5, 4, 100), (9, 9, 200), (u64::MAX, 300, 300), (0, 0, 400)];
-        let points =
-            points.map(|(number, last, bytes)| NumberPoint::new(number, last, below(bytes)));
+        let points = points.map(|(key, last, bytes)| NumberPoint::new(key, last, below(bytes)));
         let numbers = Profile::of_cells(points.into());
         let keys = Profile::from(numbers.to_vec());
         assert_eq!(numbers, keys);

@@ -1,14 +1,14 @@
 //! The range deletes of a tree or a memtable: which keys they delete, and when.
 //!
-//! A range delete is a key range and a sequence number: no entry in the range with a smaller number
-//! is visible to a reader at or above that number. An entry with the same number, which only a
-//! table from outside can bring, is visible. Range deletes are kept apart from tables, in the
-//! tree. So a table, a slice and a run know nothing of them, whatever kind they are, and a reader
-//! looks in one place only.
+//! A range delete is a key range and a sequence number: no entry in the range with a smaller
+//! sequence number is visible to a reader at or above that sequence number. An entry with the same
+//! sequence number, which only a table from outside can bring, is visible. Range deletes are kept
+//! apart from tables, in the tree. So a table, a slice and a run know nothing of them, whatever
+//! kind they are, and a reader looks in one place only.
 //!
-//! The ranges are cut into disjoint parts. Each part has the numbers of the range deletes that
-//! cover it, as far as some reader may tell them apart. Neighbours with equal numbers are joined.
-//! So a queue that is deleted from its start, further and further, has one part or two.
+//! The ranges are cut into disjoint parts. Each part has the sequence numbers of the range deletes
+//! that cover it, as far as some reader may tell them apart. Neighbours with equal sequence numbers
+//! are joined. So a queue that is deleted from its start, further and further, has one part or two.
 //!
 //! Parts lie in chunks, which old and new states share: a change costs no more than the chunks that
 //! it touches, and a copy of the list of chunks.
@@ -37,27 +37,27 @@ pub struct RangeDeletes {
 pub struct RangeDeletePart {
     /// The keys.
     pub range: KeyRange,
-    /// The numbers of the range deletes, newest first, at least one.
+    /// The sequence numbers of the range deletes, newest first, at least one.
     pub seqs: Vec<SeqNo>,
-    /// The number of the first write into the range since the newest range delete, or 0 if there
-    /// was none. Only memtables know it; elsewhere it is 0.
+    /// The sequence number of the first write into the range since the newest range delete, or 0 if
+    /// there was none. Only memtables know it; elsewhere it is 0.
     pub written: SeqNo,
 }
 
 /// Which readers there are, and can be.
 #[derive(Clone, Copy, Debug)]
 pub struct Readers<'a> {
-    /// All later readers are at this number or above.
+    /// All later readers are at this sequence number or above.
     pub visible: SeqNo,
     /// The live snapshots.
     pub snapshots: &'a [SeqNo],
 }
 
 impl Readers<'_> {
-    /// Readers may be at any number.
+    /// Readers may be at any sequence number.
     pub const ANY: Readers<'static> = Readers { visible: SeqNo(0), snapshots: &[] };
 
-    /// Returns true if no reader sees a range delete with number `older`, but not `newer`.
+    /// Returns true if no reader sees a range delete with sequence number `older`, but not `newer`.
     fn see_both_or_none(&self, newer: SeqNo, older: SeqNo) -> bool {
         let is_between = |snapshot: &SeqNo| older <= *snapshot && *snapshot < newer;
         newer <= self.visible && !self.snapshots.iter().any(is_between)
@@ -65,32 +65,33 @@ impl Readers<'_> {
 }
 
 impl RangeDeletePart {
-    /// Returns the newest of its numbers that a reader at `at` sees; 0 if it sees none.
+    /// Returns the newest of its sequence numbers that a reader at `at` sees; 0 if it sees none.
     #[inline]
     pub fn newest_at(&self, at: SeqNo) -> SeqNo {
         self.seqs.iter().copied().find(|seq| *seq <= at).unwrap_or_default()
     }
 
-    /// Returns the oldest of its numbers that hides an entry of this kind and number from a reader
-    /// that sees both. A tombstone with the number of a range delete stands for it in a memtable.
+    /// Returns the oldest of its sequence numbers that hides an entry of this kind and sequence
+    /// number from a reader that sees both. A tombstone with the sequence number of a range delete
+    /// stands for it in a memtable.
     pub fn hiding(&self, kind: EntryKind, seq: SeqNo) -> Option<SeqNo> {
         let from = if kind == EntryKind::Delete { seq } else { SeqNo(seq.0.saturating_add(1)) };
         self.seqs.iter().copied().rfind(|hides| *hides >= from)
     }
 
-    /// Returns true if a reader at `at` sees nothing of a table here whose greatest number is
-    /// `newest`.
+    /// Returns true if a reader at `at` sees nothing of a table here whose greatest sequence number
+    /// is `newest`.
     pub(crate) fn hides_all(&self, newest: SeqNo, at: SeqNo) -> bool {
-        // A table has 0 if all its entries have forgotten their numbers.
+        // A table has 0 if all its entries have forgotten their sequence numbers.
         newest < self.newest_at(at)
     }
 
-    /// Returns the oldest of its numbers.
+    /// Returns the oldest of its sequence numbers.
     pub fn oldest(&self) -> SeqNo {
         self.seqs.last().copied().unwrap_or_default()
     }
 
-    /// Adds a number, and drops numbers that no reader can tell from a newer one.
+    /// Adds a sequence number, and drops sequence numbers that no reader can tell from a newer one.
     fn add(&mut self, seq: SeqNo, readers: &Readers<'_>) {
         if self.seqs.first().is_none_or(|newest| *newest < seq) {
             self.written = SeqNo(0);
@@ -149,8 +150,8 @@ impl RangeDeletes {
         parts.filter(move |part| part.range.overlaps(&range))
     }
 
-    /// Returns what is left of `range` of a table with the greatest number `newest`, without the
-    /// parts that are hidden from a reader at `at`.
+    /// Returns what is left of `range` of a table with the greatest sequence number `newest`,
+    /// without the parts that are hidden from a reader at `at`.
     pub fn shown(&self, range: &KeyRange, newest: SeqNo, at: SeqNo) -> Vec<KeyRange> {
         let mut left = vec![range.clone()];
         for part in self.overlapping(range).filter(|part| part.hides_all(newest, at)) {
@@ -185,21 +186,22 @@ impl RangeDeletes {
         in_last.or_else(|| self.chunks.get(chunks)?.first())
     }
 
-    /// Returns the number of the newest range delete that covers `key` and that a reader at `at`
-    /// sees; 0 if there is none. The reader sees no entry of the key with a smaller number.
+    /// Returns the sequence number of the newest range delete that covers `key` and that a reader
+    /// at `at` sees; 0 if there is none. The reader sees no entry of the key with a smaller
+    /// sequence number.
     #[inline]
     pub fn newest_at(&self, key: &[u8], at: SeqNo) -> SeqNo {
         self.part_of(key).map_or(SeqNo(0), |part| part.newest_at(at))
     }
 
-    /// Returns the number up to which all range deletes in `range` that a reader at `at` sees are
-    /// known here: 0 if there are none.
+    /// Returns the sequence number up to which all range deletes in `range` that a reader at `at`
+    /// sees are known here: 0 if there are none.
     pub fn cleared_by(&self, range: &KeyRange, at: SeqNo) -> SeqNo {
         self.overlapping(range).map(|part| part.newest_at(at)).max().unwrap_or_default()
     }
 
-    /// Adds the range delete of `range` with number `seq`. Forgets numbers that no reader can tell
-    /// from a newer one.
+    /// Adds the range delete of `range` with sequence number `seq`. Forgets sequence numbers that
+    /// no reader can tell from a newer one.
     pub fn delete_range(&mut self, range: &KeyRange, seq: SeqNo, readers: &Readers<'_>) {
         if range.is_empty() {
             return;
@@ -249,7 +251,7 @@ impl RangeDeletes {
         all
     }
 
-    /// Forgets range deletes with numbers up to `upto` in `range`.
+    /// Forgets range deletes with sequence numbers up to `upto` in `range`.
     pub fn forget(&mut self, range: &KeyRange, upto: SeqNo) {
         self.change(range, |parts| {
             let mut left = Vec::with_capacity(parts.len() + 2);
@@ -265,8 +267,8 @@ impl RangeDeletes {
         });
     }
 
-    /// Notes that `key` was written with number `seq`, the greatest so far. Returns true if that
-    /// changed something.
+    /// Notes that `key` was written with sequence number `seq`, the greatest so far. Returns true
+    /// if that changed something.
     pub fn note_write(&mut self, key: &[u8], seq: SeqNo) -> bool {
         let is_first = self.part_of(key).is_some_and(|part| part.written == SeqNo(0));
         if is_first {

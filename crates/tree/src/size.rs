@@ -2,7 +2,7 @@
 
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 
-/// An amount of entries: their number, the tombstones among them, and their logical bytes (key +
+/// An amount of entries: their count, the tombstones among them, and their logical bytes (key +
 /// value + 8 per entry).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Size {
@@ -20,7 +20,7 @@ impl Size {
         Size { bytes, entries: 0, tombstones: 0 }
     }
 
-    /// Returns the sum, with each number at its maximum on overflow.
+    /// Returns the sum, with each count at its maximum on overflow.
     #[must_use]
     pub fn saturating_add(self, other: Size) -> Size {
         Size {
@@ -30,7 +30,7 @@ impl Size {
         }
     }
 
-    /// Returns the numbers halfway between the two sizes.
+    /// Returns the amounts halfway between the two sizes.
     pub(crate) fn middle(self, other: Size) -> Size {
         Size {
             bytes: u64::midpoint(self.bytes, other.bytes),

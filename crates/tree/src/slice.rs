@@ -51,8 +51,8 @@ pub struct Table {
     pub seq_min: SeqNo,
     /// The greatest sequence number of all entries.
     pub seq_max: SeqNo,
-    /// Range deletes up to this number hide no entry of the table: the merge that wrote it has left
-    /// those out. 0 if nothing is known.
+    /// Range deletes up to this sequence number hide no entry of the table: the merge that wrote it
+    /// has left those out. 0 if nothing is known.
     pub cleared: SeqNo,
     /// The time of the clock at which all entries have expired, deletions aside. 0 if an entry does
     /// not expire, or if that is not known.

@@ -197,9 +197,9 @@ impl Tree {
         if let Some(index) = self.memory.index_of(id) {
             return Some((LevelId::Memory, index));
         }
-        for (number, level) in self.levels.iter().enumerate() {
+        for (depth, level) in self.levels.iter().enumerate() {
             if let Some(index) = level.index_of(id) {
-                return Some((LevelId::Disk(number), index));
+                return Some((LevelId::Disk(depth), index));
             }
         }
         None

@@ -18,7 +18,7 @@ const MEAN_MIN: f64 = 1e-6;
 /// The greatest `sigma`: with it, one memtable of ten is five times as large as the mean.
 const SIGMA_MAX: f64 = 3.0;
 
-/// The logical bytes at which each memtable is sealed, by its number. A timer, a full log or a
+/// The logical bytes at which each memtable is sealed, by its index. A timer, a full log or a
 /// shortage of memory flush memtables before they are full. A full memtable is always sealed.
 ///
 /// | spelling | sizes |

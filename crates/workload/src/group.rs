@@ -3,7 +3,7 @@
 use crate::keys::Keys;
 use crate::{Op, Ranks, WorkloadError, value_seed};
 
-/// The most keyspaces: their numbers are bytes in front of keys.
+/// The most keyspaces: their ids are bytes in front of keys.
 pub(crate) const KEYSPACES_MAX: usize = 1 << 8;
 
 /// The keyspaces of a workload.
@@ -11,7 +11,7 @@ pub(crate) const KEYSPACES_MAX: usize = 1 << 8;
 pub(crate) struct Group {
     /// The share of each keyspace of all items.
     pub(crate) shares: Vec<f64>,
-    /// For each keyspace, the number below which the hash of an item must be.
+    /// For each keyspace, the bound below which the hash of an item must be.
     bounds: Vec<u64>,
     /// Upper bound of the items of one keyspace.
     pub(crate) items: u64,
@@ -44,9 +44,9 @@ impl Group {
         Ok(group)
     }
 
-    /// Returns true if keyspace `number` has entries for `item`.
-    fn has(&self, number: usize, item: u64) -> bool {
-        value_seed(number as u64, item, 0) <= self.bounds[number]
+    /// Returns true if keyspace `keyspace` has entries for `item`.
+    fn has(&self, keyspace: usize, item: u64) -> bool {
+        value_seed(keyspace as u64, item, 0) <= self.bounds[keyspace]
     }
 
     /// Returns the operations that `op` leads to: a write in each keyspace that has its item, and a
@@ -54,8 +54,8 @@ impl Group {
     pub(crate) fn spread(&self, op: Op) -> impl Iterator<Item = Op> {
         let writes = op.writes_value() || op.deletes();
         let keyspaces = if writes { self.bounds.len() } else { 1 };
-        let has = move |number: &usize| !writes || self.has(*number, op.item);
-        let of = move |number| Op { item: number as u64 * self.items + op.item, ..op };
+        let has = move |keyspace: &usize| !writes || self.has(*keyspace, op.item);
+        let of = move |keyspace| Op { item: keyspace as u64 * self.items + op.item, ..op };
         (0..keyspaces).filter(has).map(of)
     }
 
@@ -77,8 +77,8 @@ impl Group {
     /// Returns the ranks of all items. `ranks` belong to one keyspace.
     pub(crate) fn ranks(&self, ranks: Ranks) -> Ranks {
         let Ranks::Table(table) = ranks else { return Ranks::Identity };
-        let rank = |number: u64, rank: u32| (number * self.items) as u32 + rank;
-        let of = |number: usize| table.iter().map(move |own| rank(number as u64, *own));
+        let rank = |keyspace: u64, rank: u32| (keyspace * self.items) as u32 + rank;
+        let of = |keyspace: usize| table.iter().map(move |own| rank(keyspace as u64, *own));
         Ranks::Table((0..self.bounds.len()).flat_map(of).collect())
     }
 }

@@ -71,7 +71,7 @@ impl KeySpace {
     /// Returns the length of the key of `item` in bytes.
     pub(crate) fn key_bytes(&self, item: u64) -> usize {
         match self {
-            Self::Decimal(keys) => keys.prefix.len() + keys.digits(keys.number(item)) as usize,
+            Self::Decimal(keys) => keys.prefix.len() + keys.digits(keys.decimal(item)) as usize,
             Self::Named(keys) => keys.name(item as usize).len(),
             Self::Number => size_of::<u32>(),
         }
@@ -126,31 +126,31 @@ impl DecimalKeys {
     }
 
     #[inline]
-    fn number(&self, item: u64) -> u64 {
+    fn decimal(&self, item: u64) -> u64 {
         if self.hashed { fnv_hash(item) } else { item }
     }
 
     #[inline]
-    fn digits(&self, number: u64) -> u32 {
-        digit_count(number).max(self.digits_min)
+    fn digits(&self, decimal: u64) -> u32 {
+        digit_count(decimal).max(self.digits_min)
     }
 
     #[inline]
     fn place(&self, item: u64) -> KeyOrder {
-        let number = self.number(item);
-        let digits = self.digits(number);
-        (number * 10u64.pow(DIGITS_MAX.saturating_sub(digits)), digits)
+        let decimal = self.decimal(item);
+        let digits = self.digits(decimal);
+        (decimal * 10u64.pow(DIGITS_MAX.saturating_sub(digits)), digits)
     }
 
     fn write(&self, item: u64, key: &mut Vec<u8>) {
-        let mut number = self.number(item);
+        let mut decimal = self.decimal(item);
         key.extend_from_slice(self.prefix.as_bytes());
         let start = key.len();
-        key.resize(start + self.digits(number) as usize, b'0');
+        key.resize(start + self.digits(decimal) as usize, b'0');
         for digit in key[start..].iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
+            *digit = b'0' + (decimal % 10) as u8;
+            decimal /= 10;
+            if decimal == 0 {
                 break;
             }
         }
@@ -159,20 +159,20 @@ impl DecimalKeys {
 
 /// Returns the number of decimal digits of a number below 10^19.
 #[inline]
-fn digit_count(number: u64) -> u32 {
+fn digit_count(value: u64) -> u32 {
     // Nine of ten hashes have 19 digits, so that most need no counting.
     const ALL: u64 = 10u64.pow(DIGITS_MAX - 1);
-    if number >= ALL { DIGITS_MAX } else { number.checked_ilog10().map_or(1, |log| log + 1) }
+    if value >= ALL { DIGITS_MAX } else { value.checked_ilog10().map_or(1, |log| log + 1) }
 }
 
 /// YCSB's hash of a number: 64-bit FNV over its eight bytes, lowest first, made positive.
 ///
 /// Its step (xor, then multiply) comes from FNV-1a. Below 2^63 but for one value of 2^64.
 #[inline]
-pub(crate) fn fnv_hash(number: u64) -> u64 {
+pub(crate) fn fnv_hash(value: u64) -> u64 {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let step = |hash: u64, index: u32| (hash ^ (number >> (8 * index) & 0xff)).wrapping_mul(PRIME);
+    let step = |hash: u64, index: u32| (hash ^ (value >> (8 * index) & 0xff)).wrapping_mul(PRIME);
     let hash = (0..8).fold(OFFSET_BASIS, step);
     hash.cast_signed().unsigned_abs()
 }
@@ -197,7 +197,7 @@ impl NamedKeys {
         self.ends.len()
     }
 
-    /// Returns the keys in byte order, and the new number of each.
+    /// Returns the keys in byte order, and the new rank of each.
     pub(crate) fn sorted(&self) -> (NamedKeys, Vec<u32>) {
         let mut order: Vec<usize> = (0..self.len()).collect();
         order.sort_unstable_by_key(|index| self.name(*index));

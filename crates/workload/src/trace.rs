@@ -50,9 +50,9 @@ timestamp,op,key,value_size
 1700000120,delete,src/main.rs,0
 
 The first line is the header. Each other line is one operation, in the order in which they are
-played: `put`, `get`, `delete`, `combine`, `scan` or `delete_range`. The timestamp is a whole number
+played: `put`, `get`, `delete`, `combine`, `scan` or `delete_range`. The timestamp is a whole count
 and plays no part. A key has no comma, and nothing is quoted. For puts and combines, value_size is
-the length of the value or of the operand in bytes; for scans, the number of entries to read. What
+the length of the value or of the operand in bytes; for scans, the count of entries to read. What
 combines make has the length of the newest operand. With `delete_range` the header has a fifth
 field, `end`: the key behind the range, which is empty in other lines. All keys then have one
 length. With `expire=N`, entries expire N writes after their own.
@@ -74,7 +74,7 @@ the key has host, disk and offset). TTLs play no part.
             spec = spec.with("ops", format_count(ops));
         }
         let damaged = |line, message| WorkloadError::Line { file: file.to_owned(), line, message };
-        let mut lines = Lines { input: open(inputs, file)?, line: Vec::new(), number: 0 };
+        let mut lines = Lines { input: open(inputs, file)?, line: Vec::new(), count: 0 };
         let first = lines.next(file)?.unwrap_or(Ok(b"")).unwrap_or(b"\0");
         let layout = Layout::of(first).map_err(|message| damaged(1, message))?;
         let mut reader = Reader::new(limit);
@@ -85,7 +85,7 @@ the key has host, disk and offset). TTLs play no part.
         while damage.is_none() && !reader.is_full() {
             let Some(line) = lines.next(file)? else { break };
             let read = line.and_then(|line| reader.line(&layout, line));
-            damage = read.err().map(|message| damaged(lines.number, message));
+            damage = read.err().map(|message| damaged(lines.count, message));
         }
         let (ops, keys) = reader.finish();
         Ok(Parts {
@@ -162,7 +162,7 @@ struct Lines<'a> {
     input: Box<dyn BufRead + 'a>,
     line: Vec<u8>,
     /// The number of the line that was read last, from 1.
-    number: u64,
+    count: u64,
 }
 
 impl Lines<'_> {
@@ -174,7 +174,7 @@ impl Lines<'_> {
         if read.map_err(|error| failed(file, error.to_string()))? == 0 {
             return Ok(None);
         }
-        self.number += 1;
+        self.count += 1;
         if self.line.len() as u64 > LINE_BYTES_MAX {
             return Ok(Some(Err(format!("the line is longer than {LINE_BYTES_MAX} bytes"))));
         }

@@ -271,9 +271,9 @@ impl Workload {
         match &self.group {
             None => self.keys.write(item, key),
             Some(group) => {
-                let (number, item) = group.split(item);
+                let (keyspace, item) = group.split(item);
                 self.keys.write(item, key);
-                key.insert(0, number);
+                key.insert(0, keyspace);
             }
         }
     }

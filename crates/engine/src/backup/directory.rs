@@ -88,7 +88,7 @@ impl BackupDir {
         if !found.iter().any(|name| name == BACKUPS) {
             return Err(missing());
         }
-        let mut ids: Vec<u64> = found.iter().filter_map(|name| list_number(name)).collect();
+        let mut ids: Vec<u64> = found.iter().filter_map(|name| backup_of(name)).collect();
         ids.sort_unstable();
         Ok(ids)
     }
@@ -116,7 +116,7 @@ impl BackupDir {
         BackupList::decode(&text, &path, id)
     }
 
-    /// Reads the lists of all backups but number `but`, oldest first.
+    /// Reads the lists of all backups but the one with id `but`, oldest first.
     ///
     /// # Errors
     /// As [`list`](BackupDir::list).
@@ -127,7 +127,7 @@ impl BackupDir {
 
     /// Returns an id for a new backup, which no file has.
     pub(crate) fn new_id(&self) -> Result<u64> {
-        let used = |name: &String| list_number(name).or_else(|| owner_of(name));
+        let used = |name: &String| backup_of(name).or_else(|| owner_of(name));
         Ok(self.names()?.iter().filter_map(used).max().unwrap_or(0) + 1)
     }
 
@@ -249,7 +249,7 @@ fn list_name(id: u64) -> String {
 }
 
 /// Returns the id of the backup whose list is called `name`.
-fn list_number(name: &str) -> Option<u64> {
+fn backup_of(name: &str) -> Option<u64> {
     let id = name.strip_suffix(LIST)?.parse().ok()?;
     (list_name(id) == name).then_some(id)
 }

@@ -1,4 +1,4 @@
-//! The list of a backup: its number, and the files that it consists of.
+//! The list of a backup: its id, and the files that it consists of.
 //!
 //! ```text
 //! lsmith backup, format 1
@@ -21,7 +21,7 @@ use lsmith_tree::SeqNo;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The first line of a list. Only its number may change.
+/// The first line of a list. Only its version may change.
 const HEAD: &str = "lsmith backup, format ";
 
 /// The version of the format.

@@ -15,9 +15,9 @@
 //!
 //! A later backup shares files with an earlier one if the store has been in the state of that
 //! backup: its manifest has the [stamp](BackupList::stamp) of the list. File ids are never used
-//! twice, and files do not change, or only grow. So a file of the store with the number and the
-//! length in the list is the same file. This also holds for several stores that were restored from
-//! one backup and have since been written to.
+//! twice, and files do not change, or only grow. So a file of the store with the id and the length
+//! in the list is the same file. This also holds for several stores that were restored from one
+//! backup and have since been written to.
 
 mod directory;
 mod list;

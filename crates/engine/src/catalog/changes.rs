@@ -89,8 +89,9 @@ impl Catalog {
                 keyspaces.insert(to.to_string(), tree);
             }
             Named::Member(tree, member) => {
-                let (group, number) = (tree.id, member.id);
-                let change = KeyspaceChange::RenameMember { group, number, name: to_name };
+                let (group, member_id) = (tree.id, member.id);
+                let change =
+                    KeyspaceChange::RenameMember { group, member: member_id, name: to_name };
                 self.manifest.write(Record::Change(change), |_| ())?;
                 member.name.change(to);
             }

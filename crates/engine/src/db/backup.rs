@@ -126,7 +126,7 @@ impl Store {
         directory::check_outside(&**env, dir, "backups", &context.options.dir, "the store")?;
         let to = &backups.dir.make()?;
         let lists = to.lists_but(None)?;
-        // Looks at what an interruption left before a new number is chosen.
+        // Looks at what an interruption left before a new id is chosen.
         to.remove_unlisted(&lists)?;
         let capture = Capture::take(self.engine())?;
         let known = lists.iter().find(|list| capture.account.backup == Some(list.stamp()));
@@ -148,12 +148,12 @@ impl Store {
         self.engine().manifest.write(Record::Backup(list.stamp()), |_| ())?;
         let made = Backup::of(&list);
         let Backup { id, seq, bytes, copied_bytes, .. } = made;
-        tracing::info!(number = id, %seq, bytes, copied_bytes, "a backup was made");
+        tracing::info!(backup = id, %seq, bytes, copied_bytes, "a backup was made");
         Ok(made)
     }
 }
 
-/// The files of a backup by what they were in the store: kind (as the end of the name), number and
+/// The files of a backup by what they were in the store: kind (as the end of the name), file id and
 /// length.
 type FilesByPlace = BTreeMap<(String, u64), BackupFile>;
 
@@ -302,7 +302,7 @@ impl Backups {
     /// `Io`; `Full`.
     pub fn restore(&self, id: u64, dir: impl AsRef<Path>) -> Result<Backup> {
         let to = dir.as_ref().display();
-        let _span = tracing::info_span!("restore", number = id, %to).entered();
+        let _span = tracing::info_span!("restore", backup = id, %to).entered();
         let list = self.dir.list(id)?;
         let env = &self.dir.env;
         let path = |file: &BackupFile| self.dir.path_of(file);

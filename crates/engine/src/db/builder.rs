@@ -403,8 +403,8 @@ impl Builder {
     ///   directories and files belong to their owner alone: modes 0700 and 0600, less the umask of
     ///   the process. An existing directory keeps its mode.
     /// * The directory may be a symbolic link. Symbolic links in the directory are not followed.
-    /// * Files with other names than a store gives stay as they are, and so do files with numbers
-    ///   that the store never used.
+    /// * Files with other names than a store gives stay as they are, and so do files with ids that
+    ///   the store never used.
     ///
     /// # Errors
     /// * `NotFound` if there is no store and none may be created.

@@ -47,7 +47,7 @@ pub struct Changes {
     logs: LogsNow,
     /// The log that is being read.
     log: Option<(u64, LogFollower)>,
-    /// The trees by their numbers.
+    /// The trees by their ids.
     trees: FxHashMap<u32, Arc<KeyspaceShared>>,
 }
 
@@ -55,14 +55,14 @@ pub struct Changes {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeBatch {
-    /// The sequence number of its first write. Each later write has the next number.
+    /// The sequence number of its first write. Each later write has the next sequence number.
     pub first: SeqNo,
-    /// The sequence number of its last write. The feed goes on with the next number.
+    /// The sequence number of its last write. The feed goes on with the next sequence number.
     pub last: SeqNo,
     /// The writes in their order. Those to keyspaces that do not exist any more are left out.
     pub changes: Vec<Change>,
-    /// True if a bulk load, an ingest or the clearing of a keyspace took the numbers. Loaded
-    /// entries are in tables, and not in the feed. The call may also have failed then.
+    /// True if a bulk load, an ingest or the clearing of a keyspace took the sequence numbers.
+    /// Loaded entries are in tables, and not in the feed. The call may also have failed then.
     pub is_load: bool,
 }
 
@@ -74,8 +74,8 @@ impl Store {
     /// says how many bytes of older logs they keep.
     ///
     /// A feed returns a batch as soon as readers see it. Power loss may take it away unless it was
-    /// [synced](Store::persist), and then other writes get its numbers. So a reader that must never
-    /// be ahead of the store calls `persist` before it acts on a batch.
+    /// [synced](Store::persist), and then other writes get its sequence numbers. So a reader that
+    /// must never be ahead of the store calls `persist` before it acts on a batch.
     ///
     /// # Errors
     /// `Gone` if the logs do not hold write `from` any more; `InvalidArgument` if it is beyond the
@@ -95,8 +95,8 @@ impl Store {
         Ok(changes)
     }
 
-    /// Returns the number from which on the logs hold all writes. A feed can begin there. The logs
-    /// are not read: only a feed finds that one is damaged.
+    /// Returns the sequence number from which on the logs hold all writes. A feed can begin there.
+    /// The logs are not read: only a feed finds that one is damaged.
     ///
     /// # Errors
     /// `ReadOnly` if the store was opened for reading only.
@@ -105,7 +105,7 @@ impl Store {
         Ok(logs.logs.first().map_or(SeqNo(logs.next), |log| log.first))
     }
 
-    /// Returns the number that the next write will get.
+    /// Returns the sequence number that the next write will get.
     pub fn next_seq(&self) -> SeqNo {
         SeqNo(self.snapshot().seq().0 + 1)
     }
@@ -123,7 +123,7 @@ impl Store {
 
 impl Changes {
     /// Returns the sequence number of the next write that the feed returns. A new feed from this
-    /// number on continues this one.
+    /// sequence number on continues this one.
     pub fn next_seq(&self) -> SeqNo {
         SeqNo(self.next)
     }

@@ -44,7 +44,7 @@ impl Builder {
     /// Destroys the store: removes its files, and its directory if this is empty then. Returns the
     /// paths of what is left in the directory because it does not belong to the store.
     ///
-    /// Removes only files that have a name from `docs/format.md` and a number that the store can
+    /// Removes only files that have a name from `docs/format.md` and a file id that the store can
     /// have given. Does not read tables or logs, so a damaged store can be destroyed too.
     /// Checkpoints and backups stay as they are.
     ///
@@ -109,10 +109,11 @@ fn end_store(env: &Arc<dyn Env>, dir: &Path) -> Result<()> {
     check().or_else(|refusal| rename(&mark, &current).and(Err(refusal)))
 }
 
-/// Returns true if the store has given `name` to a file, and has numbers up to about `next`.
+/// Returns true if the store has given `name` to a file, and has file ids up to about `next`.
 fn is_own(name: &str, next: u64) -> bool {
-    let number = names::parse(name).or_else(|| names::parse_lost(name)).map(|(_, number)| number);
-    name == CURRENT_NEW || number.is_some_and(|number| names::is_near(number, next))
+    let file_id =
+        names::parse(name).or_else(|| names::parse_lost(name)).map(|(_, file_id)| file_id);
+    name == CURRENT_NEW || file_id.is_some_and(|file_id| names::is_near(file_id, next))
 }
 
 /// Removes the directory `dir` if it is empty. Returns the paths of what it holds otherwise.

@@ -194,11 +194,11 @@ impl DetachedBatch {
     /// write = kind: 1 byte | index of the name | key | value, unless it deletes
     /// ```
     ///
-    /// where numbers are varints, and names, keys and values have their lengths in front. The kinds
-    /// are the same as in the log: 0 put, 1 delete, 2 insert, 3 remove, 4 range delete, 5 combine,
-    /// 6 a put that expires. In the place of its key and its value, a range delete has the two ends
-    /// of the range, the second empty for none. A value that expires has its time in front of it,
-    /// in 8 bytes, little-endian. The version is 2 if there is a range delete, otherwise 1.
+    /// where integers are varints, and names, keys and values have their lengths in front. The
+    /// kinds are the same as in the log: 0 put, 1 delete, 2 insert, 3 remove, 4 range delete, 5
+    /// combine, 6 a put that expires. In the place of its key and its value, a range delete has the
+    /// two ends of the range, the second empty for none. A value that expires has its time in front
+    /// of it, in 8 bytes, little-endian. The version is 2 if there is a range delete, otherwise 1.
     pub fn to_bytes(&self) -> Vec<u8> {
         let has_ranges = self.iter().any(|change| change.kind() == OpKind::DeleteRange);
         let mut out = vec![if has_ranges { VERSION_WITH_RANGES } else { VERSION }];

@@ -65,7 +65,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// `InvalidArgument` if the keyspace belongs to another store or to a group, or forgets
-    /// numbers, or if the table is in the directory of the store. Otherwise as
+    /// sequence numbers, or if the table is in the directory of the store. Otherwise as
     /// [`get`](Snapshot::get), [`TableWriter::put_at`] and [`TableWriter::put_until_at`].
     pub fn export<K: AsRef<[u8]>>(
         &self,
@@ -122,8 +122,8 @@ impl Snapshot {
     }
 
     /// Calls `each` with each key of `keyspace` in `range` that has an entry at the snapshot, what
-    /// the key has, and the number of its newest entry. They go to a table at `to`, which must not
-    /// be a file of the store.
+    /// the key has, and the sequence number of its newest entry. They go to a table at `to`, which
+    /// must not be a file of the store.
     fn each_newest<K: AsRef<[u8]>>(
         &self,
         keyspace: &Keyspace,

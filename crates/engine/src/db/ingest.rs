@@ -31,7 +31,7 @@ pub struct IngestOptions {
     /// If true, tables with sequence numbers of their own may bring entries back that deletions had
     /// hidden: a merge has dropped the deletions, and the entries are older than one of them. So
     /// may tables with entries older than operands that a merge has combined, which then apply to
-    /// other entries than their numbers say. False by default: such a table is refused.
+    /// other entries than their sequence numbers say. False by default: such a table is refused.
     pub allow_resurrect: bool,
     /// The ranges that are replaced, as bounds of their keys.
     replaced: Vec<KeyBounds>,
@@ -119,10 +119,11 @@ impl Store {
     /// first. The tables become the newest run of level 0.
     ///
     /// If the tables have sequence numbers of their own, these say what is newer. The keyspace must
-    /// [keep numbers](crate::KeyspaceOptions::keep_numbers). The store's counter rises above the
-    /// greatest number, so later writes are newer. The numbers of a table decide its place. If they
-    /// interleave with numbers that the keyspace has in the range, the call merges the two.
-    /// Snapshots from before the call do not see the tables, however old the entries are.
+    /// [keep sequence numbers](crate::KeyspaceOptions::keep_numbers). The store's counter rises
+    /// above the greatest sequence number, so later writes are newer. The sequence numbers of a
+    /// table decide its place. If they interleave with sequence numbers that the keyspace has in
+    /// the range, the call merges the two. Snapshots from before the call do not see the tables,
+    /// however old the entries are.
     ///
     /// # Errors
     /// Nothing is ingested then, unless the store is `Poisoned`:
@@ -137,10 +138,10 @@ impl Store {
     /// * `InvalidArgument` if a table has entries that expire and the keyspace has no expiry, or if
     ///   it has operands and the keyspace has no operator for them. The error names the file.
     /// * `InvalidArgument` for tables with sequence numbers of their own, if the keyspace forgets
-    ///   numbers; if an entry differs from one with its key and number in the keyspace; or if a
-    ///   deletion that was dropped could have hidden an entry, or an operand that was combined
-    ///   could have applied to it, unless [`allow_resurrect`](IngestOptions::allow_resurrect) is
-    ///   set.
+    ///   sequence numbers; if an entry differs from one with its key and sequence number in the
+    ///   keyspace; or if a deletion that was dropped could have hidden an entry, or an operand that
+    ///   was combined could have applied to it, unless
+    ///   [`allow_resurrect`](IngestOptions::allow_resurrect) is set.
     /// * `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
     ///   log or the manifest failed.
     /// * `Io` or `Full` if a file cannot be read, copied or merged. Otherwise as
@@ -257,7 +258,7 @@ impl Store {
             if !Arc::ptr_eq(self.context(), keyspace.store().context()) {
                 return refuse(format!("keyspace {name} is of another store"));
             }
-            // Keys of a group have a number in front, which the files lack.
+            // Keys of a group have an id in front, which the files lack.
             if let Some(group) = keyspace.group() {
                 return refuse(format!(
                     "keyspace {name} is in group {group}, which cannot ingest; use a bulk load"
@@ -286,7 +287,8 @@ struct Brought<'a> {
 }
 
 impl Brought<'_> {
-    /// Returns the load of the tables, which have no numbers. What they delete is replaced.
+    /// Returns the load of the tables, which have no sequence numbers. What they delete is
+    /// replaced.
     fn into_load(self) -> Load {
         let Brought { keyspace, arrivals, ranges, mut replaced, .. } = self;
         let tables = arrivals.hand_over().into_iter().map(|(_, table)| table);
@@ -311,7 +313,7 @@ impl Arrivals<'_> {
     fn bring(&mut self, file: &Path, options: &IngestOptions) -> Result<()> {
         let context = self.context;
         let env = &context.options.env;
-        let (number, linked) = context.make_numbered(FileKind::Table, |path, _| {
+        let (file_id, linked) = context.make_numbered(FileKind::Table, |path, _| {
             if options.link && env.link(file, path).is_ok() {
                 return Ok(true);
             }
@@ -319,13 +321,13 @@ impl Arrivals<'_> {
             directory::copy((&**env, file), (&**env, path), bytes, |_| ())?;
             Ok(false)
         })?;
-        self.created.push(number);
-        let path = numbered(&context.options.dir, FileKind::Table, number);
+        self.created.push(file_id);
+        let path = numbered(&context.options.dir, FileKind::Table, file_id);
         if linked {
             // The process that wrote the file need not have synced it.
             env.sync_file(&path).map_err(|error| Error::io("sync", file, error))?;
         }
-        let table = self.checked(number);
+        let table = self.checked(file_id);
         // The user knows the file under the other name.
         let table = table.map_err(|error| match error.path() {
             Some(found) if found == path => error.said_again("").at(file),
@@ -335,9 +337,9 @@ impl Arrivals<'_> {
         Ok(())
     }
 
-    /// Opens table `number` and reads all of it.
-    fn checked(&self, number: u64) -> Result<Arc<TableHandle>> {
-        let path = numbered(&self.context.options.dir, FileKind::Table, number);
+    /// Opens table `file_id` and reads all of it.
+    fn checked(&self, file_id: u64) -> Result<Arc<TableHandle>> {
+        let path = numbered(&self.context.options.dir, FileKind::Table, file_id);
         if let Some(own) = StoreTable::of(&*self.context.options.env, &path)? {
             let kind = if own.is_append { "append table" } else { "table" };
             let message = format!(
@@ -347,7 +349,7 @@ impl Arrivals<'_> {
             );
             return Err(Error::corruption(&path, 0, message));
         }
-        let handle = TableHandle::open(&self.context.tables(), TableId(number))?;
+        let handle = TableHandle::open(&self.context.tables(), TableId(file_id))?;
         let table = handle.table();
         table.verify(&[KeyRange::ALL])?;
         let TableFacts { seq_min, seq_max, range_deletes, .. } = table.facts();
@@ -470,8 +472,8 @@ impl Drop for Arrivals<'_> {
     fn drop(&mut self) {
         self.tables.clear();
         let options = &self.context.options;
-        for &number in &self.created {
-            let path = numbered(&options.dir, FileKind::Table, number);
+        for &file_id in &self.created {
+            let path = numbered(&options.dir, FileKind::Table, file_id);
             panics::logged("the environment", || {
                 directory::remove(&*options.env, &path, "a table that was not ingested");
             });

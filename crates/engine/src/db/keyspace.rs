@@ -94,8 +94,8 @@ impl Keyspace {
             Named::Member(shared, member) => (shared, Some(member)),
             Named::Group(shared) => return Err(is_group(&shared)),
         };
-        let number = member.as_ref().map_or(0, Member::id);
-        let lives = shared.rules.expiry(number).and_then(|expiry| expiry.ticks());
+        let member_id = member.as_ref().map_or(0, Member::id);
+        let lives = shared.rules.expiry(member_id).and_then(|expiry| expiry.ticks());
         Ok(Keyspace { store, shared, member, lives })
     }
 
@@ -141,7 +141,7 @@ impl Keyspace {
         self.member.as_ref().map(|_| self.shared.name.now())
     }
 
-    /// Returns the number by which the files of the store name the keyspace, or its group. It never
+    /// Returns the id by which the files of the store name the keyspace, or its group. It never
     /// changes.
     pub fn id(&self) -> u32 {
         self.shared.id

@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct KeyspaceInfo {
     /// The name.
     pub name: String,
-    /// The number by which files of the store name the keyspace, or its group.
+    /// The id by which files of the store name the keyspace, or its group.
     pub id: u32,
     /// The group that the keyspace belongs to, if it does.
     pub group: Option<String>,
@@ -81,7 +81,7 @@ fn read_account(env: &dyn Env, dir: &Path) -> Result<Account> {
 }
 
 fn infos_of(id: u32, facts: &KeyspaceFacts) -> Vec<KeyspaceInfo> {
-    let info = |(number, name): (u8, &String)| KeyspaceInfo {
+    let info = |(member_id, name): (u8, &String)| KeyspaceInfo {
         name: name.clone(),
         id,
         group: facts.members.as_ref().map(|_| facts.name.clone()),
@@ -91,8 +91,8 @@ fn infos_of(id: u32, facts: &KeyspaceFacts) -> Vec<KeyspaceInfo> {
         keep_numbers: facts.keeps_seqs,
         filter_bits: facts.filters.bits,
         prefix_bytes: facts.filters.prefix_bytes,
-        operator: facts.operators.get(&number).cloned(),
-        expiry: facts.expiries.get(&number).copied(),
+        operator: facts.operators.get(&member_id).cloned(),
+        expiry: facts.expiries.get(&member_id).copied(),
     };
     match &facts.members {
         None => vec![info((0, &facts.name))],

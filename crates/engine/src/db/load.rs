@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The sequence number of loaded entries in their files. No write has it: the tree stores the real
-/// number of a loaded table.
+/// sequence number of a loaded table.
 const UNDATED: SeqNo = SeqNo(0);
 
 /// A bulk load under way: entries in ascending key order are written straight to tables, without
@@ -105,8 +105,8 @@ impl BulkLoad {
         self.keyspace.store().context()
     }
 
-    fn path(&self, number: u64) -> PathBuf {
-        numbered(&self.context().options.dir, FileKind::Table, number)
+    fn path(&self, file_id: u64) -> PathBuf {
+        numbered(&self.context().options.dir, FileKind::Table, file_id)
     }
 
     /// Adds an entry. Each key must be greater than the key before.
@@ -174,10 +174,11 @@ impl BulkLoad {
             Some(writer) => writer,
             None => {
                 let context = self.context();
-                let (number, writer) = context.make_numbered(FileKind::Table, |path, number| {
-                    TableWriter::create(&context.options.env, path, number, &self.options)
-                })?;
-                self.created.push(number);
+                let (file_id, writer) =
+                    context.make_numbered(FileKind::Table, |path, file_id| {
+                        TableWriter::create(&context.options.env, path, file_id, &self.options)
+                    })?;
+                self.created.push(file_id);
                 self.writer.insert(writer)
             }
         };
@@ -243,8 +244,8 @@ impl Drop for BulkLoad {
             return;
         }
         drop(self.writer.take());
-        for &number in &self.created {
-            let path = self.path(number);
+        for &file_id in &self.created {
+            let path = self.path(file_id);
             directory::remove(&*self.context().options.env, &path, "a failed load");
         }
     }

@@ -180,8 +180,8 @@ fn put_level(
     figure: impl Fn(&Level) -> u64,
 ) {
     for TreeNow { name: keyspace, tree, .. } in trees {
-        for (number, level) in tree.levels().iter().enumerate() {
-            let labels = [("keyspace", &**keyspace), ("level", &*number.to_string())];
+        for (index, level) in tree.levels().iter().enumerate() {
+            let labels = [("keyspace", &**keyspace), ("level", &*index.to_string())];
             text.value(name, &labels, figure(level));
         }
     }

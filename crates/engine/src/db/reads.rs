@@ -84,8 +84,8 @@ impl Keyspace {
     ///
     /// Each table and memtable counts its entries. A deletion counts as one entry less, for the
     /// entry that it hides. So keys that were written again and not merged yet count more than
-    /// once, and deletions of absent keys make the number too small. After
-    /// [`merge`](Keyspace::merge) the number is exact, unless snapshots keep older versions.
+    /// once, and deletions of absent keys make the count too small. After
+    /// [`merge`](Keyspace::merge) the count is exact, unless snapshots keep older versions.
     pub fn approximate_len(&self) -> u64 {
         let size = self.size_within::<&[u8]>(..);
         size.entries.saturating_sub(2 * size.tombstones)

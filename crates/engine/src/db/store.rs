@@ -63,7 +63,7 @@ pub struct Store {
 /// Closes the store when dropped.
 struct Inner {
     engine: Engine,
-    /// The threads that merge, and the number under which they know this store. `None` in lockstep
+    /// The threads that merge, and the id under which they know this store. `None` in lockstep
     /// and if the store is open for reading only.
     threads: Option<(Threads, u64)>,
 }
@@ -82,7 +82,7 @@ impl Drop for Store {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.engine.context.start_closing();
-        if self.threads.as_ref().is_none_or(|(threads, number)| threads.leave(*number)) {
+        if self.threads.as_ref().is_none_or(|(threads, id)| threads.leave(*id)) {
             self.engine.scheduler.close();
         }
     }
@@ -106,8 +106,8 @@ impl Store {
         let threads = merging.map(|threads| {
             engine.context.progress.set_pool(threads.pool());
             engine.context.leftovers.open(threads.pool());
-            let number = threads.join(Arc::clone(&engine.scheduler) as _);
-            (threads, number)
+            let id = threads.join(Arc::clone(&engine.scheduler) as _);
+            (threads, id)
         });
         let store = Store { inner: Arc::new(Inner { engine, threads }) };
         // Opening may have filled memtables.
@@ -115,9 +115,9 @@ impl Store {
         Ok(store)
     }
 
-    /// Returns who the store is: a number that was drawn when it was made, and that no checkpoint,
-    /// restored backup or repaired copy shares. `None` only if the store was opened for reading
-    /// only, and no version that knows of identities has opened it for writing before.
+    /// Returns the identity of the store: an id that was drawn when it was made, and that no
+    /// checkpoint, restored backup or repaired copy shares. `None` only if the store was opened for
+    /// reading only, and no version that knows of identities has opened it for writing before.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

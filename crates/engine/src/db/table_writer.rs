@@ -58,7 +58,7 @@ pub struct TableWriter {
     operator: Option<String>,
     operators: CombineOperators,
     has_operands: bool,
-    /// The range deletes, with their numbers.
+    /// The range deletes, with their sequence numbers.
     range_deletes: Vec<(KeyRange, SeqNo)>,
     /// True if entries have sequence numbers, false if they have none; `None` if there is none yet.
     numbered: Option<bool>,
@@ -145,9 +145,9 @@ impl TableWriter {
             FilterChoice { bits: Some(options.filter_bits), prefix_bytes: options.prefix_bytes };
         filters.check()?;
         options.operator.as_deref().map_or(Ok(()), check_operator_name)?;
-        let (block_bytes, no_number) = (options.block_bytes, 0);
+        let (block_bytes, no_id) = (options.block_bytes, 0);
         let table = TableOptions { block_bytes, codec, ..TableOptions::default() };
-        let table = filters.table_options(&table, no_number);
+        let table = filters.table_options(&table, no_id);
         let env = Arc::clone(&options.env);
         let path = directory::absolute(&*env, path.as_ref())?;
         let writer = table::TableWriter::create(&env, &path, OUTSIDE, &table)?;
@@ -246,11 +246,11 @@ impl TableWriter {
 
     /// Adds an entry with sequence number `seq`, from 1 to 2^61. In a store that ingests the table,
     /// the entry is older than entries of its key with greater sequence numbers, and newer than
-    /// entries with smaller ones. Either all entries of a table have numbers, or none has.
+    /// entries with smaller ones. Either all entries of a table have sequence numbers, or none has.
     ///
     /// # Errors
-    /// As [`put`](TableWriter::put). `InvalidArgument` also if the number is out of range, or if an
-    /// entry before has none.
+    /// As [`put`](TableWriter::put). `InvalidArgument` also if the sequence number is out of range,
+    /// or if an entry before has none.
     pub fn put_at(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -363,8 +363,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Fails with `InvalidArgument` if `what`, which has the number `seq`, has one and what was
-    /// added before has none, or the other way round.
+    /// Fails with `InvalidArgument` if `what`, which has the sequence number `seq`, has one and
+    /// what was added before has none, or the other way round.
     fn check_numbered(&self, seq: SeqNo, what: impl FnOnce() -> String) -> Result<()> {
         let numbered = seq != UNDATED;
         if self.numbered.is_none_or(|others| others == numbered) {
@@ -468,7 +468,7 @@ impl TableWriter {
     }
 }
 
-/// Fails with `InvalidArgument` if an entry from outside cannot have the number `seq`.
+/// Fails with `InvalidArgument` if an entry from outside cannot have the sequence number `seq`.
 fn check_seq(seq: SeqNo) -> Result<()> {
     if (SeqNo(1)..=ARRIVING_SEQ_MAX).contains(&seq) {
         return Ok(());

@@ -23,7 +23,7 @@ pub(crate) fn left_out(engine: &Engine) -> Result<Vec<LeftOut>> {
     let Some((position, account)) = manifest::read(env, dir)? else { return Ok(Vec::new()) };
     let manifest = position.manifest;
     let mut names = env.list(dir).map_err(|error| Error::io("list", dir, error))?;
-    names.sort_by_key(|name| names::parse(name).map_or(u64::MAX, |(_, number)| number));
+    names.sort_by_key(|name| names::parse(name).map_or(u64::MAX, |(_, file_id)| file_id));
     let mut search = LeftOutSearch { engine, account: &account, found: Vec::new() };
     search.add_torn_manifest(manifest)?;
     // A store that was opened for writing has set these parts aside.
@@ -44,10 +44,10 @@ struct LeftOutSearch<'a> {
 }
 
 impl LeftOutSearch<'_> {
-    /// Returns why the file called `name` is left out, if it is. `manifest` is the number of the
+    /// Returns why the file called `name` is left out, if it is. `manifest` is the file id of the
     /// manifest.
     fn reason(&self, name: &str, manifest: u64) -> Option<LeftOutReason> {
-        let Some((kind, number)) = names::parse(name) else {
+        let Some((kind, file_id)) = names::parse(name) else {
             if name.ends_with(LOST) {
                 return Some(LeftOutReason::SetAside);
             }
@@ -58,12 +58,12 @@ impl LeftOutSearch<'_> {
         let is_named = !self.engine.context.options.read_only
             || match kind {
                 FileKind::Wal => true,
-                FileKind::Manifest => number == manifest,
+                FileKind::Manifest => file_id == manifest,
                 FileKind::NewWal => false,
                 FileKind::Spill => {
                     let mut spills =
                         self.account.keyspaces.values().filter_map(|keyspace| keyspace.spill);
-                    spills.any(|spill| spill.file == number)
+                    spills.any(|spill| spill.file == file_id)
                 }
                 FileKind::Table => {
                     let keyspaces = self.engine.keyspaces.all();
@@ -71,7 +71,7 @@ impl LeftOutSearch<'_> {
                         let mut states = keyspaces.iter().map(|keyspace| keyspace.state.lock());
                         states.any(|state| state.tables.contains_key(&table))
                     };
-                    has(TableId(number))
+                    has(TableId(file_id))
                 }
             };
         (!is_named).then_some(LeftOutReason::Unnamed)
@@ -82,11 +82,11 @@ impl LeftOutSearch<'_> {
         self.found.push(LeftOut { path, offset: 0, bytes, reason });
     }
 
-    /// Adds the end of manifest `number` if it is torn.
-    fn add_torn_manifest(&mut self, number: u64) -> Result<()> {
+    /// Adds the end of manifest `file_id` if it is torn.
+    fn add_torn_manifest(&mut self, file_id: u64) -> Result<()> {
         let options = &self.engine.context.options;
-        let path = numbered(&options.dir, FileKind::Manifest, number);
-        let id = LogId { kind: LogKind::Manifest, file_id: number };
+        let path = numbered(&options.dir, FileKind::Manifest, file_id);
+        let id = LogId { kind: LogKind::Manifest, file_id };
         let remains = LogRemains::read(&*options.env, &path, id)?;
         if let Ok(LogEnd::Torn { offset, bytes_dropped }) = remains.end
             && bytes_dropped > 0

@@ -48,7 +48,7 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
         }
         Err(error) => collect(&mut damage, Err(error))?,
     }
-    // All files of the store have smaller numbers.
+    // All files of the store have smaller file ids.
     let next = engine.context.next_file.load(Ordering::Relaxed);
     for name in env.list(dir).map_err(|error| Error::io("list", dir, error))? {
         let Some((FileKind::Wal, file_id)) = names::parse(&name) else { continue };

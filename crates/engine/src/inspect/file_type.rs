@@ -21,7 +21,7 @@ pub enum FileType {
 }
 
 impl FileType {
-    /// Returns the type of the file at `path`, judged by its name, and its number (0 for
+    /// Returns the type of the file at `path`, judged by its name, and its file id (0 for
     /// `CURRENT`). Returns `None` for a name that no file of these types has.
     pub fn of(path: &Path) -> Option<(FileType, u64)> {
         let name = path.file_name()?.to_str()?;
@@ -29,7 +29,7 @@ impl FileType {
             return Some((FileType::Current, 0));
         }
         // A log that was set aside has its old content.
-        let (kind, number) = names::parse(name.strip_suffix(".lost").unwrap_or(name))?;
+        let (kind, file_id) = names::parse(name.strip_suffix(".lost").unwrap_or(name))?;
         let kind = match kind {
             FileKind::Manifest => FileType::Manifest,
             FileKind::Wal => FileType::Log,
@@ -37,7 +37,7 @@ impl FileType {
             FileKind::Spill => FileType::Copy,
             FileKind::Table => FileType::Table,
         };
-        Some((kind, number))
+        Some((kind, file_id))
     }
 
     /// Returns the type and the id of the file at `path`. Fails with `InvalidArgument` unless

@@ -56,7 +56,7 @@ pub enum Content {
     /// Writes of a write-ahead log that took effect together. A batch without writes took its
     /// sequence numbers for a bulk load or for ingested tables.
     Batch {
-        /// The sequence number of the first write. Each later write has the next number.
+        /// The sequence number of the first write. Each later write has the next sequence number.
         first: SeqNo,
         /// The number of sequence numbers that it took: one per write, and at least 1.
         seq_count: u64,

@@ -30,7 +30,7 @@ pub struct Footer {
     /// True if data blocks are compressed.
     pub compressed: bool,
     /// True if the table is from a bulk load: its entries have sequence number 0 in the file, and
-    /// the tree has their real number.
+    /// the tree has their real sequence number.
     pub undated: bool,
     /// True if the table was written outside of a store.
     pub outside: bool,

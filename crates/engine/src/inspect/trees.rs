@@ -31,7 +31,7 @@ pub struct KeyspaceTree {
 }
 
 /// Returns what the manifest in force in `dir` says of each keyspace and group, in the order of
-/// their numbers. Takes no lock: another process may have the store open, and go on writing.
+/// their ids. Takes no lock: another process may have the store open, and go on writing.
 ///
 /// # Errors
 /// `NotFound` if there is no store; `Corruption` or `Unsupported` as opening the store; `Io` if a

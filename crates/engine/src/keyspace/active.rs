@@ -5,7 +5,7 @@ use lsmith_storage::memtable::Memtable;
 use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// The log number of an empty memtable.
+/// The log id of an empty memtable.
 const NO_LOG: u64 = u64::MAX;
 
 /// The active memtable of a keyspace, and the log that holds its oldest entry. Both are used

@@ -54,11 +54,11 @@ pub(crate) fn open_keyspace(
     let rules = Rules::new(known.members.is_some(), &options.clock);
     let alone = std::slice::from_ref(&known.name);
     let names = known.members.as_deref().unwrap_or(alone);
-    for (number, name) in (0..).zip(names) {
-        rules.set(number, name, known.expiries.get(&number).copied(), &options.filters);
-        let Some(operator) = known.operators.get(&number) else { continue };
+    for (member_id, name) in (0..).zip(names) {
+        rules.set(member_id, name, known.expiries.get(&member_id).copied(), &options.filters);
+        let Some(operator) = known.operators.get(&member_id) else { continue };
         let combine = options.operators.of_keyspace(operator, name, &options.dir)?;
-        rules.set_operator(number, name, combine);
+        rules.set_operator(member_id, name, combine);
     }
     let tables = open_tables(context, &known.tree, &base)?;
     let with_profiles = |named: &Arc<Table>| {

@@ -20,12 +20,12 @@ pub(crate) struct Account {
     pub(crate) keyspaces: BTreeMap<u32, KeyspaceFacts>,
     /// The row of write-ahead logs. `None` in stores of earlier versions, which did not record it.
     pub(crate) logs: Option<LogRow>,
-    /// All writes up to this number, inclusive, were synced, in logs or elsewhere, when the
-    /// manifest recorded it. 0 if nothing is known.
+    /// All writes up to this sequence number, inclusive, were synced, in logs or elsewhere, when
+    /// the manifest recorded it. 0 if nothing is known.
     pub(crate) synced_seq: SeqNo,
-    /// A number above every file id in use.
+    /// An id above every file id in use.
     pub(crate) next_file: u64,
-    /// A number above every keyspace id, dropped ones included.
+    /// An id above every keyspace id, dropped ones included.
     pub(crate) next_keyspace: u32,
     /// True if files of tables may have names in other stores.
     pub(crate) linked: bool,
@@ -52,18 +52,18 @@ pub(crate) struct KeyspaceFacts {
     pub(crate) filters: FilterChoice,
     /// True if ranges were deleted.
     pub(crate) deletes_ranges: bool,
-    /// The names of the keyspaces that share the tree, in the order of their numbers. `None` unless
+    /// The names of the keyspaces that share the tree, in the order of their ids. `None` unless
     /// this is a group.
     pub(crate) members: Option<Vec<String>>,
-    /// The names of combine operators, by number of the keyspace in its group; 0 for a keyspace in
+    /// The names of combine operators, by the id of the keyspace in its group; 0 for a keyspace in
     /// none.
     pub(crate) operators: BTreeMap<u8, String>,
-    /// How entries expire, of keyspaces where they do, by the same number.
+    /// How entries expire, of keyspaces where they do, by the same id.
     pub(crate) expiries: BTreeMap<u8, Expiry>,
     /// The tree without memory, which the write-ahead log holds, and without profiles, which the
     /// tables hold.
     pub(crate) tree: Tree,
-    /// All writes up to this number, inclusive, are in tables or have left nothing.
+    /// All writes up to this sequence number, inclusive, are in tables or have left nothing.
     pub(crate) flushed_seq: SeqNo,
     /// Marks of writes above `flushed_seq` that are in tables too.
     pub(crate) taken: TakenMarks,
@@ -104,9 +104,9 @@ impl KeyspaceFacts {
         seq <= self.flushed_seq || seq <= self.taken.newest_of(key)
     }
 
-    /// Returns true if the range delete with number `seq` is in the tree, or is done with. Every
-    /// record that says of some writes that they have left memory, or are in a copy, puts all older
-    /// range deletes into the tree, or a record before it does.
+    /// Returns true if the range delete with sequence number `seq` is in the tree, or is done with.
+    /// Every record that says of some writes that they have left memory, or are in a copy, puts all
+    /// older range deletes into the tree, or a record before it does.
     pub(crate) fn has_in_tree(&self, seq: SeqNo) -> bool {
         seq <= self.durable_seq()
     }
@@ -117,8 +117,8 @@ impl KeyspaceFacts {
         self.flushed_seq.max(self.spill.map(|spill| spill.newest).unwrap_or_default())
     }
 
-    /// Returns a number up to which the writes of all keyspaces are durable: in tables, in spills,
-    /// or in logs that were synced before the manifest recorded the number.
+    /// Returns a sequence number up to which the writes of all keyspaces are durable: in tables, in
+    /// spills, or in logs that were synced before the manifest recorded the sequence number.
     pub(crate) fn durable_seq(&self) -> SeqNo {
         self.complete_seq().max(self.taken.newest_of_all())
     }
@@ -139,7 +139,7 @@ impl Account {
     pub(crate) fn take(&mut self, record: Record) -> std::result::Result<(), String> {
         record.seqs().into_iter().try_for_each(check_seq)?;
         match record {
-            Record::NextFile(number) => self.next_file = self.next_file.max(number),
+            Record::NextFile(file_id) => self.next_file = self.next_file.max(file_id),
             Record::Keyspace(keyspace) => self.make_keyspace(keyspace, NOT_COMPRESSED.into())?,
             Record::CompressedKeyspace(keyspace, compression) => {
                 self.make_keyspace(keyspace, compression)?
@@ -157,7 +157,7 @@ impl Account {
                 self.make_keyspace(group, compression)?;
                 self.keyspace(id)?.members = Some(Vec::new());
             }
-            Record::Member { group, number, name } => self.make_member(group, number, name)?,
+            Record::Member { group, member, name } => self.make_member(group, member, name)?,
             Record::Operator { operator, made } => self.make_combining(*made, operator)?,
             Record::Expiry { expiry, made } => self.make_expiring(*made, expiry)?,
             Record::Filters { filters, made } => self.make_filtered(*made, filters)?,
@@ -232,14 +232,14 @@ impl Account {
         operator: String,
     ) -> std::result::Result<(), String> {
         check_operator_name(&operator).map_err(|error| error.to_string())?;
-        let (state, number) = self.make_with(made)?;
-        state.operators.insert(number, operator);
+        let (state, member_id) = self.make_with(made)?;
+        state.operators.insert(member_id, operator);
         Ok(())
     }
 
     fn make_expiring(&mut self, made: Record, expiry: Expiry) -> std::result::Result<(), String> {
-        let (state, number) = self.make_with(made)?;
-        state.expiries.insert(number, expiry);
+        let (state, member_id) = self.make_with(made)?;
+        state.expiries.insert(member_id, expiry);
         Ok(())
     }
 
@@ -263,26 +263,26 @@ impl Account {
         }
     }
 
-    /// Applies `made`, which must make a keyspace. Returns its tree, and its number there.
+    /// Applies `made`, which must make a keyspace. Returns its tree, and its id there.
     fn make_with(&mut self, made: Record) -> std::result::Result<(&mut KeyspaceFacts, u8), String> {
-        let (id, number) = made.makes().ok_or("expected the record of a keyspace")?;
+        let (id, member_id) = made.makes().ok_or("expected the record of a keyspace")?;
         self.take(made)?;
-        Ok((self.keyspace(id)?, number))
+        Ok((self.keyspace(id)?, member_id))
     }
 
     fn make_member(
         &mut self,
         group: u32,
-        number: u8,
+        member_id: u8,
         name: String,
     ) -> std::result::Result<(), String> {
         check_name(&name).map_err(|error| error.to_string())?;
         self.check_new_name(&name)?;
         let members = &mut self.keyspace(group)?.members;
         let members = members.as_mut().ok_or_else(|| format!("keyspace {group} is no group"))?;
-        if members.len() != usize::from(number) {
+        if members.len() != usize::from(member_id) {
             let next = members.len();
-            return Err(format!("expected keyspace {next} of group {group}, found {number}"));
+            return Err(format!("expected keyspace {next} of group {group}, found {member_id}"));
         }
         members.push(name);
         Ok(())
@@ -322,13 +322,16 @@ impl Account {
                 (None, compression) => Record::CompressedKeyspace(made, compression.to_string()),
             };
             let keyspace = keyspace.filtered(state.filters);
-            let ruled = |number: u8, made: Record| {
-                made.ruled(state.operators.get(&number), state.expiries.get(&number))
+            let ruled = |member_id: u8, made: Record| {
+                made.ruled(state.operators.get(&member_id), state.expiries.get(&member_id))
             };
             let keyspace = if state.members.is_none() { ruled(0, keyspace) } else { keyspace };
-            let member = move |(number, name): (usize, &String)| {
-                let number = u8::try_from(number).expect("its record had the number");
-                ruled(number, Record::Member { group: id, number, name: name.clone() })
+            let member = move |(member_id, name): (usize, &String)| {
+                let member_id = u8::try_from(member_id).expect("its record had the number");
+                ruled(
+                    member_id,
+                    Record::Member { group: id, member: member_id, name: name.clone() },
+                )
             };
             let members = state.members.iter().flatten().enumerate().map(member);
             let ranges = state.deletes_ranges.then_some(Record::DeletesRanges { keyspace: id });

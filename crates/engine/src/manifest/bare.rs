@@ -13,7 +13,7 @@ use lsmith_tree::{KeyRange, Size, Slice, Table, TableId, Tree, TreeEdit};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Descriptions of tables by number, without profiles.
+/// Descriptions of tables by id, without profiles.
 type KnownTables = FxHashMap<TableId, Arc<Table>>;
 
 /// Returns `edit`, which is to be applied to `tree`, as the manifest stores it.
@@ -82,7 +82,7 @@ pub(super) fn check_known(tree: &Tree) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns true if two tables of one number differ in their profiles at most.
+/// Returns true if two tables of one id differ in their profiles at most.
 fn is_same(left: &Arc<Table>, right: &Arc<Table>) -> bool {
     let facts = |table: &Table| (table.size, table.seq_min, table.seq_max, table.root);
     Arc::ptr_eq(left, right) || left.range == right.range && facts(left) == facts(right)
@@ -105,7 +105,7 @@ fn taken(edit: &TreeEdit, tree: &Tree) -> KnownTables {
 }
 
 /// Returns the mere name of `table` if `known` has it, with the same root and cleared up to the
-/// same number. Otherwise returns the table without its profile, and adds it to `known`.
+/// same sequence number. Otherwise returns the table without its profile, and adds it to `known`.
 fn short(table: &Arc<Table>, known: &mut KnownTables, names: &mut KnownTables) -> Arc<Table> {
     let id = table.id;
     let is_like =

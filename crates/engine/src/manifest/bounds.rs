@@ -1,8 +1,8 @@
-//! Bounds on the numbers in a manifest.
+//! Bounds on the integers in a manifest.
 //!
-//! A hostile or foreign program may have written the directory. Numbers within these bounds can be
+//! A hostile or foreign program may have written the directory. Integers within these bounds can be
 //! incremented, added up, and multiplied as policies do, without overflow. No store comes near the
-//! bounds: this program has never written a larger number.
+//! bounds: this program has never written a larger one.
 
 use crate::manifest::KeyspaceRecord;
 use crate::options::{MEMTABLE_BYTES_MAX, check_name};
@@ -14,10 +14,10 @@ use std::path::Path;
 /// The most logical bytes (64 PiB) or entries of a keyspace. Also bounds the counters of levels.
 const SIZE_MAX: u64 = 1 << 56;
 
-/// The greatest number of a keyspace.
+/// The greatest id of a keyspace.
 pub(crate) const KEYSPACE_MAX: u32 = 1 << 31;
 
-/// Fails if a number or the name in `keyspace` is out of bounds.
+/// Fails if an integer or the name in `keyspace` is out of bounds.
 pub(crate) fn check_keyspace(keyspace: &KeyspaceRecord) -> Checked {
     check_number("keyspace number", keyspace.id.into(), KEYSPACE_MAX.into())?;
     check_name(&keyspace.name).map_err(|error| error.to_string())?;
@@ -34,7 +34,7 @@ fn check_size(what: &str, size: Size) -> Checked {
     check_number(&format!("tombstones {what}"), tombstones, SIZE_MAX)
 }
 
-/// Fails if a number in one of the slices is out of bounds. Returns the sum of their sizes, which
+/// Fails if an integer in one of the slices is out of bounds. Returns the sum of their sizes, which
 /// saturates.
 fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Result<Size, String> {
     let mut sum = Size::default();
@@ -51,7 +51,7 @@ fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Res
     Ok(sum)
 }
 
-/// Fails if a number in `edit` is out of bounds. Does not check the tree that the edit makes.
+/// Fails if an integer in `edit` is out of bounds. Does not check the tree that the edit makes.
 pub(crate) fn check_edit(edit: &TreeEdit) -> Checked {
     let mut sum = Size::default();
     for addition in &edit.add {
@@ -84,7 +84,7 @@ pub(crate) fn check_counts(tree: &Tree) -> Checked {
     Ok(())
 }
 
-/// Fails if a number in `tree` is out of bounds.
+/// Fails if an integer in `tree` is out of bounds.
 pub(crate) fn check_tree(tree: &Tree) -> Checked {
     for (_, run) in tree.runs() {
         check_number("run", run.id().0, NUMBER_MAX)?;
@@ -93,11 +93,11 @@ pub(crate) fn check_tree(tree: &Tree) -> Checked {
     check_counts(tree)
 }
 
-/// Checks that the store in `dir`, whose files and writes have numbers up to `newest`, has enough
-/// numbers left to write with. A store without can still be read.
+/// Checks that the store in `dir`, whose file ids and sequence numbers are at most `newest`, has
+/// enough of them left to write with. A store without can still be read.
 ///
 /// # Errors
-/// Fails with `Unsupported` if more than half of all numbers are used.
+/// Fails with `Unsupported` if more than half of all ids or sequence numbers are used.
 pub(crate) fn check_room(newest: u64, dir: &Path) -> Result<()> {
     if newest > NUMBER_MAX / 2 {
         let message = "the store has no numbers left for files or writes: it can only be read";

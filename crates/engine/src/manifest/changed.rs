@@ -23,11 +23,11 @@ impl Account {
                 self.keyspace(keyspace)?.name = name;
                 Ok(())
             }
-            KeyspaceChange::RenameMember { group, number, name } => {
+            KeyspaceChange::RenameMember { group, member: member_id, name } => {
                 self.check_renaming(&name)?;
                 let members = self.keyspace(group)?.members.as_mut();
-                let member = members.and_then(|members| members.get_mut(usize::from(number)));
-                *member.ok_or_else(|| format!("group {group} has no keyspace {number}"))? = name;
+                let member = members.and_then(|members| members.get_mut(usize::from(member_id)));
+                *member.ok_or_else(|| format!("group {group} has no keyspace {member_id}"))? = name;
                 Ok(())
             }
             KeyspaceChange::Next(id) => {
@@ -52,11 +52,11 @@ impl Account {
     /// it was dropped or not.
     pub(crate) fn knows(&self, id: u32, key: &[u8]) -> bool {
         let Some(facts) = self.keyspaces.get(&id) else { return self.was_dropped(id) };
-        let number = key.first().map_or(0, |number| usize::from(*number));
-        facts.members.as_ref().is_none_or(|members| number < members.len())
+        let member_id = key.first().map_or(0, |member_id| usize::from(*member_id));
+        facts.members.as_ref().is_none_or(|members| member_id < members.len())
     }
 
-    /// Returns the record of the next keyspace's number, if the keyspaces do not say it.
+    /// Returns the record of the next keyspace's id, if the keyspaces do not say it.
     pub(super) fn next_record(&self) -> Option<Record> {
         let last = self.keyspaces.keys().next_back();
         let known = last.map_or(0, |last| last + 1);

@@ -39,25 +39,25 @@ pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
             return Err(Error::corruption(path, 0, message));
         }
     }
-    let number = lines.next().and_then(|line| line.strip_prefix("manifest ")?.parse().ok());
+    let file_id = lines.next().and_then(|line| line.strip_prefix("manifest ")?.parse().ok());
     let offset = head.len() as u64 + 1;
-    let Some(number) = number.filter(|&number| current_text(number) == text) else {
+    let Some(file_id) = file_id.filter(|&file_id| current_text(file_id) == text) else {
         let message = "the number of the manifest does not match its checksum";
         return Err(Error::corruption(path, offset, message));
     };
-    check_file(number).map_err(|message| Error::corruption(path, offset, message))?;
-    Ok(Some(number))
+    check_file(file_id).map_err(|message| Error::corruption(path, offset, message))?;
+    Ok(Some(file_id))
 }
 
 /// Returns the text of `CURRENT`: two lines, and a third with their checksum.
-pub(crate) fn current_text(number: u64) -> String {
-    let text = format!("lsmith store, format {FORMAT}\nmanifest {number}\n");
+pub(crate) fn current_text(file_id: u64) -> String {
+    let text = format!("lsmith store, format {FORMAT}\nmanifest {file_id}\n");
     let checksum = xxh3_64(text.as_bytes());
     format!("{text}checksum {checksum:016x}\n")
 }
 
-/// Writes [`CURRENT_NEW`], which names manifest `number` and is to be renamed to `CURRENT`.
-pub(super) fn write_current(env: &dyn Env, dir: &Path, number: u64) -> Result<()> {
+/// Writes [`CURRENT_NEW`], which names manifest `file_id` and is to be renamed to `CURRENT`.
+pub(super) fn write_current(env: &dyn Env, dir: &Path, file_id: u64) -> Result<()> {
     let new = dir.join(CURRENT_NEW);
     let write = || {
         match env.remove_file(&new) {
@@ -65,7 +65,7 @@ pub(super) fn write_current(env: &dyn Env, dir: &Path, number: u64) -> Result<()
             _ => {}
         }
         let mut file = env.create(&new)?;
-        file.write_all(current_text(number).as_bytes())?;
+        file.write_all(current_text(file_id).as_bytes())?;
         file.sync()
     };
     write().map_err(|error| Error::io("write", &new, error))

@@ -190,7 +190,7 @@ fn fuzz_current() {
         };
         env.create(path).and_then(write).expect("memory is there");
         match read_current(&env, path) {
-            Ok(number) => assert_eq!(number.map(current_text).as_ref(), Some(&text)),
+            Ok(file_id) => assert_eq!(file_id.map(current_text).as_ref(), Some(&text)),
             Err(error) => assert_eq!(error.path(), Some(path), "{error}"),
         }
     });

@@ -7,8 +7,8 @@
 //! next_keyspace 4
 //! ```
 //!
-//! The number of a keyspace is never used again, because logs may still hold writes to it. Opening
-//! skips writes to keyspaces whose numbers are below the next one, and which do not exist.
+//! The id of a keyspace is never used again, because logs may still hold writes to it. Opening
+//! skips writes to keyspaces whose ids are below the next one, and which do not exist.
 
 /// A change to the set of keyspaces or to their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) enum KeyspaceChange {
     /// A keyspace of its own, or a group, has another name.
     Rename { keyspace: u32, name: String },
     /// A keyspace of a group has another name.
-    RenameMember { group: u32, number: u8, name: String },
+    RenameMember { group: u32, member: u8, name: String },
     /// All numbers of keyspaces below this one were used.
     Next(u32),
 }
@@ -29,8 +29,8 @@ impl KeyspaceChange {
         match self {
             KeyspaceChange::Drop(id) => format!("drop {id}\n"),
             KeyspaceChange::Rename { keyspace, name } => format!("rename {keyspace} {name}\n"),
-            KeyspaceChange::RenameMember { group, number, name } => {
-                format!("rename_member {group} {number} {name}\n")
+            KeyspaceChange::RenameMember { group, member, name } => {
+                format!("rename_member {group} {member} {name}\n")
             }
             KeyspaceChange::Next(id) => format!("next_keyspace {id}\n"),
         }
@@ -59,7 +59,7 @@ fn renamed(text: &str) -> Option<KeyspaceChange> {
 
 fn renamed_member(text: &str) -> Option<KeyspaceChange> {
     let (group, text) = text.split_once(' ')?;
-    let (number, name) = text.split_once(' ')?;
-    let (group, number) = (group.parse().ok()?, number.parse().ok()?);
-    Some(KeyspaceChange::RenameMember { group, number, name: name.to_string() })
+    let (member, name) = text.split_once(' ')?;
+    let (group, member) = (group.parse().ok()?, member.parse().ok()?);
+    Some(KeyspaceChange::RenameMember { group, member, name: name.to_string() })
 }

@@ -53,9 +53,9 @@ impl Manifest {
         let step = self.context.one_step();
         let written = file.write(record);
         self.context.leases.note(file.position());
-        if let Some(number) = file.take_replaced() {
-            let old = numbered(&self.context.options.dir, FileKind::Manifest, number);
-            self.context.leases.remove(number, old, "an old manifest");
+        if let Some(file_id) = file.take_replaced() {
+            let old = numbered(&self.context.options.dir, FileKind::Manifest, file_id);
+            self.context.leases.remove(file_id, old, "an old manifest");
         }
         step.over();
         if file.failed() {
@@ -64,22 +64,23 @@ impl Manifest {
         written
     }
 
-    /// Has the row of logs name log `number` as its newest, unless it names that or a newer one.
+    /// Has the row of logs name log `file_id` as its newest, unless it names that or a newer one.
     ///
     /// # Errors
     /// As [`write`](Manifest::write).
-    pub(crate) fn name_log(&self, number: u64) -> Result<()> {
+    pub(crate) fn name_log(&self, file_id: u64) -> Result<()> {
         let mut guard = self.file.lock();
         let file = guard.as_mut().ok_or_else(read_only)?;
         match file.account().logs {
-            Some(row) if row.newest < number => {
-                self.write_to(file, Record::Logs(LogRow { newest: number, ..row }))
+            Some(row) if row.newest < file_id => {
+                self.write_to(file, Record::Logs(LogRow { newest: file_id, ..row }))
             }
             _ => Ok(()),
         }
     }
 
-    /// Notes that all writes up to number `seq` are synced, unless the manifest says so already.
+    /// Notes that all writes up to sequence number `seq` are synced, unless the manifest says so
+    /// already.
     ///
     /// # Errors
     /// As [`write`](Manifest::write).
@@ -88,7 +89,7 @@ impl Manifest {
         if is_known { Ok(()) } else { self.write(Record::Synced(seq), |_| ()) }
     }
 
-    /// Returns the number for the next keyspace.
+    /// Returns the id for the next keyspace.
     ///
     /// # Errors
     /// Fails with `ReadOnly`.

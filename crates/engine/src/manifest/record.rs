@@ -75,8 +75,8 @@ pub(crate) enum Record {
     /// A group was made, with this compression: a tree without a name for keys, whose members
     /// share it.
     Group(KeyspaceRecord, String),
-    /// The next keyspace of a group was made. It has the first free number of the group.
-    Member { group: u32, number: u8, name: String },
+    /// The next keyspace of a group was made. It has the first free id of the group.
+    Member { group: u32, member: u8, name: String },
     /// A keyspace was made, as the record in it says, with this combine operator.
     Operator { operator: String, made: Box<Record> },
     /// A keyspace was made, as the record in it says, whose entries expire.
@@ -101,7 +101,8 @@ pub(crate) enum Record {
     Spill { keyspace: u32, spill: Spill },
     /// The write-ahead logs from now on.
     Logs(LogRow),
-    /// All writes up to this number, inclusive, were synced: opening fails if some are missing.
+    /// All writes up to this sequence number, inclusive, were synced: opening fails if some are
+    /// missing.
     Synced(SeqNo),
     /// Keyspaces were dropped or renamed.
     Change(KeyspaceChange),
@@ -118,7 +119,7 @@ pub(crate) enum Record {
 /// The row of write-ahead logs, as of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogRow {
-    /// The oldest log that is still needed. Logs with smaller sequence numbers are not.
+    /// The oldest log that is still needed. Logs with smaller ids are not.
     pub(crate) from: u64,
     /// The sequence number of the first write in log `from` or a later one. All older writes are in
     /// tables or in spills, or have left nothing.
@@ -154,7 +155,7 @@ impl Record {
     /// Returns the record as text.
     pub(crate) fn encode(&self) -> String {
         match self {
-            Record::NextFile(number) => format!("next_file {number}\n"),
+            Record::NextFile(file_id) => format!("next_file {file_id}\n"),
             Record::Keyspace(keyspace) => format!("keyspace {}\n", keyspace.encode()),
             Record::CompressedKeyspace(keyspace, compression) => {
                 format!("compressed_keyspace {compression} {}\n", keyspace.encode())
@@ -165,7 +166,7 @@ impl Record {
             Record::Group(group, compression) => {
                 format!("group {compression} {}\n", group.encode())
             }
-            Record::Member { group, number, name } => format!("member {group} {number} {name}\n"),
+            Record::Member { group, member, name } => format!("member {group} {member} {name}\n"),
             Record::Expiry { expiry, made } => match expiry.ticks() {
                 Some(after) => format!("expiry {after} {}", made.encode()),
                 None => format!("expiry none {}", made.encode()),
@@ -210,20 +211,20 @@ impl Record {
         }
     }
 
-    /// Returns the numbers of the tree and of the keyspace in its group, if the record makes a
+    /// Returns the ids of the tree and of the keyspace in its group, if the record makes a
     /// keyspace and says nothing else of it but its filters.
     pub(crate) fn makes(&self) -> Option<(u32, u8)> {
         match self {
             Record::Keyspace(made)
             | Record::CompressedKeyspace(made, _)
             | Record::NumberedKeyspace(made, _) => Some((made.id, 0)),
-            Record::Member { group, number, .. } => Some((*group, *number)),
+            Record::Member { group, member, .. } => Some((*group, *member)),
             Record::Filters { made, .. } => made.makes(),
             _ => None,
         }
     }
 
-    /// Returns the number of the tree if the record makes one, for a keyspace or a group, and says
+    /// Returns the id of the tree if the record makes one, for a keyspace or a group, and says
     /// nothing else of it.
     pub(crate) fn makes_tree(&self) -> Option<u32> {
         match self {
@@ -284,7 +285,7 @@ impl Record {
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
         let (kind, rest) = head.split_once(' ').unwrap_or((head, ""));
         match kind {
-            "next_file" => number(rest).map(Record::NextFile),
+            "next_file" => integer(rest).map(Record::NextFile),
             "keyspace" => {
                 keyspace(rest).ok_or_else(|| bad("a keyspace", rest)).map(Record::Keyspace)
             }
@@ -306,13 +307,13 @@ impl Record {
                 if codecs.contains(' ') {
                     return Err(bad("codecs without spaces", codecs));
                 }
-                Ok(Record::Compression { keyspace: number(id)?, compression: codecs.to_string() })
+                Ok(Record::Compression { keyspace: integer(id)?, compression: codecs.to_string() })
             }
-            "deletes_ranges" => number(rest).map(|keyspace| Record::DeletesRanges { keyspace }),
+            "deletes_ranges" => integer(rest).map(|keyspace| Record::DeletesRanges { keyspace }),
             "clock" => Ok(Record::Clock(rest.to_string())),
             "policy" => {
                 let (id, policy) = rest.split_once(' ').ok_or_else(|| bad("a policy", rest))?;
-                Ok(Record::Policy { keyspace: number(id)?, policy: policy.to_string() })
+                Ok(Record::Policy { keyspace: integer(id)?, policy: policy.to_string() })
             }
             "tree" | "short_tree" => {
                 let (keyspace, flushed_seq) = flushed(rest)?;
@@ -324,7 +325,7 @@ impl Record {
             "together" => together(rest, body),
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
-            "synced" => number(rest).map(|seq| Record::Synced(SeqNo(seq))),
+            "synced" => integer(rest).map(|seq| Record::Synced(SeqNo(seq))),
             "linked" if rest.is_empty() => Ok(Record::Linked),
             "identity" => identity(rest).ok_or_else(|| bad("an identity", rest)),
             "backup" => backup(rest).ok_or_else(|| bad("the stamp of a backup", rest)),
@@ -347,15 +348,15 @@ fn bad(expected: &str, found: &str) -> RecordFault {
     RecordFault::Bad(format!("expected {expected}, found `{found}`"))
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, RecordFault> {
+fn integer<T: std::str::FromStr>(text: &str) -> Result<T, RecordFault> {
     text.parse().map_err(|_| bad("a number", text))
 }
 
 fn member(text: &str) -> Option<Record> {
     let (group, text) = text.split_once(' ')?;
-    let (number, name) = text.split_once(' ')?;
-    let (group, number) = (group.parse().ok()?, number.parse().ok()?);
-    Some(Record::Member { group, number, name: name.to_string() })
+    let (member, name) = text.split_once(' ')?;
+    let (group, member) = (group.parse().ok()?, member.parse().ok()?);
+    Some(Record::Member { group, member, name: name.to_string() })
 }
 
 /// Parses the change of a tree, with marks in front.
@@ -370,7 +371,7 @@ fn edit(head: &str, body: &str) -> Result<Record, RecordFault> {
 fn together(bytes: &str, mut body: &str) -> Result<Record, RecordFault> {
     let mut edits = Vec::new();
     for bytes in bytes.split(' ') {
-        let parts = body.split_at_checked(number(bytes)?);
+        let parts = body.split_at_checked(integer(bytes)?);
         let (text, rest) = parts.ok_or_else(|| bad("the edit of a keyspace", body))?;
         body = rest;
         let lines = text.strip_prefix("short_edit ").and_then(|text| text.split_once('\n'));
@@ -389,7 +390,7 @@ fn operator(text: &str) -> Result<Record, RecordFault> {
 /// Parses the time that values live, or `none`, and the record behind it.
 fn expiry(text: &str) -> Result<Record, RecordFault> {
     let (after, made) = made_with(text)?;
-    let after = if after == "none" { None } else { Some(number(after)?) };
+    let after = if after == "none" { None } else { Some(integer(after)?) };
     Ok(Record::Expiry { expiry: Expiry { after: after.map(Life::Ticks) }, made })
 }
 
@@ -399,8 +400,8 @@ fn filters(text: &str) -> Result<Record, RecordFault> {
     let (Some(bits), Some(prefix), Some(made)) = (words.next(), words.next(), words.next()) else {
         return Err(bad("filters of a keyspace", text));
     };
-    let bits = if bits == "store" { None } else { Some(number(bits)?) };
-    let prefix_bytes = if prefix == "none" { None } else { Some(number(prefix)?) };
+    let bits = if bits == "store" { None } else { Some(integer(bits)?) };
+    let prefix_bytes = if prefix == "none" { None } else { Some(integer(prefix)?) };
     let made = nested(made, &["filters ", "operator ", "expiry "])?;
     match made.makes_tree() {
         Some(_) => {
@@ -452,7 +453,7 @@ fn keyspace(text: &str) -> Option<KeyspaceRecord> {
 /// Parses for example `0 flushed 5123`.
 fn flushed(text: &str) -> Result<(u32, SeqNo), RecordFault> {
     let (keyspace, seq) = text.split_once(" flushed ").ok_or_else(|| bad("`flushed`", text))?;
-    Ok((number(keyspace)?, SeqNo(number(seq)?)))
+    Ok((integer(keyspace)?, SeqNo(integer(seq)?)))
 }
 
 /// Parses for example `0 file 15 upto 4800 entries 977`.
@@ -506,7 +507,7 @@ fn take_taken(mut body: &str) -> Result<(Vec<Mark>, &str), RecordFault> {
         let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
         let (newest, range) = line.split_once(' ').ok_or_else(|| bad("a mark", line))?;
         let range = range.parse().map_err(|error| RecordFault::Bad(format!("{error}")))?;
-        taken.push(Mark { range, newest: SeqNo(number(newest)?) });
+        taken.push(Mark { range, newest: SeqNo(integer(newest)?) });
         body = behind;
     }
     Ok((taken, body))
@@ -547,15 +548,15 @@ mod tests {
             },
             Record::Expiry {
                 expiry: Expiry::after(3600),
-                made: Box::new(Record::Member { group: 2, number: 7, name: "rows".into() }),
+                made: Box::new(Record::Member { group: 2, member: 7, name: "rows".into() }),
             },
             Record::Expiry {
                 expiry: Expiry { after: None },
-                made: Box::new(Record::Member { group: 2, number: 7, name: "rows".into() }),
+                made: Box::new(Record::Member { group: 2, member: 7, name: "rows".into() }),
             },
             Record::Operator {
                 operator: "a.b-c_1".into(),
-                made: Box::new(Record::Member { group: 2, number: 7, name: "rows".into() }),
+                made: Box::new(Record::Member { group: 2, member: 7, name: "rows".into() }),
             },
             Record::Compression { keyspace: 3, compression: "lz4".into() },
             Record::DeletesRanges { keyspace: 3 },
@@ -579,7 +580,7 @@ mod tests {
             Record::Change(KeyspaceChange::Drop(3)),
             Record::Change(KeyspaceChange::Next(4)),
             Record::Change(KeyspaceChange::Rename { keyspace: 3, name: "old".into() }),
-            Record::Change(KeyspaceChange::RenameMember { group: 2, number: 7, name: "x".into() }),
+            Record::Change(KeyspaceChange::RenameMember { group: 2, member: 7, name: "x".into() }),
             Record::Linked,
             Record::Backup(0x0123 << 64),
         ] {

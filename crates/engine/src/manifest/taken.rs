@@ -13,11 +13,11 @@ pub(crate) struct Mark {
 }
 
 /// All marks of a keyspace: a sequence number for every key. Where marks overlap, the greatest
-/// number counts.
+/// sequence number counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TakenMarks {
-    /// Each number holds from its key up to the next key. Below the first key the number is 0. Keys
-    /// ascend, and neighbours have different numbers.
+    /// Each sequence number holds from its key up to the next key. Below the first key the sequence
+    /// number is 0. Keys ascend, and neighbours have different sequence numbers.
     steps: Vec<(Key, SeqNo)>,
 }
 
@@ -29,25 +29,25 @@ impl TakenMarks {
         self.steps = simplified(higher(std::mem::take(&mut self.steps), covered));
     }
 
-    /// Forgets marks whose number is at most `newest`.
+    /// Forgets marks whose sequence number is at most `newest`.
     pub(crate) fn forget(&mut self, newest: SeqNo) {
         let mut steps = std::mem::take(&mut self.steps);
         steps.iter_mut().filter(|step| step.1 <= newest).for_each(|step| step.1 = SeqNo(0));
         self.steps = simplified(steps);
     }
 
-    /// Returns the number up to which writes to `key` have left memory, or 0.
+    /// Returns the sequence number up to which writes to `key` have left memory, or 0.
     pub(crate) fn newest_of(&self, key: &[u8]) -> SeqNo {
         let after = self.steps.partition_point(|(start, _)| **start <= *key);
         after.checked_sub(1).map_or(SeqNo(0), |index| self.steps[index].1)
     }
 
-    /// Returns the greatest number of all marks, or 0 if there are none.
+    /// Returns the greatest sequence number of all marks, or 0 if there are none.
     pub(crate) fn newest_of_all(&self) -> SeqNo {
         self.steps.iter().map(|(_, newest)| *newest).max().unwrap_or_default()
     }
 
-    /// Returns the fewest marks that give every key its number, in key order.
+    /// Returns the fewest marks that give every key its sequence number, in key order.
     pub(crate) fn marks(&self) -> impl Iterator<Item = Mark> + '_ {
         let starts = self.steps.iter().skip(1).map(|(start, _)| Some(start.clone()));
         let ends = starts.chain(std::iter::once(None));
@@ -68,8 +68,8 @@ impl FromIterator<Mark> for TakenMarks {
     }
 }
 
-/// Returns steps: each start or end of a mark, with the greatest number of the marks that cover the
-/// keys from there up to the next step.
+/// Returns steps: each start or end of a mark, with the greatest sequence number of the marks that
+/// cover the keys from there up to the next step.
 fn covered(mut marks: Vec<&Mark>) -> Vec<(Key, SeqNo)> {
     let ends = marks.iter().filter_map(|mark| mark.range.end.clone());
     let starts = marks.iter().map(|mark| mark.range.start.clone());
@@ -78,8 +78,8 @@ fn covered(mut marks: Vec<&Mark>) -> Vec<(Key, SeqNo)> {
     borders.dedup();
     marks.sort_unstable_by(|left, right| left.range.start.cmp(&right.range.start));
     let mut marks = marks.into_iter().peekable();
-    // Marks that have begun, the greatest number on top. A mark that has ended is removed when it
-    // reaches the top.
+    // Marks that have begun, the greatest sequence number on top. A mark that has ended is removed
+    // when it reaches the top.
     let mut begun = BinaryHeap::new();
     let step = |border: Key| {
         while let Some(mark) = marks.next_if(|mark| mark.range.start <= border) {
@@ -95,7 +95,7 @@ fn covered(mut marks: Vec<&Mark>) -> Vec<(Key, SeqNo)> {
     borders.into_iter().map(step).collect()
 }
 
-/// Returns steps that give every key the greater of its two numbers.
+/// Returns steps that give every key the greater of its two sequence numbers.
 fn higher(left: Vec<(Key, SeqNo)>, right: Vec<(Key, SeqNo)>) -> Vec<(Key, SeqNo)> {
     let mut left = left.into_iter().peekable();
     let mut right = right.into_iter().peekable();
@@ -119,7 +119,7 @@ fn higher(left: Vec<(Key, SeqNo)>, right: Vec<(Key, SeqNo)>) -> Vec<(Key, SeqNo)
     }
 }
 
-/// Removes steps with the same number as the step before.
+/// Removes steps with the same sequence number as the step before.
 fn simplified(mut steps: Vec<(Key, SeqNo)>) -> Vec<(Key, SeqNo)> {
     let mut before = SeqNo(0);
     steps.retain(|(_, newest)| std::mem::replace(&mut before, *newest) != *newest);
@@ -159,15 +159,15 @@ mod tests {
     #[test]
     fn hundreds_of_thousands_of_marks_are_added_quickly() {
         const MARKS: u32 = 200_000;
-        let key = |number: u32| Key::copy_from_slice(&number.to_be_bytes());
-        let narrow = (0..MARKS).map(|number| Mark {
-            range: KeyRange { start: key(2 * number), end: Some(key(2 * number + 1)) },
+        let key = |index: u32| Key::copy_from_slice(&index.to_be_bytes());
+        let narrow = (0..MARKS).map(|index| Mark {
+            range: KeyRange { start: key(2 * index), end: Some(key(2 * index + 1)) },
             newest: SeqNo(1 << 30),
         });
-        // Each covers all earlier ones, with a greater number.
-        let wide = (1..MARKS).map(|number| Mark {
-            range: KeyRange { start: key(MARKS - number), end: Some(key(MARKS + number)) },
-            newest: SeqNo(u64::from(MARKS - number)),
+        // Each covers all earlier ones, with a greater sequence number.
+        let wide = (1..MARKS).map(|index| Mark {
+            range: KeyRange { start: key(MARKS - index), end: Some(key(MARKS + index)) },
+            newest: SeqNo(u64::from(MARKS - index)),
         });
         let taken: TakenMarks = narrow.chain(wide).collect();
         assert_eq!(taken.newest_of(&key(MARKS)), SeqNo(1 << 30));

@@ -121,8 +121,8 @@ fn fold(folding: &Folding<'_>, sources: Vec<Box<dyn Cursor>>) -> Result<Option<(
     let snapshots = context.snapshots.newest_first();
     let fold = Fold::new(MergingCursor::new(sources), snapshots, |_| false)?;
     let mut fold = fold.combining(operators.clone()).hiding(hiding.clone());
-    let number = context.new_file_id();
-    let mut builder = FoldedBuilder::new(number, *block_bytes);
+    let table_id = context.new_file_id();
+    let mut builder = FoldedBuilder::new(table_id, *block_bytes);
     let mut entries = 0;
     while let Some(entry) = fold.next_entry()? {
         builder.add(entry);
@@ -144,8 +144,8 @@ fn fold_onto(
 ) -> Result<Option<(Folded, Table)>> {
     let Folding { context, operators, hiding, block_bytes } = folding;
     let snapshots = context.snapshots.newest_first();
-    let number = context.new_file_id();
-    let mut builder = FoldedBuilder::new(number, *block_bytes);
+    let table_id = context.new_file_id();
+    let mut builder = FoldedBuilder::new(table_id, *block_bytes);
     if shares {
         builder.share(&rest, new.size.entries as usize);
     }

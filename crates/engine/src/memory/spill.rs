@@ -10,7 +10,7 @@
 //! entry = kind: u8 | sequence number | key: bytes | value: bytes, for put and insert
 //! ```
 //!
-//! where numbers are varints.
+//! where integers are varints.
 
 use crate::context::Context;
 use crate::keyspace::{KeyspaceShared, KeyspaceState, Request, WriteSpan};
@@ -192,8 +192,8 @@ impl Spilling<'_> {
 }
 
 impl Spilling<'_> {
-    /// Records the range deletes in memory up to number `newest` in the manifest, and moves them to
-    /// the tree: the copy has only entries, and the log will not be read.
+    /// Records the range deletes in memory up to sequence number `newest` in the manifest, and
+    /// moves them to the tree: the copy has only entries, and the log will not be read.
     fn record_range_deletes(
         &self,
         state: &mut MutexGuard<'_, KeyspaceState>,
@@ -243,7 +243,7 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Writes the file, and makes it and its name durable. Returns its number, which `made` gets
+    /// Writes the file, and makes it and its name durable. Returns its file id, which `made` gets
     /// as soon as it is made, and the number of entries.
     fn write(&self, made: &mut Option<u64>) -> Result<(u64, u64)> {
         let options = &self.context.options;
@@ -254,18 +254,18 @@ impl Copy<'_> {
             Ok(())
         })?;
         let capacity = LogWriter::capacity_for(lengths);
-        let (number, log) = self.context.make_numbered(FileKind::Spill, |path, number| {
-            let id = LogId { kind: LogKind::Spill, file_id: number };
+        let (file_id, log) = self.context.make_numbered(FileKind::Spill, |path, file_id| {
+            let id = LogId { kind: LogKind::Spill, file_id };
             LogWriter::create(&*options.env, path, id, capacity)
         })?;
-        *made = Some(number);
+        *made = Some(file_id);
         self.records(|record| log.append(&[record]).map(drop))?;
         log.sync(SyncReach::All)?;
         directory::sync(&*options.env, &options.dir)?;
         let counts = &self.context.counts;
         add(&counts.wal_bytes, log.bytes());
         add(&counts.spill_bytes, log.bytes());
-        Ok((number, entries))
+        Ok((file_id, entries))
     }
 
     /// Calls `take` with each record. Returns the number of entries in all records.
@@ -315,7 +315,7 @@ pub(crate) fn spilled_keyspace(payload: &[u8]) -> std::result::Result<u32, Damag
 }
 
 /// Returns the entries in a record of a copy of the memory of `keyspace`, which holds writes up to
-/// number `newest`.
+/// sequence number `newest`.
 ///
 /// # Errors
 /// Fails if the record is of another keyspace, or not as a spill has it.

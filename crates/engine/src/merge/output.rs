@@ -99,8 +99,8 @@ impl<'a> Output<'a> {
         &self.context.options
     }
 
-    fn path(&self, number: u64) -> PathBuf {
-        numbered(&self.options().dir, FileKind::Table, number)
+    fn path(&self, file_id: u64) -> PathBuf {
+        numbered(&self.options().dir, FileKind::Table, file_id)
     }
 
     /// Adds an entry. All versions of a key go to one table.
@@ -127,11 +127,11 @@ impl<'a> Output<'a> {
             Some(writer) => writer,
             None => {
                 let env = &self.options().env;
-                let (number, writer) =
-                    self.context.make_numbered(FileKind::Table, |path, number| {
-                        TableWriter::create(env, path, number, &self.table)
+                let (file_id, writer) =
+                    self.context.make_numbered(FileKind::Table, |path, file_id| {
+                        TableWriter::create(env, path, file_id, &self.table)
                     })?;
-                self.created.push(number);
+                self.created.push(file_id);
                 self.writer.insert(writer)
             }
         };
@@ -216,8 +216,8 @@ impl<'a> Output<'a> {
     pub(super) fn remove(mut self) {
         drop(self.writer.take());
         self.handles.clear();
-        for &number in &self.created {
-            let path = self.path(number);
+        for &file_id in &self.created {
+            let path = self.path(file_id);
             directory::remove(&*self.options().env, &path, "a failed output");
         }
     }

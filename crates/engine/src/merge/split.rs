@@ -399,8 +399,8 @@ fn cut(steps: &[(Key, u64)], bytes: u64, count: u64) -> Vec<KeyRange> {
 mod tests {
     use super::*;
 
-    fn key(number: u64) -> Key {
-        Key::copy_from_slice(&number.to_be_bytes())
+    fn key(index: u64) -> Key {
+        Key::copy_from_slice(&index.to_be_bytes())
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Opening {
             are_synced &= self.secure(log)?;
         }
         let first = SeqNo(self.last_seq + 1);
-        // The manifest gets number `next`, and logs made from now on have higher numbers.
+        // The manifest gets file id `next`, and logs made from now on have higher ids.
         let row = LogRow {
             from: self.logs.first().map_or(next, |log| log.file_id),
             first: self.logs.first().map_or(first, |log| log.first),

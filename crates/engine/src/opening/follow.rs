@@ -23,7 +23,7 @@ use lsmith_tree::{Readers, SeqNo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The keyspaces of a reader by number.
+/// The keyspaces of a reader by id.
 type ById = BTreeMap<u32, Arc<KeyspaceShared>>;
 
 /// Shows the batches that were written since `view` was read. Returns false if that is not enough,
@@ -64,8 +64,9 @@ pub(super) fn position(options: &Options) -> Result<Position> {
     now().or_else(|_| now()).or_else(|_| now())
 }
 
-/// Takes the rest of the newest log, with writes behind number `last`, into memtables. Returns the
-/// number of the last write, or `None` if there is something that is not in the logs alone.
+/// Takes the rest of the newest log, with writes behind sequence number `last`, into memtables.
+/// Returns the sequence number of the last write, or `None` if there is something that is not in
+/// the logs alone.
 fn read_on(
     context: &Context,
     view: &mut ReadView,

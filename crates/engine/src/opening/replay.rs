@@ -1,8 +1,8 @@
 //! Reads the write-ahead logs back into memtables.
 //!
 //! Sequence numbers of writes have no gaps. The logs of the [row](super::row) are read oldest
-//! first, and each states the number of its first write. If numbers are missing between two logs,
-//! or at the end, one of three things has happened:
+//! first, and each states the sequence number of its first write. If sequence numbers are missing
+//! between two logs, or at the end, one of three things has happened:
 //!
 //! * Nothing is lost: every keyspace has the missing writes in tables or in a spill.
 //! * Power was lost before the writes reached the device. Then all later writes are left out, so
@@ -38,7 +38,7 @@ use lsmith_tree::{Readers, SeqNo};
 struct ReadProgress {
     /// The sequence number of the last write that was read, or is known not to be needed.
     seq: u64,
-    /// The number of the last log that was read, and the offset at which it ended.
+    /// The id of the last log that was read, and the offset at which it ended.
     log: Option<(u64, u64)>,
 }
 
@@ -52,7 +52,8 @@ impl ReadProgress {
 struct InTables {
     /// The sequence number of the last write that some keyspace has there.
     durable: u64,
-    /// The number up to which all keyspaces have all their writes there. There may be none.
+    /// The sequence number up to which all keyspaces have all their writes there. There may be
+    /// none.
     complete: u64,
     /// The sequence number of the last write that was certainly synced, there or in a log.
     proven: u64,
@@ -111,7 +112,7 @@ impl Opening {
         }
     }
 
-    /// Returns true if no keyspace needs the unread writes up to number `last`.
+    /// Returns true if no keyspace needs the unread writes up to sequence number `last`.
     fn is_harmless(&self, reached: &ReadProgress, last: u64, in_tables: &InTables) -> bool {
         // Manifests of earlier versions do not say from which log on all are needed.
         let lenient = self.account.logs.is_none() && self.logs.is_empty();
@@ -155,7 +156,7 @@ impl Opening {
         }
     }
 
-    /// Returns the number of the first of `logs` that has a record with a sync mark, if any has.
+    /// Returns the id of the first of `logs` that has a record with a sync mark, if any has.
     fn first_marked(&self, logs: &[RowLog]) -> Result<Option<u64>> {
         for log in logs {
             let (_, mut reader) =
@@ -190,8 +191,8 @@ impl Opening {
         Err(self.missing_writes(reached, next, last, reason))
     }
 
-    /// Returns the error that the writes behind `reached` up to number `last` are missing although
-    /// they were synced. `next` is the log behind them.
+    /// Returns the error that the writes behind `reached` up to sequence number `last` are missing
+    /// although they were synced. `next` is the log behind them.
     fn missing_writes(
         &self,
         reached: &ReadProgress,
@@ -222,7 +223,8 @@ impl Opening {
         self.left_out.logs.extend(rest.iter().map(|log| log.file_id));
     }
 
-    /// Reads `row_log` back. Fails if its first number is not beyond what has been reached.
+    /// Reads `row_log` back. Fails if its first sequence number is not beyond what has been
+    /// reached.
     fn replay_log(&mut self, row_log: &RowLog, reached: &mut ReadProgress) -> Result<()> {
         let file_id = row_log.file_id;
         let (path, mut reader) =
@@ -301,8 +303,8 @@ impl Opening {
         }
     }
 
-    /// Inserts the writes of a batch of `log`, with numbers from `first` on, into memtables. Skips
-    /// writes that are in tables or in a spill, and writes to dropped keyspaces.
+    /// Inserts the writes of a batch of `log`, with sequence numbers from `first` on, into
+    /// memtables. Skips writes that are in tables or in a spill, and writes to dropped keyspaces.
     fn insert(
         &mut self,
         log: Log,

@@ -4,7 +4,7 @@
 //! one that the manifest needs. A log that an earlier opening left out, but could not set aside, is
 //! not in the row: the log that was begun then names another predecessor.
 //!
-//! Logs of earlier versions do not name the log before. They are ordered by their numbers.
+//! Logs of earlier versions do not name the log before. They are ordered by their file ids.
 
 use crate::manifest::LogRow;
 use lsmith_storage::env::Env;
@@ -116,8 +116,8 @@ fn is_empty(env: &dyn Env, dir: &Path, file_id: u64) -> Result<bool> {
     Ok(begins && reader.next_record()?.is_none() && reader.end() == Some(LogEnd::Clean))
 }
 
-/// Follows the row from its newest log back, among logs with these starts. Returns the numbers of
-/// its logs, newest first. The other logs are strays.
+/// Follows the row from its newest log back, among logs with these starts. Returns the ids of its
+/// logs, newest first. The other logs are strays.
 pub(crate) fn row_of(started: &BTreeMap<u64, LogStart>) -> Vec<u64> {
     let mut row = Vec::new();
     let mut next = started.last_key_value();
@@ -135,7 +135,7 @@ fn missing_log(dir: &Path, file_id: u64, reason: &str) -> Error {
     Error::corruption(&path, 0, format!("the log is missing: {reason}"))
 }
 
-/// Reads the beginning of log `file_id`. `older` is the log with the next smaller number.
+/// Reads the beginning of log `file_id`. `older` is the log with the next smaller file id.
 pub(super) fn read_beginning(
     env: &dyn Env,
     dir: &Path,

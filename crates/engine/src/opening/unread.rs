@@ -21,7 +21,7 @@ pub(super) struct UnreadLogs {
     pub(super) unneeded: Vec<u64>,
 }
 
-/// The torn end of log number `log`.
+/// The torn end of log `log`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TornTail {
     pub(super) log: u64,
@@ -62,11 +62,11 @@ impl UnreadLogs {
 /// written.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LogLimit {
-    /// The manifest that was read has everything that belongs to writes up to this number.
+    /// The manifest that was read has everything that belongs to writes up to this sequence number.
     pub(super) settled: u64,
     /// The last write that is read, if it is not the last in the logs.
     pub(super) stop: Option<u64>,
-    /// A number up to which any manifest that is read from now on has everything.
+    /// A sequence number up to which any manifest that is read from now on has everything.
     pub(super) newest: u64,
 }
 
@@ -84,8 +84,8 @@ impl LogLimit {
     }
 }
 
-/// Returns what a memtable must keep when the entry with number `seq` is inserted during opening:
-/// there are no readers yet, so only the newest of the older versions of its key.
+/// Returns what a memtable must keep when the entry with sequence number `seq` is inserted during
+/// opening: there are no readers yet, so only the newest of the older versions of its key.
 pub(super) fn keep_newest(seq: SeqNo) -> KeepFrom {
     KeepFrom(SeqNo(seq.0.saturating_sub(1)))
 }

@@ -52,7 +52,8 @@ impl DamagedStore {
         let mut copy = KeyspaceCopy::new(sources, hides, (self.dir.clone(), combiner));
         let entries = copy.run(&mut load)?;
         if keyspace.shared().keeps_seqs {
-            // The entries get new numbers. Tables that were exported earlier must stay older.
+            // The entries get new sequence numbers. Tables that were exported earlier must stay
+            // older.
             keyspace.store().engine().write_path.rise_above(copy.newest)?;
         }
         load.finish()?;
@@ -82,12 +83,12 @@ impl DamagedStore {
         for index in 0..=runs.len() {
             if index == guessed_before {
                 guessed.start = all.len();
-                for &number in &keyspace.unplaced {
-                    if let Some((_, newest)) = copied.take_if(|(file, _)| *file > number) {
+                for &file_id in &keyspace.unplaced {
+                    if let Some((_, newest)) = copied.take_if(|(file, _)| *file > file_id) {
                         all.push(of_memory(newest));
                     }
                     let mut source = RunSource::new(all.len(), &losses);
-                    source.add_table(self, &mut tables, number);
+                    source.add_table(self, &mut tables, file_id);
                     all.push(Box::new(source));
                 }
                 guessed.end = all.len();
@@ -115,17 +116,17 @@ impl DamagedStore {
         let mut newest = None;
         for (index, run) in runs.iter_mut().enumerate() {
             run.retain(|slice| {
-                let number = slice.table().id.0;
-                let is_there = present.contains(&number);
+                let file_id = slice.table().id.0;
+                let is_there = present.contains(&file_id);
                 if !is_there {
-                    missing.insert(number);
+                    missing.insert(file_id);
                     newest = newest.or(Some(index));
                 }
                 is_there
             });
         }
-        for number in missing {
-            let path = numbered(&self.dir, FileKind::Table, number);
+        for file_id in missing {
+            let path = numbered(&self.dir, FileKind::Table, file_id);
             let message = "the table was merged or is lost: there is no file";
             self.report(FindingKind::Guessed, &path, None, message);
         }
@@ -151,8 +152,9 @@ impl Hides {
         Hides { range_deletes, all, is_exact: known.is_exact }
     }
 
-    /// Returns true if a range delete hides `entry`. An entry that has forgotten its number is
-    /// older than all range deletes in force. If it is not certain which are, it is not hidden.
+    /// Returns true if a range delete hides `entry`. An entry that has forgotten its sequence
+    /// number is older than all range deletes in force. If it is not certain which are, it is not
+    /// hidden.
     fn hide(&self, entry: &Entry) -> bool {
         match entry.seq {
             SeqNo(0) => self.is_exact && self.range_deletes.part_of(&entry.key).is_some(),
@@ -162,7 +164,7 @@ impl Hides {
 }
 
 /// Returns true if `entry` is newer than `other`, which a newer source has. That source decides
-/// unless both have a number.
+/// unless both have a sequence number.
 fn is_newer(entry: &Entry, other: &Entry) -> bool {
     SeqNo(0) < other.seq && other.seq < entry.seq
 }
@@ -221,7 +223,7 @@ impl KeyspaceCopy {
         }
     }
 
-    /// Loads all keys that are present. Returns their number.
+    /// Loads all keys that are present. Returns how many there are.
     fn run(&mut self, load: &mut BulkLoad) -> Result<u64> {
         let mut count = 0;
         let mut candidates = Vec::new();

@@ -20,7 +20,7 @@ pub(super) struct DamagedStore {
     pub(super) dir: PathBuf,
     pub(super) registry: Registry,
     pub(super) operators: CombineOperators,
-    /// All numbered files, by number.
+    /// All numbered files, by id.
     pub(super) files: Vec<(FileKind, u64)>,
     pub(super) findings: Vec<Finding>,
     /// The tables that keep a descriptor.
@@ -39,7 +39,7 @@ impl DamagedStore {
         };
         let parsed = names.iter().filter_map(|name| names::parse(name));
         let mut files: Vec<(FileKind, u64)> = parsed.collect();
-        files.sort_by_key(|(_, number)| *number);
+        files.sort_by_key(|(_, file_id)| *file_id);
         if files.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "there is no file of a store").at(dir));
         }
@@ -83,7 +83,7 @@ impl DamagedStore {
 
     /// Returns the numbers of all files of `kind`, in ascending order.
     pub(super) fn file_ids(&self, kind: FileKind) -> Vec<u64> {
-        self.files.iter().filter(|(found, _)| *found == kind).map(|(_, number)| *number).collect()
+        self.files.iter().filter(|(found, _)| *found == kind).map(|(_, file_id)| *file_id).collect()
     }
 
     /// Adds a finding.

@@ -15,17 +15,17 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// All that the manifests say, as far as they are readable.
 pub(super) struct Known {
-    /// All keyspaces, by number.
+    /// All keyspaces, by id.
     pub(super) keyspaces: BTreeMap<u32, KnownKeyspace>,
     /// True if the whole manifest was readable: all trees and marks are exact.
     pub(super) is_exact: bool,
-    /// A number above every keyspace id, dropped ones included.
+    /// An id above every keyspace id, dropped ones included.
     next_keyspace: u32,
     /// The row of logs, as the manifest has it.
     pub(super) logs: Option<LogRow>,
     /// Who the store is, if that is known.
     pub(super) id: Option<StoreId>,
-    /// All writes up to this number were synced.
+    /// All writes up to this sequence number were synced.
     pub(super) synced_seq: SeqNo,
     /// The name of the clock, if the manifest has it.
     pub(super) clock: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct KnownKeyspace {
     pub(super) runs: Vec<Vec<Slice>>,
     /// True if state and runs are exact.
     pub(super) is_exact: bool,
-    /// Tables that may belong to the tree although it does not name them, highest number first.
+    /// Tables that may belong to the tree although it does not name them, highest file id first.
     pub(super) unplaced: Vec<u64>,
 }
 
@@ -69,27 +69,27 @@ pub(super) fn read(old: &mut DamagedStore) -> Result<Known> {
     numbers.reverse();
     // Takes the manifest in force, or else the newest whole one. Manifests older than that in force
     // do not count: their tables may be gone.
-    numbers.retain(|number| current.is_none_or(|current| *number >= current));
-    numbers.sort_by_key(|number| Some(*number) != current);
+    numbers.retain(|file_id| current.is_none_or(|current| *file_id >= current));
+    numbers.sort_by_key(|file_id| Some(*file_id) != current);
     let mut best: Option<(u64, Reading)> = None;
     let findings_before = old.findings.len();
-    for number in numbers {
+    for file_id in numbers {
         let findings = old.findings.len();
-        let reading = Reading::new(old, number)?;
+        let reading = Reading::new(old, file_id)?;
         if reading.is_whole {
             old.findings.drain(findings_before..findings);
-            best = Some((number, reading));
+            best = Some((file_id, reading));
             break;
         }
         match &best {
             Some(_) => old.findings.truncate(findings),
-            None => best = Some((number, reading)),
+            None => best = Some((file_id, reading)),
         }
     }
-    if let Some((number, _)) = &best
-        && current != Some(*number)
+    if let Some((file_id, _)) = &best
+        && current != Some(*file_id)
     {
-        let path = numbered(&old.dir, FileKind::Manifest, *number);
+        let path = numbered(&old.dir, FileKind::Manifest, *file_id);
         let message = "this manifest is taken to be the one in force";
         old.report(FindingKind::Guessed, &path, None, message);
     }
@@ -100,7 +100,7 @@ pub(super) fn read(old: &mut DamagedStore) -> Result<Known> {
 fn read_current(old: &mut DamagedStore) -> Result<Option<u64>> {
     let path = old.dir.join(CURRENT);
     match manifest::read_current(&*old.env, &path) {
-        Ok(Some(number)) => Ok(Some(number)),
+        Ok(Some(file_id)) => Ok(Some(file_id)),
         Ok(None) => {
             old.report(FindingKind::Harmless, &path, None, "there is no such file");
             Ok(None)
@@ -157,7 +157,7 @@ impl DamagedStore {
         Known { keyspaces, is_exact, next_keyspace, logs, id, synced_seq, clock }
     }
 
-    /// Returns the tables that no tree names, by keyspace, highest number first.
+    /// Returns the tables that no tree names, by keyspace, highest file id first.
     fn unplaced(&mut self, reading: &mut Reading) -> BTreeMap<u32, Vec<u64>> {
         for (id, state) in &reading.account.keyspaces {
             reading.loose.entry(*id).or_insert_with(|| LooseTree::new(&state.tree));

@@ -12,7 +12,7 @@ use lsmith_tree::SeqNo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A function that takes the writes of a batch. The number belongs to the first write.
+/// A function that takes the writes of a batch. The sequence number belongs to the first write.
 pub(super) type TakeBatch<'a> = dyn FnMut(&mut DamagedStore, SeqNo, &[LoggedOp<'_>]) + 'a;
 
 /// Decodes a record of a log. Returns `None` for the start record.
@@ -58,7 +58,8 @@ impl LogFacts {
 
 /// The reading of the logs, oldest first.
 pub(super) struct Logs {
-    /// If no batch is missing, the next one has this number or a lower one; 0 if it is unknown.
+    /// If no batch is missing, the next one has this sequence number or a lower one; 0 if it is
+    /// unknown.
     next: u64,
     /// True after damage or a gap. Then batches behind a gap count too.
     has_damage: bool,
@@ -66,9 +67,9 @@ pub(super) struct Logs {
     is_behind_tear: bool,
     /// True if opening would leave out the rest, so that it is not read.
     is_over: bool,
-    /// The number of a log before which everything was synced.
+    /// The id of a log before which everything was synced.
     synced_before: u64,
-    /// All writes up to this number are in tables or spills.
+    /// All writes up to this sequence number are in tables or spills.
     complete: u64,
     /// The sequence number of the last write that was certainly synced; 0 if none is known.
     proven: u64,
@@ -92,7 +93,7 @@ impl DamagedLog {
 }
 
 impl Logs {
-    /// Begins to read the logs. Returns the numbers of the logs to read, oldest first: all that the
+    /// Begins to read the logs. Returns the ids of the logs to read, oldest first: all that the
     /// manifest needs, except logs that an earlier opening has left out. If the manifest is
     /// damaged, so is the store, and no gap counts as power loss.
     pub(super) fn new(old: &mut DamagedStore, known: &Known) -> (Logs, Vec<u64>) {
@@ -140,7 +141,7 @@ impl Logs {
         self.next <= self.proven && self.complete < self.proven
     }
 
-    /// Reports what is missing behind the last log that was read, number `last`.
+    /// Reports what is missing behind the last log that was read, whose file id is `last`.
     pub(super) fn end(&self, old: &mut DamagedStore, known: &Known, last: Option<u64>) {
         let named = known.logs.filter(|row| known.is_exact && row.newest >= row.from);
         let is_missing = named.is_some_and(|row| last.is_none_or(|last| last < row.newest));
@@ -204,7 +205,7 @@ impl Logs {
         let found = match batch(&record.payload) {
             Ok(found) => found,
             Err(damage) => {
-                // Skipped: the gap in the numbers is reported with the next record.
+                // Skipped: the gap in the sequence numbers is reported with the next record.
                 let error = Error::corruption(&log.path, record.offset, damage.what);
                 return old.report_error(FindingKind::Harmless, &error);
             }
@@ -222,8 +223,8 @@ impl Logs {
         take(old, batch.first, &batch.ops);
     }
 
-    /// Reports batches that are missing or unreadable before `record`, whose first number is
-    /// `first`. Sets `is_over` if power loss explains a gap.
+    /// Reports batches that are missing or unreadable before `record`, whose first sequence number
+    /// is `first`. Sets `is_over` if power loss explains a gap.
     fn report_gap(
         &mut self,
         old: &mut DamagedStore,

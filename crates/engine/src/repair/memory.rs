@@ -32,11 +32,11 @@ pub(super) struct Memory {
     pub(super) range_deletes: RangeDeletes,
     /// All range deletes of the logs.
     pub(super) logged_range_deletes: RangeDeletes,
-    /// The number up to which a spill replaces the log.
+    /// The sequence number up to which a spill replaces the log.
     copied_end: SeqNo,
 }
 
-/// The entries of all keyspaces, by number of the keyspace.
+/// The entries of all keyspaces, by the id of the keyspace.
 pub(super) type Memories = BTreeMap<u32, Memory>;
 
 /// Adds `entry`, unless newer writes of its key hide it.
@@ -81,8 +81,8 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
         }
     }
     let (mut logs, numbers) = Logs::new(old, known);
-    for &number in &numbers {
-        logs.read(old, number, &mut |old, first, ops| {
+    for &file_id in &numbers {
+        logs.read(old, file_id, &mut |old, first, ops| {
             for (op, seq) in ops.iter().zip(first.0..) {
                 if known.was_dropped(op.keyspace) {
                     continue;
@@ -130,7 +130,7 @@ struct CopiedMemory {
 }
 
 impl DamagedStore {
-    /// Reads the spill number `file`, and reports entries that are lost behind its first
+    /// Reads the spill with file id `file`, and reports entries that are lost behind its first
     /// record. The caller reports a file that cannot be read at all.
     fn read_copy(&mut self, file: u64, known: &mut Known) -> CopiedMemory {
         let path = numbered(&self.dir, FileKind::Spill, file);
@@ -171,7 +171,7 @@ impl DamagedStore {
         copied
     }
 
-    /// Reports that the spill number `file` has lost entries within `keys`.
+    /// Reports that the spill with file id `file` has lost entries within `keys`.
     fn lose_copied(&mut self, file: u64, offset: u64, keys: KeyRange, keyspace: String) {
         let path = numbered(&self.dir, FileKind::Spill, file);
         let kind = FindingKind::LostKeys { keys, older: 0, logged: 0 };

@@ -143,10 +143,10 @@ impl DamagedStore {
                 filter_bits: filters.bits,
                 prefix_bytes: filters.prefix_bytes,
             };
-            let with_operator = |number: usize, keyspace: &str, options: &KeyspaceOptions| {
-                let number = u8::try_from(number).unwrap_or(u8::MAX);
-                let operator = operators.get(&number);
-                let expiry = expiries.get(&number).copied();
+            let with_operator = |member_id: usize, keyspace: &str, options: &KeyspaceOptions| {
+                let member_id = u8::try_from(member_id).unwrap_or(u8::MAX);
+                let operator = operators.get(&member_id);
+                let expiry = expiries.get(&member_id).copied();
                 if let Some(operator) = operator {
                     self.operators.of_keyspace(operator, keyspace, &self.dir)?;
                 }
@@ -161,8 +161,8 @@ impl DamagedStore {
                 None => new.keyspace_with(&free(name), &with_operator(0, name, &options)?)?,
                 Some(members) => {
                     options.group = Some(free(name));
-                    let make = |(number, member): (usize, String)| {
-                        let options = with_operator(number, &member, &options)?;
+                    let make = |(member_id, member): (usize, String)| {
+                        let options = with_operator(member_id, &member, &options)?;
                         new.keyspace_with(&free(&member), &options)
                     };
                     let names = names_of_members(*id, members, &found.runs).into_iter();
@@ -210,7 +210,7 @@ impl DamagedStore {
 /// that has tables in `runs` but no known name.
 fn names_of_members(id: u32, known: &[String], runs: &[Vec<Slice>]) -> Vec<String> {
     let numbers = runs.iter().flatten().filter_map(|slice| slice.range().start.first());
-    let count = numbers.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
-    let made_up = (known.len()..count).map(|number| lost_member(id, number));
+    let count = numbers.map(|member_id| usize::from(*member_id) + 1).max().unwrap_or(0);
+    let made_up = (known.len()..count).map(|member_id| lost_member(id, member_id));
     known.iter().cloned().chain(made_up).collect()
 }

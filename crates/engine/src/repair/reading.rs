@@ -19,7 +19,7 @@ const MEMTABLE_BYTES: u64 = 56 << 20;
 /// The name of the keyspace that gets tables whose keyspace is unknown.
 const LOST_TABLES: &str = "lost-tables";
 
-/// The number of that keyspace while the store is repaired.
+/// The id of that keyspace while the store is repaired.
 pub(super) const LOST_TABLES_ID: u32 = KEYSPACE_MAX;
 
 /// The keyspaces of tables, by table number.
@@ -44,10 +44,10 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Reads manifest `number`, including records behind damage.
-    pub(super) fn new(old: &mut DamagedStore, number: u64) -> Result<Reading> {
-        let path = numbered(&old.dir, FileKind::Manifest, number);
-        let id = LogId { kind: LogKind::Manifest, file_id: number };
+    /// Reads manifest `file_id`, including records behind damage.
+    pub(super) fn new(old: &mut DamagedStore, file_id: u64) -> Result<Reading> {
+        let path = numbered(&old.dir, FileKind::Manifest, file_id);
+        let id = LogId { kind: LogKind::Manifest, file_id };
         let mut reading = Reading::default();
         let remains = match LogRemains::read(&*old.env, &path, id) {
             Ok(remains) => remains,
@@ -190,15 +190,15 @@ impl Reading {
                 self.name_keyspace(made, codecs);
                 self.name_member(id, None);
             }
-            Record::Member { group, number, name } => self.name_member(group, Some((number, name))),
+            Record::Member { group, member, name } => self.name_member(group, Some((member, name))),
             Record::Operator { operator, made } => {
-                if let Some((state, number)) = self.make_loosely(*made) {
-                    state.operators.insert(number, operator);
+                if let Some((state, member_id)) = self.make_loosely(*made) {
+                    state.operators.insert(member_id, operator);
                 }
             }
             Record::Expiry { expiry, made } => {
-                if let Some((state, number)) = self.make_loosely(*made) {
-                    state.expiries.insert(number, expiry);
+                if let Some((state, member_id)) = self.make_loosely(*made) {
+                    state.expiries.insert(member_id, expiry);
                 }
             }
             Record::Filters { filters, made } => {
@@ -226,18 +226,18 @@ impl Reading {
         self.make_keyspace(group);
         let state = self.account.keyspaces.get_mut(&group).expect("it was just made");
         let members = state.members.get_or_insert_default();
-        let Some((number, name)) = member else { return };
-        for number in members.len()..=usize::from(number) {
-            members.push(lost_member(group, number));
+        let Some((member_id, name)) = member else { return };
+        for member_id in members.len()..=usize::from(member_id) {
+            members.push(lost_member(group, member_id));
         }
-        members[usize::from(number)] = name;
+        members[usize::from(member_id)] = name;
     }
 
-    /// Applies `made`, a record that makes a keyspace. Returns its tree, and its number there.
+    /// Applies `made`, a record that makes a keyspace. Returns its tree, and its id there.
     fn make_loosely(&mut self, made: Record) -> Option<(&mut KeyspaceFacts, u8)> {
-        let (keyspace, number) = made.makes()?;
+        let (keyspace, member_id) = made.makes()?;
         self.take_loosely(made);
-        Some((self.account.keyspaces.get_mut(&keyspace)?, number))
+        Some((self.account.keyspaces.get_mut(&keyspace)?, member_id))
     }
 
     fn take_if_it_fits(&mut self, record: Record) {
@@ -267,7 +267,7 @@ impl Reading {
     }
 }
 
-/// Returns a record of a keyspace if only its number is known. Number 0 gets the name of the
+/// Returns a record of a keyspace if only its id is known. Id 0 gets the name of the
 /// default keyspace, which most stores make first.
 pub(super) fn made_up(id: u32) -> KeyspaceRecord {
     let name = match id {
@@ -299,7 +299,7 @@ fn named_tables(text: &str) -> BTreeMap<u32, BTreeSet<u64>> {
     named
 }
 
-/// Returns the name of keyspace `number` of group `id` if its own is lost.
-pub(super) fn lost_member(id: u32, number: usize) -> String {
-    format!("keyspace-{id}-{number}")
+/// Returns the name of keyspace `member_id` of group `id` if its own is lost.
+pub(super) fn lost_member(id: u32, member_id: usize) -> String {
+    format!("keyspace-{id}-{member_id}")
 }

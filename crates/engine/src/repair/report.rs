@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// The keyspaces of the new store, in the order of their numbers.
+    /// The keyspaces of the new store, in the order of their ids.
     pub keyspaces: Vec<RepairedKeyspace>,
     /// Every difference from an undamaged store, in the order in which they were found.
     pub findings: Vec<Finding>,

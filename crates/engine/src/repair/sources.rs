@@ -100,7 +100,7 @@ struct OpenBlock {
 
 /// The tables of a keyspace.
 pub(super) struct Tables {
-    /// The opened tables, by number; `None` for tables that cannot be opened.
+    /// The opened tables, by file id; `None` for tables that cannot be opened.
     opened: BTreeMap<u64, Option<Remains>>,
     /// True if slices name the roots of append tables. Otherwise the last roots count.
     names_roots: bool,
@@ -185,9 +185,9 @@ impl RunSource {
         });
     }
 
-    /// Adds all of table `number`, whose slices are not known.
-    pub(super) fn add_table(&mut self, old: &mut DamagedStore, tables: &mut Tables, number: u64) {
-        match old.table(tables, number, Kind::Unknown) {
+    /// Adds all of table `file_id`, whose slices are not known.
+    pub(super) fn add_table(&mut self, old: &mut DamagedStore, tables: &mut Tables, file_id: u64) {
+        match old.table(tables, file_id, Kind::Unknown) {
             Ok(Some(Remains::Sorted(table))) => {
                 let date = SeqNo::default();
                 let slice = SortedSlice { table, date, may_have_holes: true, next: 0 };
@@ -197,13 +197,13 @@ impl RunSource {
             Ok(Some(Remains::Append(table))) => {
                 self.slices.push_back(append_slice(table, KeyRange::ALL));
             }
-            Ok(None) => self.lose_all(old, number, &KeyRange::ALL, "the table cannot be read"),
-            Err(error) => self.lose_all(old, number, &KeyRange::ALL, error.message()),
+            Ok(None) => self.lose_all(old, file_id, &KeyRange::ALL, "the table cannot be read"),
+            Err(error) => self.lose_all(old, file_id, &KeyRange::ALL, error.message()),
         }
     }
 
-    fn lose_all(&mut self, old: &DamagedStore, number: u64, keys: &KeyRange, message: &str) {
-        let path = numbered(&old.dir, FileKind::Table, number);
+    fn lose_all(&mut self, old: &DamagedStore, file_id: u64, keys: &KeyRange, message: &str) {
+        let path = numbered(&old.dir, FileKind::Table, file_id);
         self.lose(keys.clone(), None, Error::corruption(&path, 0, message));
     }
 
@@ -401,19 +401,19 @@ fn filled_range(table: &TableRemains, range: &KeyRange) -> KeyRange {
 }
 
 impl DamagedStore {
-    /// Opens table `number`, or returns it from `tables`. Returns `None` if an earlier call failed
+    /// Opens table `file_id`, or returns it from `tables`. Returns `None` if an earlier call failed
     /// to open it.
     fn table(
         &mut self,
         tables: &mut Tables,
-        number: u64,
+        file_id: u64,
         kind: Kind,
     ) -> Result<Option<Remains>, Error> {
-        if let Some(known) = tables.opened.get(&number) {
+        if let Some(known) = tables.opened.get(&file_id) {
             return Ok(known.clone());
         }
-        let opened = self.open_table(number, kind);
-        tables.opened.insert(number, opened.as_ref().ok().cloned());
+        let opened = self.open_table(file_id, kind);
+        tables.opened.insert(file_id, opened.as_ref().ok().cloned());
         let table = opened?;
         let damage = match &table {
             Remains::Sorted(table) => &table.damage,
@@ -428,18 +428,18 @@ impl DamagedStore {
         Ok(Some(table))
     }
 
-    fn open_table(&self, number: u64, kind: Kind) -> Result<Remains, Error> {
-        let path = numbered(&self.dir, FileKind::Table, number);
+    fn open_table(&self, file_id: u64, kind: Kind) -> Result<Remains, Error> {
+        let path = numbered(&self.dir, FileKind::Table, file_id);
         let (env, files) = (&*self.env, &self.open_files);
         let kind = match kind {
-            Kind::Unknown if AppendRemains::is_append(env, &path, number)? => Kind::Append(None),
+            Kind::Unknown if AppendRemains::is_append(env, &path, file_id)? => Kind::Append(None),
             kind => kind,
         };
         Ok(match kind {
             Kind::Append(root) => {
-                Remains::Append(Rc::new(AppendRemains::open(env, &path, number, root, files)?))
+                Remains::Append(Rc::new(AppendRemains::open(env, &path, file_id, root, files)?))
             }
-            _ => Remains::Sorted(Rc::new(TableRemains::open(env, &path, number, files)?)),
+            _ => Remains::Sorted(Rc::new(TableRemains::open(env, &path, file_id, files)?)),
         })
     }
 }

@@ -145,7 +145,8 @@ impl Version {
                 && let Some((block, slot)) = table.table().find(key, hash, seq, reads)?
             {
                 stack.push(slot.seq, slot.kind, block.shared_value(&slot));
-                // A combine always has a number, and older entries of the table smaller ones.
+                // A combine always has a sequence number, and older entries of the table smaller
+                // ones.
                 let Some(older) = slot.seq.0.checked_sub(1) else { break };
                 seq = SeqNo(older);
             }

@@ -133,8 +133,8 @@ mod tests {
     fn parts_that_plans_have_taken_are_invisible() {
         let memtable = Arc::new(Memtable::new());
         let mut builder = FoldedBuilder::new(1, 4096);
-        for (number, key) in ["a", "c", "e", "g", "i"].iter().enumerate() {
-            let seq = SeqNo(number as u64 + 1);
+        for (index, key) in ["a", "c", "e", "g", "i"].iter().enumerate() {
+            let seq = SeqNo(index as u64 + 1);
             let kind = EntryKind::Put;
             let value = b"v";
             let entry = EntryRef { key: key.as_bytes(), seq, kind, value };

@@ -42,9 +42,9 @@ impl Version {
         Ok(None)
     }
 
-    /// Returns a key in `range` with an entry whose number is greater than `since`, and that
-    /// number, if there is any. Walks the parts of memtables and tables in `range` that may have
-    /// newer entries.
+    /// Returns a key in `range` with an entry whose sequence number is greater than `since`, and
+    /// that sequence number, if there is any. Walks the parts of memtables and tables in `range`
+    /// that may have newer entries.
     pub(crate) fn newer_within(
         &self,
         range: &KeyRange,
@@ -83,8 +83,8 @@ impl Version {
 }
 
 impl Version {
-    /// Returns the first key in `range` whose value at number `seq` is another one in `other` than
-    /// here, if there is any.
+    /// Returns the first key in `range` whose value at sequence number `seq` is another one in
+    /// `other` than here, if there is any.
     pub(crate) fn first_other(
         &self,
         other: &Version,
@@ -105,7 +105,7 @@ impl Version {
         }
     }
 
-    /// Returns the keys and values in `range` at number `seq`.
+    /// Returns the keys and values in `range` at sequence number `seq`.
     fn seen(&self, range: &KeyRange, seq: SeqNo) -> VisibleIter<MergingCursor<Source>> {
         let cursor = self.cursor_within(None, || range.clone(), &Arc::default());
         let lower = Bound::Included(Bytes::copy_from_slice(&range.start));
@@ -116,7 +116,7 @@ impl Version {
     }
 }
 
-/// Returns the first entry of `cursor` in `range` whose number is greater than `since`.
+/// Returns the first entry of `cursor` in `range` whose sequence number is greater than `since`.
 fn first_newer(
     cursor: &mut impl Cursor,
     range: &KeyRange,

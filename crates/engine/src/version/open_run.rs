@@ -296,7 +296,7 @@ mod tests {
     }
 
     fn tree(slices: usize) -> Tree {
-        let slice = |number| format!("t{number}:k{number:05}..k{number:05}x 9B");
+        let slice = |index| format!("t{index}:k{index:05}..k{index:05}x 9B");
         let slices: Vec<String> = (10_000..10_000 + slices).map(slice).collect();
         format!("tree\nL0 r1[{}]", slices.join(", ")).parse().unwrap()
     }

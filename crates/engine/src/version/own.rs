@@ -7,7 +7,7 @@ use lsmith_tree::{RangeDeletes, SeqNo};
 
 /// What a transaction has written in a keyspace.
 pub(crate) struct OwnWrites {
-    /// Its entries. They have no numbers, and are newer than all others of their keys.
+    /// Its entries. They have no sequence numbers, and are newer than all others of their keys.
     pub(crate) entries: Box<dyn Cursor>,
     /// The ranges that it has deleted. They hide what is stored, and none of its entries.
     pub(crate) range_deletes: RangeDeletes,

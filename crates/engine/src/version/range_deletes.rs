@@ -11,8 +11,8 @@ impl Version {
     ///
     /// A read without a snapshot calls this first, and looks for the entry then. Let `t` be the
     /// moment at which the range deletes were copied. The read then sees either the entry that was
-    /// the newest at `t` or at the number found here, or a later one, which was the newest when it
-    /// became visible, during the read.
+    /// the newest at `t` or at the sequence number found here, or a later one, which was the newest
+    /// when it became visible, during the read.
     #[inline]
     pub(super) fn newest_range_delete(&self, key: &[u8], moment: Moment<'_>) -> SeqNo {
         let hides = self.active.has_range_deletes() || self.range_deletes.is_some();
@@ -31,7 +31,8 @@ impl Version {
         in_active.newest_at(key, at).max(older.unwrap_or_default())
     }
 
-    /// Returns what range deletes hide from readers, whose cost does not depend on their number.
+    /// Returns what range deletes hide from readers, whose cost does not depend on how many there
+    /// are.
     pub(crate) fn hidden(&self) -> Hidden {
         Hidden::new(
             self.range_deletes.as_deref().cloned().unwrap_or_default(),
@@ -45,8 +46,8 @@ impl Version {
         self.newest_range_delete(key, Moment::Snapshot(SeqNo::MAX))
     }
 
-    /// Returns a key in `range` under a range delete newer than `since`, and the number of that, if
-    /// there is one.
+    /// Returns a key in `range` under a range delete newer than `since`, and its sequence number,
+    /// if there is one.
     pub(super) fn range_delete_within(
         &self,
         range: &KeyRange,
@@ -70,10 +71,10 @@ impl Version {
         }
     }
 
-    /// Returns the number up to which the merge of `plan` applies range deletes. They are in the
-    /// tree, or leave memory with what the plan takes. A newer range delete may be in no table and
-    /// in no synced log. Power loss would take it, and would not bring back what the merge has left
-    /// out.
+    /// Returns the sequence number up to which the merge of `plan` applies range deletes. They are
+    /// in the tree, or leave memory with what the plan takes. A newer range delete may be in no
+    /// table and in no synced log. Power loss would take it, and would not bring back what the
+    /// merge has left out.
     ///
     /// All range deletes in memory up to the newest one in the tree are in the tree too.
     pub(crate) fn lasting_range_deletes(&self, plan: &MergePlan) -> SeqNo {

@@ -30,7 +30,7 @@ pub(crate) struct Reclaim {
 
 #[derive(Debug, Default)]
 struct ReclaimQueue {
-    /// The number of the next version.
+    /// The id of the next version.
     next: u64,
     /// The versions that are not dropped yet.
     live: BTreeSet<u64>,

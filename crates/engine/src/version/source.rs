@@ -147,7 +147,7 @@ pub(crate) enum Source {
     Other {
         cursor: Box<dyn Cursor>,
         is_on_storage: bool,
-        /// A number that no entry exceeds.
+        /// A sequence number that no entry exceeds.
         newest: SeqNo,
     },
     /// A run of sorted tables.
@@ -235,7 +235,8 @@ impl Cursor for Source {
     fn leap(&mut self, range: &KeyRange, below: SeqNo) -> Result<()> {
         match self {
             // The cursor of a run in memory does not know what is newest in it. In memory only the
-            // tombstone that stands for a range delete has the number of that range delete.
+            // tombstone that stands for a range delete has the sequence number of that range
+            // delete.
             Source::Other { cursor, newest, is_on_storage: false } if *newest <= below => {
                 match &range.end {
                     Some(end) => cursor.seek(end),

@@ -148,7 +148,7 @@ impl TableHandle {
         &self.table
     }
 
-    /// Returns the id of the table; its file has the same number.
+    /// Returns the id of the table; its file has the same id.
     pub(crate) fn file_id(&self) -> u64 {
         self.file.id.0
     }

@@ -41,7 +41,7 @@ impl Wal {
 
     /// Keeps `spare` until the current log is full, and asks for another if one is too few. Returns
     /// `spare` if it is useless: other threads have made enough logs, or a writer has begun a log
-    /// with a higher number. Logs are used in the order of their numbers.
+    /// with a higher id. Logs are used in the order of their ids.
     fn keep_spare(&self, spare: Spare) -> Option<Spare> {
         let mut guard = self.writer.lock();
         let Some(writer) = guard.as_mut() else { return Some(spare) };

@@ -40,7 +40,7 @@ pub(crate) struct Wal {
     named: AtomicU64,
 }
 
-/// A log made ahead, with its number.
+/// A log made ahead, with its file id.
 type Spare = (u64, LogWriter);
 
 /// The writing side of the write-ahead log.
@@ -48,7 +48,7 @@ type Spare = (u64, LogWriter);
 pub(crate) struct WalWriter {
     current: Arc<LogWriter>,
     pub(crate) file_id: u64,
-    /// Logs made ahead, by number.
+    /// Logs made ahead, by file id.
     spares: VecDeque<Spare>,
     /// Earlier logs, oldest first, whose ends may not be synced.
     unsynced: Vec<Arc<LogWriter>>,
@@ -69,7 +69,7 @@ pub(crate) struct WalWriter {
 pub(crate) struct LogsNow {
     /// All logs, oldest first.
     pub(crate) logs: Vec<Log>,
-    /// The number of the newest, which is written on.
+    /// The id of the newest, which is written on.
     pub(crate) newest: u64,
     /// The bytes of the newest that are written.
     pub(crate) written: u64,
@@ -103,7 +103,7 @@ impl WalWriter {
         }
     }
 
-    /// Returns the logs from number `from` on, oldest first, and the bytes of the last one that are
+    /// Returns the logs from id `from` on, oldest first, and the bytes of the last one that are
     /// written. The others are full, and do not change any more.
     pub(crate) fn logs_from(&self, from: u64) -> (Vec<Log>, u64) {
         let logs = self.logs.iter().filter(|log| log.file_id >= from).copied().collect();
@@ -132,8 +132,8 @@ impl Wal {
     }
 
     /// Begins a new log file behind `older` logs, which are still needed, and `kept` ones before
-    /// them, which are not, for writes from number `first` on. `are_synced` says that the older
-    /// logs are synced. The caller gives what comes out to [`open`](Wal::open).
+    /// them, which are not, for writes from sequence number `first` on. `are_synced` says that the
+    /// older logs are synced. The caller gives what comes out to [`open`](Wal::open).
     ///
     /// # Errors
     /// `Full`, `Io`.
@@ -283,8 +283,8 @@ impl Wal {
         let (file_id, log) = match spare {
             Some(spare) => spare,
             None => {
-                // A new log has a higher number than the spares, which are too small. Logs are used
-                // in the order of their numbers.
+                // A new log has a higher id than the spares, which are too small. Logs are used
+                // in the order of their ids.
                 writer.spares.drain(..).for_each(|(file_id, _)| self.remove_log(file_id));
                 self.create_log(record_bytes)?
             }
@@ -308,7 +308,7 @@ impl Wal {
     }
 
     /// Creates an empty log file that has room for a record of `record_bytes`, and makes its name
-    /// durable. Returns its number with it.
+    /// durable. Returns its file id with it.
     pub(crate) fn create_log(&self, record_bytes: usize) -> Result<(u64, LogWriter)> {
         let options = &self.context.options;
         let needed = LogWriter::capacity_for([LOG_START_BYTES_MAX, record_bytes]);

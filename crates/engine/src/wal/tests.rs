@@ -20,8 +20,8 @@ fn log_made_ahead_is_used_next() {
     let store = open();
     let keyspace = store.keyspace(DEFAULT_KEYSPACE).unwrap();
     let put = |numbers: std::ops::Range<u32>| {
-        for number in numbers {
-            keyspace.put(number.to_be_bytes(), [7; 1000]).unwrap();
+        for index in numbers {
+            keyspace.put(index.to_be_bytes(), [7; 1000]).unwrap();
         }
     };
     put(0..100);

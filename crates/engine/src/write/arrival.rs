@@ -1,16 +1,17 @@
 //! How tables with sequence numbers of their own enter a tree.
 //!
-//! In the keyspace every entry has its number. So the numbers say what is newer, and the order of
-//! the runs must agree with them wherever runs share keys. A table can arrive
+//! In the keyspace every entry has its sequence number. So the sequence numbers say what is newer,
+//! and the order of the runs must agree with them wherever runs share keys. A table can arrive
 //!
 //! * newer than some runs and older than the others: it becomes a run between them, or joins a run
 //!   there that has no keys in its range (`placement`);
-//! * with numbers between numbers of some runs: it is merged with these runs over its range, and
-//!   the output takes the place of the oldest of them.
+//! * with sequence numbers between numbers of some runs: it is merged with these runs over its
+//!   range, and the output takes the place of the oldest of them.
 //!
 //! The steps:
 //!
-//! 1. The store's counter rises above the greatest number, durably. So all later writes are newer.
+//! 1. The store's counter rises above the greatest sequence number, durably. So all later writes
+//!    are newer.
 //! 2. Memory is flushed until it holds no write of the range that may be older than the table.
 //! 3. What must be merged is reserved like any plan, and merged on the thread of the caller.
 //! 4. Under the writer's lock, one edit brings all tables in. A merge that was under way and has
@@ -325,8 +326,8 @@ pub(super) fn table_bytes(run: &Arc<Run>) -> Option<u64> {
     (run.slices().len() > 1).then_some(bytes.max(1))
 }
 
-/// Fails if an entry of the first input of `plan`, the table of `file`, has key and number of an
-/// entry in another input, and differs from it. The inputs are in `version`.
+/// Fails if an entry of the first input of `plan`, the table of `file`, has key and sequence number
+/// of an entry in another input, and differs from it. The inputs are in `version`.
 fn check_clashes(file: &Path, plan: &MergePlan, version: &Version) -> Result<()> {
     let (arrived, others) = plan.inputs.split_first().expect("the table is the first input");
     let find = |run: RunId| version.disk_run(run).expect("the plan was checked");

@@ -85,7 +85,7 @@ impl WritePath {
     }
 }
 
-/// Returns the edit that removes the keys in `range` from all runs, at number `seq`.
+/// Returns the edit that removes the keys in `range` from all runs, at sequence number `seq`.
 fn clearing(state: &KeyspaceState, range: KeyRange, seq: SeqNo) -> TreeEdit {
     let runs = state.view.tree.runs().filter(|(_, run)| !run.overlapping(&range).is_empty());
     let input =
@@ -102,8 +102,8 @@ fn clearing(state: &KeyspaceState, range: KeyRange, seq: SeqNo) -> TreeEdit {
 }
 
 impl KeyspaceState {
-    /// Forgets memory that the tree no longer has, and plans that failed. All writes up to number
-    /// `flushed_seq` have left memory. Returns the spill that is not needed any more.
+    /// Forgets memory that the tree no longer has, and plans that failed. All writes up to sequence
+    /// number `flushed_seq` have left memory. Returns the spill that is not needed any more.
     fn forget_cleared(&mut self, flushed_seq: SeqNo) -> Option<crate::manifest::Spill> {
         let tree = &self.view.tree;
         self.sealed.retain(|sealed| tree.run(sealed.run).is_some());

@@ -38,8 +38,8 @@ impl Footprint {
 }
 
 impl WritePath {
-    /// Writes `ops` if nothing in `used` has changed since `began`. Returns the number of the last
-    /// of them, or 0 if there is none, when they are as durable as `mode` says.
+    /// Writes `ops` if nothing in `used` has changed since `began`. Returns the sequence number of
+    /// the last of them, or 0 if there is none, when they are as durable as `mode` says.
     ///
     /// # Errors
     /// `Conflict` if something has changed. Otherwise as [`write`](WritePath::write).
@@ -98,8 +98,8 @@ fn check(context: &Context, used: &[Footprint], began: &SnapshotGuard, since: Se
 }
 
 /// Fails with `Conflict` if a filter of merges has changed what was read in `used`. The transaction
-/// has read `seen`, the version from before, at number `began`. What a filter makes of a value has
-/// no number of its own.
+/// has read `seen`, the version from before, at sequence number `began`. What a filter makes of a
+/// value has no sequence number of its own.
 fn check_filtered(used: &Footprint, seen: &Version, now: &Version, began: SeqNo) -> Result<()> {
     let Footprint { keyspace, read, ranges, .. } = used;
     let keys = read.iter().map(|key| KeyRange::inclusive(key, key));

@@ -4,14 +4,14 @@
 //!    flushed until it holds no key within the ranges of the load: the range of each ingested
 //!    table, or the range from the first to the last key of a bulk load.
 //! 2. Under the writer's lock the load takes the next sequence number, for all its entries. An
-//!    empty batch in the log has that number, so that the log has no gap.
+//!    empty batch in the log has that sequence number, so that the log has no gap.
 //! 3. An edit makes the tables the newest run on storage.
 //!
-//! A load may replace key ranges. Then it takes two numbers. A range delete gets the first and goes
-//! into the tree with the same edit. The entries get the second, so that they lie above.
+//! A load may replace key ranges. Then it takes two sequence numbers. A range delete gets the first
+//! and goes into the tree with the same edit. The entries get the second, so that they lie above.
 //!
-//! Loads into several keyspaces may take effect together. They share the numbers, and one record of
-//! the manifest has the edits of all.
+//! Loads into several keyspaces may take effect together. They share the sequence numbers, and one
+//! record of the manifest has the edits of all.
 
 use super::WritePath;
 use crate::context::read_only;
@@ -47,7 +47,7 @@ pub(super) enum InMemory {
     Active,
 }
 
-/// A bulk load, or tables without numbers from outside.
+/// A bulk load, or tables without sequence numbers from outside.
 pub(crate) struct Load {
     pub(crate) keyspace: Arc<KeyspaceShared>,
     /// The tables, in key order.
@@ -65,9 +65,10 @@ pub(super) struct Incoming {
     pub(super) tables: Vec<Arc<TableHandle>>,
     /// The reservations that end when the edit is applied.
     pub(super) plans: Vec<MergePlan>,
-    /// Key ranges and numbers: all writes in the range up to the number have left memory.
+    /// Key ranges and sequence numbers: all writes in the range up to the sequence number have left
+    /// memory.
     pub(super) taken: Vec<Mark>,
-    /// True if the entries have numbers of their own.
+    /// True if the entries have sequence numbers of their own.
     pub(super) numbered: bool,
 }
 
@@ -165,8 +166,8 @@ impl WritePath {
         Ok(InMemory::Nothing)
     }
 
-    /// If memory holds writes in one of the ranges of `older` up to the number beside it, or may
-    /// hold some, requests a flush. Returns what memory held.
+    /// If memory holds writes in one of the ranges of `older` up to the sequence number beside it,
+    /// or may hold some, requests a flush. Returns what memory held.
     pub(super) fn flush_older(
         &self,
         keyspace: &Arc<KeyspaceShared>,
@@ -193,7 +194,8 @@ impl WritePath {
     }
 
     /// Takes the sequence numbers from the next one up to `last`, and at least one. Appends an
-    /// empty batch with these numbers to the log, and syncs the log. Returns the last number taken.
+    /// empty batch with these sequence numbers to the log, and syncs the log. Returns the last
+    /// sequence number taken.
     pub(super) fn take_seqs(&self, writer: &mut WalWriter, last: SeqNo) -> Result<SeqNo> {
         let first = SeqNo(writer.next_seq);
         let last = last.max(first);
@@ -207,7 +209,7 @@ impl WritePath {
     /// Brings what `incoming` makes of the state of each of `keyspaces`, by its index, into its
     /// tree with sequence number `seq`, and shows all of it to readers in one step. Returns false
     /// if `incoming` returned `None`; then nothing is done. The caller holds the writer's lock. The
-    /// keyspaces differ, and are ordered by their numbers. Tables with sequence numbers of their
+    /// keyspaces differ, and are ordered by their ids. Tables with sequence numbers of their
     /// own come into one keyspace at a time.
     pub(super) fn commit(
         &self,
@@ -296,8 +298,8 @@ impl Load {
         self.ranges.iter().chain(&self.replaced)
     }
 
-    /// Returns what enters the tree of `state`. Range deletes get the number `deletes`, entries get
-    /// `seq`.
+    /// Returns what enters the tree of `state`. Range deletes get the sequence number `deletes`,
+    /// entries get `seq`.
     fn enter(&self, state: &KeyspaceState, deletes: SeqNo, seq: SeqNo) -> Incoming {
         let addition = (!self.tables.is_empty()).then(|| Addition {
             run: state.view.tree.next_run(),
@@ -326,7 +328,7 @@ fn retire(loads: &[Load]) {
 }
 
 /// Returns where the memory of `keyspace`, whose state is `state`, may hold writes in one of the
-/// ranges of `older` up to the number beside it.
+/// ranges of `older` up to the sequence number beside it.
 fn in_memory(
     keyspace: &KeyspaceShared,
     state: &KeyspaceState,

@@ -76,8 +76,8 @@ impl WritePath {
         self.write_if(ops, mode, || Ok(())).map(drop)
     }
 
-    /// Writes `ops` if `check` allows it, with other writers kept out. Returns the number of the
-    /// last write, or 0 if there is none, when they are as durable as `mode` says.
+    /// Writes `ops` if `check` allows it, with other writers kept out. Returns the sequence number
+    /// of the last write, or 0 if there is none, when they are as durable as `mode` says.
     ///
     /// # Errors
     /// The error of `check`; nothing is written then. Otherwise as [`write`](WritePath::write).

@@ -119,13 +119,13 @@ impl OpBuffer {
             OpKind::Entry(EntryKind::Expiring) => "a put that expires",
             OpKind::DeleteRange => "a range delete",
         };
-        let number = self.len;
+        let index = self.len;
         let name = op.keyspace.name_of(op.key);
         self.record = Vec::new();
         self.ops = Vec::new();
         self.bytes = 0;
         self.refusal =
-            Some(format!("write {number} of the batch, {what} in keyspace `{name}`: {message}"));
+            Some(format!("write {index} of the batch, {what} in keyspace `{name}`: {message}"));
     }
 
     /// Returns the index of `keyspace` in the batch, and adds it if it is new.
@@ -294,7 +294,7 @@ impl<'a> Ops<'a> {
     ///
     /// A record is the sequence number of the first operation (`first`), the number of operations,
     /// and for each its kind (a byte), its keyspace, and key and value, each behind its length. All
-    /// numbers are varints. `buffer` is memory for the parts, and is overwritten.
+    /// integers are varints. `buffer` is memory for the parts, and is overwritten.
     pub(crate) fn with_record<T>(
         &self,
         first: SeqNo,

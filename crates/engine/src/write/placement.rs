@@ -57,7 +57,7 @@ impl Arriving {
         &self.table.table().tree_table().range
     }
 
-    /// Returns the range deletes of the table, with their numbers.
+    /// Returns the range deletes of the table, with their sequence numbers.
     pub(super) fn range_deletes(&self) -> &[(KeyRange, SeqNo)] {
         &self.table.table().facts().range_deletes
     }
@@ -108,12 +108,13 @@ fn check_age(arriving: &Arriving, tree: &Tree) -> Result<()> {
 /// Decides what is to be done with `arriving` in `tree`.
 ///
 /// # Errors
-/// `InvalidArgument` if a table of the tree has entries without numbers in the range.
+/// `InvalidArgument` if a table of the tree has entries without sequence numbers in the range.
 fn fate_of(arriving: &Arriving, tree: &Tree) -> Result<Fate> {
     let range = arriving.range();
     let (oldest, newest) = arriving.seqs();
     let runs: Vec<&Arc<Run>> = tree.disk_runs().collect();
-    // The runs that share keys with the table, newest first, as indexes, and their numbers.
+    // The runs that share keys with the table, newest first, as indexes, and their sequence
+    // numbers.
     let mut shared = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let tables = run.overlapping(range).iter().map(|slice| slice.table());

@@ -209,7 +209,7 @@ struct Tree {
     /// The range, in shares of the key space.
     start: f64,
     end: f64,
-    /// The requests whose newest entries it holds: after the first number, up to the second.
+    /// The requests whose newest entries it holds: after the first position, up to the second.
     since: f64,
     until: f64,
     /// Live entries.

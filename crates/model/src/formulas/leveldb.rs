@@ -121,7 +121,7 @@ impl LeveledModel {
         Model { space_cost: (size / live).max(1.0), ..model }
     }
 
-    /// Returns the costs per request. `last` returns the properties of a level, by its number from
+    /// Returns the costs per request. `last` returns the properties of a level, by its index from
     /// 0, if it is the last one. `skipped` returns the part of a table that is skipped for each
     /// table that goes down, given the requests between two pieces from above.
     fn with_last(

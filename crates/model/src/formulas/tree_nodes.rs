@@ -168,12 +168,12 @@ impl TreeNodes {
         [taken, ranges]: [f64; 2],
     ) {
         let (mut nodes, mut held) = (0.0, [0.0; 2]);
-        for number in 1..=batches as u32 {
-            let number = f64::from(number);
-            let range = keys * -(-number * updates).exp_m1();
+        for batch_index in 1..=batches as u32 {
+            let batch_index = f64::from(batch_index);
+            let range = keys * -(-batch_index * updates).exp_m1();
             nodes += self.written(Batch { range, ..batch });
             held[0] += nodes;
-            held[1] += number * batch.entries;
+            held[1] += batch_index * batch.entries;
         }
         sums.nodes_written += taken * nodes / (batches * batch.entries);
         sums.written += taken;
@@ -218,7 +218,7 @@ fn updates_of_share(share: f64) -> f64 {
     f64::midpoint(least, most)
 }
 
-/// Returns the bytes of `number` as it is stored: seven bits in each.
-fn varint_bytes(number: f64) -> f64 {
-    (number.max(1.0001).log2() / 7.0).ceil().max(1.0)
+/// Returns the bytes of `value` as it is stored: seven bits in each.
+fn varint_bytes(value: f64) -> f64 {
+    (value.max(1.0001).log2() / 7.0).ceil().max(1.0)
 }

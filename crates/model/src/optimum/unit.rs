@@ -158,7 +158,7 @@ impl Iterator for Schedule {
     }
 }
 
-/// Returns the number of `flushes` before the one at the root.
+/// Returns how many of `flushes` come before the one at the root.
 fn left_of_root(flushes: u64, runs_max: u64) -> u64 {
     if flushes <= runs_max {
         return 0;

@@ -5,8 +5,8 @@
 //! back as the store holds it back, by [`BackPressure`]. Every key is overwritten several times, so
 //! that merges that are not made leave bytes behind. The same bytes are written in lockstep, where
 //! merges take no time. Runs and bytes of the tree may then exceed lockstep by a factor and by a
-//! number: see [`RUNS_MEAN`] and the bounds below it. Outputs that are not committed do not count.
-//! They come on top, in lockstep too: each plan under way writes at most what it reads.
+//! constant: see [`RUNS_MEAN`] and the bounds below it. Outputs that are not committed do not
+//! count. They come on top, in lockstep too: each plan under way writes at most what it reads.
 
 use super::law::{Law, LawError};
 use super::outcome::joined_outcome;
@@ -144,7 +144,7 @@ impl<'a> Store<'a> {
         if self.policy.needs().appends { POINTS_BY_TREE } else { POINTS }
     }
 
-    /// Returns the number and the bytes of the sealed memtables that no plan under way takes.
+    /// Returns the count and the bytes of the sealed memtables that no plan under way takes.
     fn waiting(&self) -> (usize, u64) {
         if self.policy.needs().blocks {
             return (0, 0);
@@ -336,12 +336,12 @@ fn bytes_of(tree: &Tree) -> u64 {
 /// Returns the bytes of what becomes of `sizes`, pieces of several runs over `range`, if each has
 /// any of the keys.
 fn join(range: &KeyRange, sizes: &[u64]) -> u64 {
-    let number = |key: &[u8]| {
+    let rank = |key: &[u8]| {
         let bytes = std::array::from_fn(|place| key.get(place).copied().unwrap_or(0));
         u64::from_be_bytes(bytes).min(KEYS)
     };
-    let end = range.end.as_ref().map_or(KEYS, |end| number(end));
-    let keys = end.saturating_sub(number(&range.start)).max(1);
+    let end = range.end.as_ref().map_or(KEYS, |end| rank(end));
+    let keys = end.saturating_sub(rank(&range.start)).max(1);
     let all = (keys * LIVE_BYTES / KEYS) as f64;
     let without = sizes.iter().fold(1.0, |rest, bytes| rest * (1.0 - *bytes as f64 / all).max(0.0));
     let most = sizes.iter().copied().max().unwrap_or(0);

@@ -17,7 +17,7 @@ const LARGE: &str = "view memtable 1B\n\
     blocks_written 72057594037927936 slack 72057594037927936 room_added 72057594037927936\n\
     count L3 bytes_in 72057594037927936 bytes_written 5 blocks_written 72057594037927936\n";
 
-/// Returns notes with the greatest possible numbers. No policy writes such notes.
+/// Returns notes with the greatest possible values. No policy writes such notes.
 fn notes() -> Vec<String> {
     let most = u64::MAX;
     let steps = [

@@ -43,8 +43,8 @@ impl Random {
 /// Keys of the random trees are the numbers below this.
 const KEYS: u64 = 10_000;
 
-pub(super) fn key(number: u64) -> Key {
-    Key::copy_from_slice(&number.to_be_bytes())
+pub(super) fn key(rank: u64) -> Key {
+    Key::copy_from_slice(&rank.to_be_bytes())
 }
 
 /// Returns a table over the given keys, with some points in its profile.

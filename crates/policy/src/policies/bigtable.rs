@@ -40,7 +40,7 @@ impl Bigtable {
         Ok(Bigtable { k: params.count("k", 5, K_RANGE)?, eager: Eager::read(params)? })
     }
 
-    /// Returns how many of the newest runs to merge: the least number, at least two, such that each
+    /// Returns how many of the newest runs to merge: the least count, at least two, such that each
     /// run is then larger than all newer runs together.
     fn newest_to_merge(stack: &Stack) -> usize {
         let runs = stack.runs();

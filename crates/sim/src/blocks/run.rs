@@ -103,7 +103,7 @@ impl BlockSim {
         self.drive.content().caches().uncached().collect()
     }
 
-    /// Makes one request: writes an entry of this kind for the key with this number. Merges if
+    /// Makes one request: writes an entry of this kind for the key of this rank. Merges if
     /// memory is full.
     ///
     /// # Errors
@@ -188,10 +188,10 @@ impl BlockSim {
     }
 }
 
-/// Returns the first and the last number within `range`.
+/// Returns the first and the last rank within `range`.
 fn numbers(range: &KeyRange) -> (u32, u32) {
-    let number = |rank: u64| u32::try_from(rank).unwrap_or(u32::MAX);
-    let from = number(rank_from(&range.start));
+    let rank32 = |rank: u64| u32::try_from(rank).unwrap_or(u32::MAX);
+    let from = rank32(rank_from(&range.start));
     let end = range.end.as_ref().map_or(u64::MAX, |end| rank_from(end));
-    (from, number(end.saturating_sub(1)).max(from))
+    (from, rank32(end.saturating_sub(1)).max(from))
 }

@@ -185,8 +185,8 @@ mod tests {
     use super::*;
     use lsmith_tree::TableId;
 
-    fn name(number: u64) -> BlockName {
-        BlockName { table: TableId(number / 8), block: (number % 8) as u32 }
+    fn name(index: u64) -> BlockName {
+        BlockName { table: TableId(index / 8), block: (index % 8) as u32 }
     }
 
     /// The same cache as a plain list, the block used last at the end.

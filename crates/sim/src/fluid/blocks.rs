@@ -199,7 +199,7 @@ struct Overlap {
 /// The guests of all hosts of one side.
 #[derive(Clone, Copy, Debug, Default)]
 struct Guests {
-    /// The entries of the guests, and their expected number where there are hosts.
+    /// The entries of the guests, and their expected count where there are hosts.
     entries: f64,
     expected: f64,
     /// The entries of guests that overlap nothing.

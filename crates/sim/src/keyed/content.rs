@@ -36,9 +36,10 @@ pub struct KeyedContent<E = Entry> {
     keyspace_ranks: Option<u64>,
     /// Caches of blocks. They change no table.
     pub(super) caches: BlockCaches,
-    /// The number of the last write. It is the time.
+    /// The sequence number of the last write. It is the time.
     now: SeqNo,
-    /// The number of the last write that looked at the time, or of the last that a merge saw.
+    /// The sequence number of the last write that looked at the time, or of the last that a merge
+    /// saw.
     seen: SeqNo,
     /// The range deletes; `None` if there are none in this simulation.
     pub(super) ranges: Option<Ranges>,
@@ -79,7 +80,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         self.layout.expire_after = writes;
     }
 
-    /// Notes that `now` is the number of the last write.
+    /// Notes that `now` is the sequence number of the last write.
     #[inline]
     pub(crate) fn set_time(&mut self, now: SeqNo) {
         self.now = now;
@@ -105,7 +106,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         (self.ranges.is_some() || self.layout.expire_after > 0).then(|| Box::new(more))
     }
 
-    /// Returns the number up to which entries that expire have done so; 0 if none has.
+    /// Returns the sequence number up to which entries that expire have done so; 0 if none has.
     pub(super) fn expired_upto(&self) -> SeqNo {
         match self.layout.expire_after {
             0 => SeqNo(0),

@@ -24,8 +24,8 @@ pub trait KeyedEntry: Copy + Debug + 'static {
         self.kind().is_tombstone()
     }
 
-    /// Returns a number that orders entries as their sequence numbers do; negative if the sequence
-    /// number is forgotten.
+    /// Returns an integer that orders entries as their sequence numbers do; negative if the
+    /// sequence number is forgotten.
     fn age(self) -> i64;
 
     /// Returns the sequence number of entries of this [age](KeyedEntry::age); 0 if it is not
@@ -165,7 +165,7 @@ pub(crate) fn is_tombstone(byte: u8) -> bool {
 #[inline]
 pub(crate) fn kind_of(byte: u8) -> EntryKind {
     use EntryKind::{Combine, Delete, Expiring, Insert, Put, Remove};
-    // Numbers that are no kinds do not occur.
+    // Codes that are no kinds do not occur.
     const KINDS: [EntryKind; 8] = [Put, Delete, Insert, Remove, Put, Combine, Expiring, Put];
     KINDS[usize::from(byte & 7)]
 }

@@ -26,8 +26,7 @@ impl FullMemtables {
         FullMemtables { count: self.count + flushes, ..self }
     }
 
-    /// Adds a write of an entry of `bytes` logical bytes, at least 1. Equal keys have equal
-    /// numbers.
+    /// Adds a write of an entry of `bytes` logical bytes, at least 1. Equal keys have equal ranks.
     pub fn write(&mut self, kind: EntryKind, key: u32, bytes: u32) {
         self.memtable.write(Entry::new(key, bytes, SeqNo::default(), kind));
         if self.memtable.is_full(self.memtable_bytes) {

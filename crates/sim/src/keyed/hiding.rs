@@ -8,8 +8,8 @@ use lsmith_tree::{KeyRange, RangeDeleteWalk, RangeDeletes, SeqNo, Table};
 #[derive(Clone, Debug)]
 pub(super) struct Hiding {
     walk: RangeDeleteWalk,
-    /// Range deletes up to this number are applied. Entries that are newer than one of the others
-    /// keep their numbers.
+    /// Range deletes up to this sequence number are applied. Entries that are newer than one of the
+    /// others keep their sequence numbers.
     upto: SeqNo,
 }
 
@@ -18,7 +18,7 @@ impl Hiding {
         Hiding { walk: RangeDeleteWalk::new(range_deletes), upto }
     }
 
-    /// Returns the greatest number up to which the range deletes over `range` are applied.
+    /// Returns the greatest sequence number up to which the range deletes over `range` are applied.
     pub(super) fn cleared(&self, range: &KeyRange) -> SeqNo {
         self.walk.range_deletes().cleared_by(range, self.upto)
     }

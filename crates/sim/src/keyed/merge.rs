@@ -5,7 +5,7 @@ use super::hiding::Hiding;
 use super::table::Part;
 use lsmith_tree::{EntryKind, MergePlan, SeqNo};
 
-/// A number above every rank.
+/// Above every rank.
 const END: u64 = u64::MAX;
 
 /// What a merge may drop, and what it has dropped.
@@ -36,7 +36,8 @@ pub(super) struct Unchanged;
 /// What a merge drops and forgets if entries expire or go by ranges.
 #[derive(Clone, Debug, Default)]
 pub(super) struct More {
-    /// Entries that expire have done so if they were written up to this number; 0 if none has.
+    /// Entries that expire have done so if they were written up to this sequence number; 0 if none
+    /// has.
     pub(super) expired: SeqNo,
     /// True if values forget their sequence numbers.
     pub(super) forgets: bool,
@@ -81,7 +82,7 @@ pub(super) struct Dropped {
 }
 
 impl Dropping {
-    /// Returns the number up to which `plan` applies the range deletes over its keys.
+    /// Returns the sequence number up to which `plan` applies the range deletes over its keys.
     pub(super) fn cleared(&self, plan: &MergePlan) -> SeqNo {
         self.hiding().map_or(SeqNo(0), |hiding| hiding.cleared(&plan.hull()))
     }

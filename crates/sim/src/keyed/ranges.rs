@@ -10,7 +10,7 @@ use std::ops::Range;
 pub(super) struct Ranges {
     /// True if merges forget sequence numbers.
     pub(super) forgets: bool,
-    /// The number of the first write to the active memtable, if there is one.
+    /// The sequence number of the first write to the active memtable, if there is one.
     first: SeqNo,
     /// The range deletes of the active memtable.
     active: RangeDeletes,
@@ -27,7 +27,8 @@ struct Sealed {
     range_deletes: RangeDeletes,
 }
 
-/// The numbers of the first and of the last write to a memtable, whether or not they left entries.
+/// The sequence numbers of the first and of the last write to a memtable, whether or not they left
+/// entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteSpan {
     pub(super) oldest: SeqNo,
@@ -100,7 +101,8 @@ impl Ranges {
         parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq))).collect()
     }
 
-    /// Returns the number of the last write of the memtables that `plan` takes, if it takes any.
+    /// Returns the sequence number of the last write of the memtables that `plan` takes, if it
+    /// takes any.
     fn newest_taken(&self, plan: &MergePlan) -> Option<SeqNo> {
         let taken = self.sealed.iter().filter(|sealed| plan.takes(sealed.run));
         taken.map(|sealed| sealed.writes.newest).max()

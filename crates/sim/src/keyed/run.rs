@@ -144,7 +144,7 @@ impl KeyedSim {
         self.last_seq
     }
 
-    /// Adds an entry with the last number.
+    /// Adds an entry with the last sequence number.
     fn add(&mut self, entry: Entry) {
         self.requested_bytes += entry.bytes();
         self.memtable.write(entry);

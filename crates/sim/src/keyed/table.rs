@@ -161,7 +161,7 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
     pub(super) fn first_rank(&self) -> u64 {
         match self.cell.checked_sub(1).map(|before| self.held.end(before)) {
             None if self.from == 0 => u64::from(self.held.first_rank),
-            Some(before) if before.entries == self.from => before.number,
+            Some(before) if before.entries == self.from => before.key,
             _ => u64::from(self.held.entries[self.from as usize].rank()),
         }
     }
@@ -170,7 +170,7 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
     #[inline]
     pub(super) fn end_rank(&self) -> u64 {
         let end = self.held.end(self.last);
-        if end.entries == self.end && end.last < end.number {
+        if end.entries == self.end && end.last < end.key {
             end.last + 1
         } else {
             self.entries().last().map_or(0, |last| u64::from(last.rank()) + 1)
@@ -186,7 +186,7 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
     /// Returns true if the part starts with a cell and ends with the last key of a cell.
     fn is_of_cells(&self) -> bool {
         let end = self.held.end(self.last);
-        let ends = end.entries == self.end && end.last < end.number;
+        let ends = end.entries == self.end && end.last < end.key;
         ends && self.held.below(self.cell).entries == u64::from(self.from)
     }
 
@@ -418,8 +418,8 @@ impl<E: KeyedEntry> Builder<E> {
     fn cut(&mut self, entry: E) {
         let bytes = self.sum.size.bytes;
         if bytes >= self.mark_bytes {
-            let number = u64::from(entry.rank());
-            self.points.push(NumberPoint::new(number, number, self.sum.size));
+            let key = u64::from(entry.rank());
+            self.points.push(NumberPoint::new(key, key, self.sum.size));
             self.mark_bytes = (bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
         }
         let open_bytes = bytes - self.block_start;

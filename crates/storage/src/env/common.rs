@@ -14,7 +14,7 @@ pub(super) const LOCK_FILE: &str = "LOCK";
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
 
 /// Returns a random number. The system draws the keys of the first hash of each thread, and each
-/// later one has others. A child of this process inherits the keys, but has another number.
+/// later one has others. A child of this process inherits the keys, but has another process id.
 pub(super) fn random() -> u128 {
     let half = || u128::from(RandomState::new().hash_one(std::process::id()));
     half() << 64 | half()

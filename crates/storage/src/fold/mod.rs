@@ -14,8 +14,8 @@
 //! no snapshot is older than it and no older entry of its key lies beneath the merge. Then the
 //! merge has met everything that the tombstone hides, and has dropped it.
 //!
-//! Every reader sees the entries written from the oldest stripe, whatever its number. If the output
-//! is a table, they are written with the number 0, which takes no room; see
+//! Every reader sees the entries written from the oldest stripe, whatever its sequence number. If
+//! the output is a table, they are written with the sequence number 0, which takes no room; see
 //! [`forgetting`](Fold::forgetting).
 //!
 //! The versions of a stripe are folded from the oldest to the newest, as if written one after the
@@ -122,10 +122,10 @@ pub struct Hiding {
 }
 
 impl Hiding {
-    /// Returns the range deletes in `range_deletes`. Numbers up to `visible` are applied: all
-    /// readers without a snapshot, now and later, see them. The caller must load `visible` before
-    /// the list of live snapshots. Entries that are newer than a range delete above `visible` keep
-    /// their numbers.
+    /// Returns the range deletes in `range_deletes`. Sequence numbers up to `visible` are applied:
+    /// all readers without a snapshot, now and later, see them. The caller must load `visible`
+    /// before the list of live snapshots. Entries that are newer than a range delete above
+    /// `visible` keep their sequence numbers.
     pub fn new(range_deletes: RangeDeletes, visible: SeqNo) -> Hiding {
         Hiding { walk: RangeDeleteWalk::new(range_deletes), visible, ..Hiding::default() }
     }
@@ -142,8 +142,8 @@ impl Hiding {
         self.walk.is_empty()
     }
 
-    /// Returns the greatest number up to which the range deletes over `range` are applied to all
-    /// entries, if `snapshots` are the live ones, newest first.
+    /// Returns the greatest sequence number up to which the range deletes over `range` are applied
+    /// to all entries, if `snapshots` are the live ones, newest first.
     pub fn cleared(&self, range: &KeyRange, snapshots: &[SeqNo]) -> SeqNo {
         self.walk.range_deletes().cleared_by(range, self.oldest_reader(snapshots))
     }
@@ -191,8 +191,8 @@ impl Hiding {
         part.seqs.iter().any(|hides| older < *hides && *hides <= newer)
     }
 
-    /// Returns true if a range delete of `key` does not hide entry `seq`. Without its number the
-    /// entry would lie under the range delete.
+    /// Returns true if a range delete of `key` does not hide entry `seq`. Without its sequence
+    /// number the entry would lie under the range delete.
     fn needs_seq(&mut self, key: &[u8], seq: SeqNo) -> bool {
         self.walk.part_of(key).is_some_and(|part| part.oldest() <= seq)
     }
@@ -269,8 +269,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     /// see. Tombstones keep their sequence numbers, because the fold reports when they are dropped.
     /// Combines keep theirs, because several of a key may stay.
     ///
-    /// Not for entries that stay in memory: there the number also tells whether a write that is
-    /// read back from the log has left memory.
+    /// Not for entries that stay in memory: there the sequence number also tells whether a write
+    /// that is read back from the log has left memory.
     pub fn forgetting(self, forgets: bool) -> Fold<C, B> {
         Fold { forgets, ..self }
     }
@@ -383,7 +383,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         self.snapshots.get(seeing).copied()
     }
 
-    /// Returns true if the held version would lie under a range delete without its number.
+    /// Returns true if the held version would lie under a range delete without its sequence number.
     #[inline]
     fn needs_seq(&mut self) -> bool {
         let HeldEntry { key, seq, .. } = &self.held;

@@ -160,7 +160,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             }
             let is_last = |operand: &Waiting| operand.seq == seq && kind == EntryKind::Combine;
             if stripe.base.is_none() && stripe.operands.last().is_some_and(is_last) {
-                // A table with numbers has brought the operand once more.
+                // A table with sequence numbers has brought the operand once more.
                 self.counts.entries_in += 1;
                 self.counts.superseded += 1;
                 self.cursor.advance()?;

@@ -29,7 +29,7 @@ enum Step {
     TakeSnapshot,
     DropSnapshot(usize),
     Flush,
-    /// Merges neighbouring runs, given as the newest of them and their number.
+    /// Merges neighbouring runs, given as the newest of them and how many.
     Merge(usize, usize),
     /// Folds them as memory is folded.
     Fold(usize, usize),
@@ -52,7 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct Miniature {
     /// Every write, oldest first.
     history: Vec<Owned>,
-    /// Every range delete: its keys and its number, oldest first.
+    /// Every range delete: its keys and its sequence number, oldest first.
     deletes: Vec<(KeyRange, SeqNo)>,
     /// The number of all writes.
     writes: u64,

@@ -31,7 +31,8 @@ pub trait Walk {
         Ok(Cow::Borrowed(self.here().map_or(&[], |entry| entry.value)))
     }
 
-    /// Returns a number by which the caller of a fold knows the entry under the walk again.
+    /// Returns a mark by which the caller of a fold knows the entry under the walk
+    /// again.
     #[inline]
     fn mark(&self) -> u32 {
         0

@@ -91,17 +91,17 @@ impl ValueRef {
     }
 
     /// Decodes the first `bytes` bytes of `near`. Returns `None` if they are no reference, or one
-    /// with a long number behind the offset.
+    /// with a long integer behind the offset.
     #[inline(always)]
     fn read_near(near: u128, bytes: usize, node: u64) -> Option<ValueRef> {
         let (offset, offset_bytes) = short_varint(near as u64)?;
         let mut rest = (near >> (8 * offset_bytes)) as u64;
         let mut read = offset_bytes;
         let mut next = || {
-            let (number, bytes) = varint_of_two(rest)?;
+            let (value, bytes) = varint_of_two(rest)?;
             rest >>= 8 * bytes;
             read += bytes;
-            Some(number)
+            Some(value)
         };
         let block = Span { offset, bytes: next()? };
         let found = ValueRef { block, start: next()?, value_bytes: next()? };
@@ -185,7 +185,7 @@ impl ChildRef {
 /// expiry = 0 | latest time
 /// ```
 ///
-/// All numbers are varints, and keys have their lengths in front. There is no `top` if there are
+/// All integers are varints, and keys have their lengths in front. There is no `top` if there are
 /// no levels. The first part of the filter is a filter block, the others are lists of hashes. There
 /// are no `prefixes` if the filter holds none. There is no `expiry` if an entry stays. The 0 tells
 /// it from `prefixes`. Features of the footer say it too: [one](super::FEATURE_PREFIXES) for
@@ -234,8 +234,8 @@ impl AppendRoot {
     /// Encodes the payload of the properties block.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        for number in [self.batches, self.appended_bytes, self.levels, self.seq_min.0] {
-            put_varint(&mut out, number);
+        for field in [self.batches, self.appended_bytes, self.levels, self.seq_min.0] {
+            put_varint(&mut out, field);
         }
         put_varint(&mut out, self.seq_max.0.saturating_sub(self.seq_min.0));
         put_varint(&mut out, self.filter_room);
@@ -346,16 +346,16 @@ mod tests {
     }
 
     /// Generates numbers of all lengths.
-    fn number() -> impl Strategy<Value = u64> {
-        (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
+    fn value() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0..64u32).prop_map(|(value, shift)| value >> shift)
     }
 
     proptest! {
         /// Decoding from words finds what decoding byte by byte finds.
         #[test]
         fn references_in_leaves_are_those_of_their_bytes(
-            (offset, bytes, start, value_bytes) in (number(), number(), number(), number()),
-            room in number(),
+            (offset, bytes, start, value_bytes) in (value(), value(), value(), value()),
+            room in value(),
             cut in 0..40usize,
             changed in proptest::option::of((0..40usize, any::<u8>())),
         ) {

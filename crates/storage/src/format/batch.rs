@@ -98,7 +98,7 @@ pub fn take_pair<'a>(
 /// A batch of the log: writes that take effect together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedBatch<'a> {
-    /// The sequence number of its first write. Each later write has the next number.
+    /// The sequence number of its first write. Each later write has the next sequence number.
     pub first: SeqNo,
     /// The number of sequence numbers that it takes, at least 1. A batch without writes takes them
     /// for tables from outside.
@@ -147,8 +147,8 @@ pub fn decode_batch(payload: &[u8]) -> std::result::Result<LoggedBatch<'_>, Dama
         let [kind] = reader.array()?;
         let kind = OpKind::from_byte(kind);
         let kind = kind.ok_or_else(|| reader.damage("a write has an unknown kind"))?;
-        let number = reader.varint()?;
-        let keyspace = u32::try_from(number)
+        let id = reader.varint()?;
+        let keyspace = u32::try_from(id)
             .map_err(|_| reader.damage("the number of a keyspace is too large"))?;
         let (key, value) = match kind {
             OpKind::Entry(kind) => take_pair(&mut reader, kind)?,

@@ -11,7 +11,7 @@
 //! The [head](super::entry_head) of an entry contains the lengths of the rest. A key is the first
 //! `shared` bytes of the previous key, followed by the suffix. It shares as many bytes as possible,
 //! except at a restart point, where it shares none. The sequence delta is the zigzag-encoded
-//! difference to the base, which is the number of the first entry.
+//! difference to the base, which is the sequence number of the first entry.
 
 use super::block_builder::{RESTART_BYTES, RESTART_ENTRIES, TAIL_BYTES};
 use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, unzigzag};

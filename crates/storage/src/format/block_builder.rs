@@ -17,7 +17,7 @@ pub(super) const TAIL_BYTES: usize = 18;
 /// Bytes of the offset of a restart point.
 pub(super) const RESTART_BYTES: usize = 4;
 
-/// The most bytes of the head of an entry: four numbers. One of them has up to ten bytes.
+/// The most bytes of the head of an entry: four integers. One of them has up to ten bytes.
 const HEAD_BYTES_MAX: usize = 25;
 
 /// Bytes of a block behind its restart points, with the seal.

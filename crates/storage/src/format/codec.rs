@@ -1,4 +1,4 @@
-//! Encodes and decodes numbers and byte strings, and describes damaged ones.
+//! Encodes and decodes integers and byte strings, and describes damaged ones.
 
 use crate::error::{Error, ErrorKind};
 use std::path::Path;
@@ -39,37 +39,37 @@ impl Damage {
 /// The longest varint: ten times seven bits hold a `u64`.
 const VARINT_BYTES_MAX: usize = 10;
 
-/// Appends `number` as a varint: seven bits per byte, the lowest first, the top bit set in every
+/// Appends `value` as a varint: seven bits per byte, the lowest first, the top bit set in every
 /// byte but the last.
 #[inline]
-pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
     }
-    out.push(number as u8);
+    out.push(value as u8);
 }
 
-/// Encodes `number` like [`put_varint`]. Returns the bytes as the low bytes of a word, and their
-/// number, or `None` if there are more than four. No branch depends on the length.
+/// Encodes `value` like [`put_varint`]. Returns the bytes as the low bytes of a word, and their
+/// count, or `None` if there are more than four. No branch depends on the length.
 #[inline]
-pub(super) fn varint_word(number: u64) -> Option<(u64, u32)> {
-    if number >= 1 << 28 {
+pub(super) fn varint_word(value: u64) -> Option<(u64, u32)> {
+    if value >= 1 << 28 {
         return None;
     }
-    let twos = (number & 0x3fff) | (number & 0x0fff_c000) << 2;
+    let twos = (value & 0x3fff) | (value & 0x0fff_c000) << 2;
     let sevens = (twos & 0x007f_007f) | (twos & 0x3f80_3f80) << 1;
     // One byte for every seven bits, and one byte for zero.
-    let bytes = (u64::BITS + 6 - (number | 1).leading_zeros()) / 7;
+    let bytes = (u64::BITS + 6 - (value | 1).leading_zeros()) / 7;
     let more = 0x8080_8080 & ((1 << (8 * bytes - 8)) - 1);
     Some((sevens | more, bytes))
 }
 
-/// Decodes the varint at the start of `word`. Returns the number and the length in bytes, or `None`
-/// if the length is more than eight.
+/// Decodes the varint at the start of `word`. Returns the integer and the length in bytes, or
+/// `None` if the length is more than eight.
 ///
-/// Most numbers of an entry have one to four bytes, and the length is hard to predict. So no branch
-/// depends on it.
+/// Most integers of an entry have one to four bytes, and the length is hard to predict. So no
+/// branch depends on it.
 #[inline]
 pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
     let lasts = !word & 0x8080_8080_8080_8080;
@@ -80,8 +80,8 @@ pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
     let sevens = word & (u64::MAX >> (u64::BITS - bits)) & 0x7f7f_7f7f_7f7f_7f7f;
     let twos = (sevens & 0x007f_007f_007f_007f) | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
     let fours = (twos & 0x3fff_0000_3fff) | (twos & 0x3fff_0000_3fff_0000) >> 2;
-    let number = (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4;
-    Some((number, bits as usize / 8))
+    let value = (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4;
+    Some((value, bits as usize / 8))
 }
 
 /// Decodes a varint of one or two bytes at the start of `word`. Returns `None` for a longer one.
@@ -89,8 +89,8 @@ pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
 pub(super) fn varint_of_two(word: u64) -> Option<(u64, usize)> {
     let more = (word >> 7) & 1;
     let second = ((word >> 1) & 0x3f80) * more;
-    let number = (word & 0x7f) | second;
-    (word & 0x8080 != 0x8080).then_some((number, 1 + more as usize))
+    let value = (word & 0x7f) | second;
+    (word & 0x8080 != 0x8080).then_some((value, 1 + more as usize))
 }
 
 /// Appends the length of `bytes`, then `bytes`.
@@ -99,14 +99,14 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Encodes a signed number, so that small numbers of either sign become small.
-pub(super) fn zigzag(number: i64) -> u64 {
-    ((number << 1) ^ (number >> 63)) as u64
+/// Encodes a signed integer, so that small integers of either sign become small.
+pub(super) fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
 }
 
 /// Reverses [`zigzag`].
-pub(super) fn unzigzag(number: u64) -> i64 {
-    (number >> 1) as i64 ^ -((number & 1) as i64)
+pub(super) fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 /// Returns the number of bytes that `left` and `right` have in common at their starts.
@@ -125,8 +125,8 @@ pub fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {
     whole + rest(left).iter().zip(rest(right)).take_while(|(l, r)| l == r).count()
 }
 
-/// Returns the first eight bytes of `key` as a number; a shorter key is padded with zeros. Numbers
-/// have the same order as their keys, except for ties.
+/// Returns the first eight bytes of `key` as an integer; a shorter key is padded with zeros. The
+/// integers have the same order as their keys, except for ties.
 #[inline]
 pub fn key_prefix(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk() {
@@ -143,8 +143,8 @@ fn varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
     let rest = bytes.get(at..).unwrap_or_default();
     match (rest.first(), rest.first_chunk()) {
         (Some(&byte), _) if byte < 0x80 => Ok((u64::from(byte), at + 1)),
-        (_, Some(word)) if let Some((number, bytes)) = short_varint(u64::from_le_bytes(*word)) => {
-            Ok((number, at + bytes))
+        (_, Some(word)) if let Some((value, bytes)) = short_varint(u64::from_le_bytes(*word)) => {
+            Ok((value, at + bytes))
         }
         _ => long_varint_at(bytes, at),
     }
@@ -155,21 +155,21 @@ fn varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
 #[inline(never)]
 fn long_varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
     let rest = bytes.get(at..).unwrap_or_default();
-    let mut number = 0;
+    let mut value = 0;
     for (index, &byte) in rest.iter().take(VARINT_BYTES_MAX).enumerate() {
         let bits = u64::from(byte & 0x7f);
         if index + 1 == VARINT_BYTES_MAX && bits > 1 {
             break;
         }
-        number |= bits << (7 * index);
+        value |= bits << (7 * index);
         if byte < 0x80 {
-            return Ok((number, at + index + 1));
+            return Ok((value, at + index + 1));
         }
     }
     Err(Damage { what: "a number is cut off or too large", at })
 }
 
-/// Takes numbers and byte strings from the front of bytes with arbitrary contents.
+/// Takes integers and byte strings from the front of bytes with arbitrary contents.
 #[derive(Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -204,16 +204,16 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Damage> {
         // A call that is not inlined must not borrow the reader, which would then live in memory.
-        let (number, at) = varint_at(self.bytes, self.at)?;
+        let (value, at) = varint_at(self.bytes, self.at)?;
         self.at = at;
-        Ok(number)
+        Ok(value)
     }
 
     /// Takes a varint that is a length or a count in memory.
     #[inline]
     pub fn size(&mut self) -> Result<usize, Damage> {
-        let number = self.varint()?;
-        usize::try_from(number).map_err(|_| self.damage("a length is out of range"))
+        let value = self.varint()?;
+        usize::try_from(value).map_err(|_| self.damage("a length is out of range"))
     }
 
     /// Takes a byte string with its length in front.
@@ -279,24 +279,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_survive(number: u64, shift in 0..64, signed: i64) {
-            let number = number >> shift;
+        fn numbers_survive(value: u64, shift in 0..64, signed: i64) {
+            let value = value >> shift;
             let signed = signed >> shift;
             let mut out = Vec::new();
-            put_varint(&mut out, number);
+            put_varint(&mut out, value);
             put_varint(&mut out, zigzag(signed));
             let mut reader = Reader::new(&out, 0);
-            prop_assert_eq!(reader.varint(), Ok(number));
+            prop_assert_eq!(reader.varint(), Ok(value));
             prop_assert_eq!(reader.varint().map(unzigzag), Ok(signed));
             prop_assert!(reader.finish().is_ok());
         }
 
         #[test]
-        fn word_holds_the_appended_bytes(number: u64, shift in 0..64) {
-            let number = number >> shift;
+        fn word_holds_the_appended_bytes(value: u64, shift in 0..64) {
+            let value = value >> shift;
             let mut out = Vec::new();
-            put_varint(&mut out, number);
-            match varint_word(number) {
+            put_varint(&mut out, value);
+            match varint_word(value) {
                 Some((word, bytes)) => {
                     prop_assert_eq!(&word.to_le_bytes()[..bytes as usize], &out[..]);
                     prop_assert_eq!(word >> (8 * bytes), 0);

@@ -1,11 +1,11 @@
-//! The head of an entry in a block: the numbers in front of its key and value.
+//! The head of an entry in a block: the integers in front of its key and value.
 //!
 //! ```text
 //! head  = shared << 2 + numbered << 1 + unusual | unusual: sizes | numbered: sequence delta
 //! sizes = suffix bytes | value bytes << 3 + kind
 //! ```
 //!
-//! All numbers are varints. Most entries of a block are like its first: same length of the key,
+//! All integers are varints. Most entries of a block are like its first: same length of the key,
 //! same length of the value, same kind. The block stores these once, and an entry only if it
 //! differs. So usual entries have a head of one byte.
 
@@ -37,7 +37,7 @@ impl Usual {
     }
 }
 
-/// The numbers of an entry.
+/// The integers of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryHead {
     /// The number of bytes that the key shares with the previous key.
@@ -46,7 +46,7 @@ pub(super) struct EntryHead {
     pub(super) suffix_bytes: u64,
     /// The length of the value, shifted by [`KIND_BITS`], and the kind.
     pub(super) tagged: u64,
-    /// The zigzag-encoded difference between the sequence numbers of the entry and of the block.
+    /// The zigzag-encoded difference between the sequence integers of the entry and of the block.
     pub(super) delta: u64,
 }
 
@@ -71,7 +71,7 @@ impl EntryHead {
 
     /// Reads the head that starts at `start` of `entries`. Returns the head and its end.
     ///
-    /// The whole head is usually in the next 16 bytes and has no long numbers.
+    /// The whole head is usually in the next 16 bytes and has no long integers.
     #[inline(always)]
     pub(super) fn read(
         entries: &[u8],
@@ -143,7 +143,7 @@ impl EntryHead {
     fn passed_near(near: u128) -> Option<(u64, usize)> {
         let first = near as u64 & 0xff;
         let numbers = numbers_behind(first);
-        // A bit is set in the last byte of each number.
+        // A bit is set in the last byte of each integer.
         let mut lasts = !(near >> 8) as u64 & 0x8080_8080_8080_8080;
         for _ in 1..numbers {
             lasts &= lasts.wrapping_sub(1);
@@ -190,7 +190,7 @@ impl EntryHead {
     }
 }
 
-/// Returns how many numbers of a head follow the `first`.
+/// Returns how many integers of a head follow the `first`.
 #[inline(always)]
 fn numbers_behind(first: u64) -> u64 {
     let sizes = if first & UNUSUAL == 0 { 0 } else { 2 };
@@ -200,8 +200,8 @@ fn numbers_behind(first: u64) -> u64 {
 /// Appends a varint. A varint of at most four bytes is appended as four bytes and then cut, so that
 /// no branch depends on its length.
 #[inline]
-fn put_short(out: &mut Vec<u8>, number: u64) {
-    let Some((word, bytes)) = varint_word(number) else { return put_varint(out, number) };
+fn put_short(out: &mut Vec<u8>, value: u64) {
+    let Some((word, bytes)) = varint_word(value) else { return put_varint(out, value) };
     let start = out.len();
     out.extend_from_slice(&(word as u32).to_le_bytes());
     out.truncate(start + bytes as usize);
@@ -212,19 +212,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Generates numbers of all lengths.
-    fn number() -> impl Strategy<Value = u64> {
-        (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
+    /// Generates integers of all lengths.
+    fn value() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0..64u32).prop_map(|(value, shift)| value >> shift)
     }
 
     proptest! {
         #[test]
         fn heads_survive(
-            shared in number().prop_map(|shared| shared >> FLAG_BITS),
+            shared in value().prop_map(|shared| shared >> FLAG_BITS),
             key_bytes: u16,
-            tagged in number(),
-            delta in number(),
-            suffix_bytes in number(),
+            tagged in value(),
+            delta in value(),
+            suffix_bytes in value(),
             is_usual: bool,
             behind in 0..20usize,
         ) {

@@ -13,7 +13,7 @@
 //! with [its own](FEATURE_OPERANDS), and the range deletes with [theirs](FEATURE_RANGE_DELETES).
 //! Their starts and ends have their lengths in front.
 //!
-//! All numbers are varints. First and last key have their lengths in front. A point of the profile
+//! All integers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
 //! share bytes: `key` is the number of bytes shared with the key of the previous point (for the
 //! first point, the first key of the table), and the rest. `last key below` exists only for the
@@ -46,15 +46,15 @@ pub enum ProfileGrain {
 }
 
 impl ProfileGrain {
-    fn number(self) -> u64 {
+    fn code(self) -> u64 {
         match self {
             ProfileGrain::Steps => 0,
             ProfileGrain::Blocks => 1,
         }
     }
 
-    fn of_number(number: u64) -> Option<ProfileGrain> {
-        [ProfileGrain::Steps, ProfileGrain::Blocks].into_iter().find(|g| g.number() == number)
+    fn of_code(code: u64) -> Option<ProfileGrain> {
+        [ProfileGrain::Steps, ProfileGrain::Blocks].into_iter().find(|g| g.code() == code)
     }
 }
 
@@ -106,7 +106,7 @@ impl TableFacts {
         put_varint(&mut out, self.seq_max.0 - self.seq_min.0);
         put_bytes(&mut out, &self.first_key);
         put_bytes(&mut out, &self.last_key);
-        put_varint(&mut out, self.grain.number());
+        put_varint(&mut out, self.grain.code());
         put_varint(&mut out, self.profile.len() as u64);
         let mut below = Size::default();
         let mut key_before = &self.first_key;
@@ -166,7 +166,7 @@ impl TableFacts {
         };
         let first_key = Key::copy_from_slice(reader.bytes()?);
         let last_key = Key::copy_from_slice(reader.bytes()?);
-        let Some(grain) = ProfileGrain::of_number(reader.varint()?) else {
+        let Some(grain) = ProfileGrain::of_code(reader.varint()?) else {
             return Err(reader.damage("the profile has an unknown grain"));
         };
         let plain_bytes = footer.plain_bytes_max();

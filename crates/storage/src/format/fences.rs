@@ -5,7 +5,7 @@
 //! fence = block bytes << 1 + continued | shared | suffix bytes | suffix
 //! ```
 //!
-//! Numbers are varints. Blocks lie without gaps from the start of the file, so lengths are enough.
+//! Integers are varints. Blocks lie without gaps from the start of the file, so lengths are enough.
 //! The fence of a block is the shortest prefix of its first key that is above every key of the
 //! previous block. There is no such prefix if versions of one key fill the end of one block and the
 //! start of the next. Then the fence is the key itself, and the later block is *continued*. The
@@ -54,7 +54,7 @@ impl FencesBuilder {
     }
 }
 
-/// The distance between two numbers in `tops`, which are searched first.
+/// The distance between two integers in `tops`, which are searched first.
 const TOP_STEP: usize = 16;
 
 /// The number of prefixes in a cache line.
@@ -66,16 +66,16 @@ pub struct FenceGroup(usize);
 
 /// The fences of a table in memory, searched without decoding or allocation.
 ///
-/// A search first compares numbers: for each fence the eight bytes behind the prefix that all
-/// fences share. The numbers lie side by side, so that most of a search stays in few cache lines.
-/// Whole fences are compared only if their number equals the number of the key.
+/// A search first compares integers: for each fence the eight bytes behind the prefix that all
+/// fences share. The integers lie side by side, so that most of a search stays in few cache lines.
+/// Whole fences are compared only if their integer is the key's.
 #[derive(Debug)]
 pub struct Fences {
     /// The common prefix of all fences but the first one, which is empty.
     shared: Box<[u8]>,
-    /// The number of each fence but the first.
+    /// The integer of each fence but the first.
     prefixes: Box<[u64]>,
-    /// Every sixteenth number, from the first on: few enough to stay in a near cache.
+    /// Every sixteenth integer, from the first on: few enough to stay in a near cache.
     tops: Box<[u64]>,
     /// All fence keys, one behind the other.
     keys: Box<[u8]>,
@@ -224,8 +224,8 @@ impl Fences {
 
     /// Returns the group in which a search for `key` must look.
     pub fn group_for(&self, key: &[u8]) -> FenceGroup {
-        let number = key_prefix(key.get(self.shared.len()..).unwrap_or_default());
-        let tops = self.tops.partition_point(|top| *top < number);
+        let wanted = key_prefix(key.get(self.shared.len()..).unwrap_or_default());
+        let tops = self.tops.partition_point(|top| *top < wanted);
         let from = tops.saturating_sub(1) * TOP_STEP;
         FenceGroup(from)
     }
@@ -238,12 +238,12 @@ impl Fences {
             let above = self.shared.get(common) > key.get(common);
             return (if above { usize::from(!key.is_empty()) } else { self.count() }, false);
         }
-        let number = key_prefix(key.get(common..).unwrap_or_default());
+        let wanted = key_prefix(key.get(common..).unwrap_or_default());
         // The number of fence `i` is at `i - 1`.
-        let from = 1 + self.prefixes_below(group, number);
+        let from = 1 + self.prefixes_below(group, wanted);
         let rest = self.prefixes.get(from - 1..).unwrap_or_default();
         let ties = match rest.first() {
-            Some(prefix) if *prefix == number => rest.partition_point(|prefix| *prefix == number),
+            Some(prefix) if *prefix == wanted => rest.partition_point(|prefix| *prefix == wanted),
             _ => 0,
         };
         let mut range = from..from + ties;
@@ -259,22 +259,22 @@ impl Fences {
         if key.is_empty() { (0, false) } else { (range.start, ties > 0) }
     }
 
-    /// Returns how many numbers are below `number`, whose group is `from..`.
-    fn prefixes_below(&self, FenceGroup(from): FenceGroup, number: u64) -> usize {
+    /// Returns how many integers are below `wanted`, whose group is `from..`.
+    fn prefixes_below(&self, FenceGroup(from): FenceGroup, wanted: u64) -> usize {
         let end = self.prefixes.len().min(from + TOP_STEP);
         let group = self.prefixes.get(from..end).unwrap_or_default();
-        from + group.iter().filter(|prefix| **prefix < number).count()
+        from + group.iter().filter(|prefix| **prefix < wanted).count()
     }
 
-    /// Loads the numbers of the group and the starts of its blocks, and returns an arbitrary
+    /// Loads the integers of the group and the starts of its blocks, and returns an arbitrary
     /// combination. These loads run in parallel; the search and its caller would load one after the
     /// other.
     #[inline]
     pub fn touch(&self, FenceGroup(from): FenceGroup) -> u64 {
-        let number = |row: &[u64], at: usize| row.get(at).copied().unwrap_or_default();
+        let value = |row: &[u64], at: usize| row.get(at).copied().unwrap_or_default();
         let line = |all, index: usize| {
             let at = from + index * LINE_NUMBERS;
-            all ^ number(&self.prefixes, at) ^ number(&self.block_starts, at)
+            all ^ value(&self.prefixes, at) ^ value(&self.block_starts, at)
         };
         (0..=TOP_STEP / LINE_NUMBERS).fold(0, line)
     }

@@ -83,7 +83,7 @@ fn line_index(hash: u64, lines: usize) -> usize {
     ((hash >> 32).wrapping_mul(lines as u64) >> 32) as usize
 }
 
-/// Collects the hashes of keys while a table is written. Their number determines the size of the
+/// Collects the hashes of keys while a table is written. Their count determines the size of the
 /// filter.
 #[derive(Debug)]
 pub struct FilterBuilder {

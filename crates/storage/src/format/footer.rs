@@ -28,10 +28,10 @@ pub const MAGIC: [u8; 8] = *b"lsmtable";
 /// Data blocks of the table are compressed.
 pub const FEATURE_COMPRESSED: u32 = 1;
 
-/// The file stores sequence number 0 for all entries; the tree knows their common number.
+/// The file stores sequence number 0 for all entries; the tree knows their common sequence number.
 pub const FEATURE_UNDATED: u32 = 2;
 
-/// The table was written outside of a store, so it has no number: all seals have number 0.
+/// The table was written outside of a store, so it has no file id: all seals have 0.
 pub const FEATURE_OUTSIDE: u32 = 4;
 
 /// The footer belongs to one root of an append table.
@@ -68,7 +68,7 @@ const FEATURES: u32 = FEATURE_COMPRESSED
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;
 
-/// The number of a table and the places of its parts. Data blocks lie in front of the filter. There
+/// The id of a table and the places of its parts. Data blocks lie in front of the filter. There
 /// are no gaps between the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footer {
@@ -199,7 +199,7 @@ impl Footer {
 }
 
 /// Returns the checksum of a footer. It uses table number 0, because the footer itself contains the
-/// number of its table.
+/// id of its table.
 fn checksum(bytes: &[u8], offset: u64) -> u64 {
     SealedPlace { table: 0, offset }.checksum(bytes)
 }

@@ -158,11 +158,11 @@ fn fuzz_heads_and_numbers() {
             let _ = unzigzag(head.delta);
         }
         let mut reader = Reader::new(&entries, 0);
-        while let Ok(number) = reader.varint() {
+        while let Ok(value) = reader.varint() {
             let at = reader.at();
             let mut short = Vec::new();
-            put_varint(&mut short, number);
-            assert_eq!(Reader::new(&short, 0).varint(), Ok(number));
+            put_varint(&mut short, value);
+            assert_eq!(Reader::new(&short, 0).varint(), Ok(value));
             assert!(Reader::new(&entries[..at], at - 1).varint().is_ok());
         }
         let mut reader = Reader::new(&entries, choices.below(40));
@@ -271,8 +271,8 @@ fn fuzz_fences() {
             assert!(fences.blocks_below(key) <= fences.count());
             let _ = fences.may_continue_key(fences.count(), key);
         }
-        for number in [0, choices.below(50), usize::MAX] {
-            let _ = (fences.blocks_within(number as u64), fences.continued_before(number));
+        for value in [0, choices.below(50), usize::MAX] {
+            let _ = (fences.blocks_within(value as u64), fences.continued_before(value));
         }
     });
 }

@@ -325,7 +325,7 @@ fn profile_that_no_tree_can_use_is_damage() {
     }
 }
 
-/// A shared sequence base must not lose numbers at either end of their range.
+/// A shared sequence base must not lose sequence numbers at either end of their range.
 #[test]
 fn the_extremes_of_sequence_numbers_survive() {
     let entries = vec![(b"a".to_vec(), u64::MAX), (b"a".to_vec(), 0), (b"b".to_vec(), 1 << 63)];

@@ -147,8 +147,8 @@ mod tests {
 
     const ID: LogId = LogId { kind: LogKind::Wal, file_id: 9 };
 
-    fn payload(number: usize) -> Vec<u8> {
-        vec![number as u8 | 1; number * 7919 % 100_000]
+    fn payload(index: usize) -> Vec<u8> {
+        vec![index as u8 | 1; index * 7919 % 100_000]
     }
 
     #[test]
@@ -157,14 +157,14 @@ mod tests {
         let path = Path::new("/000009.wal");
         let log = LogWriter::create(&env, path, ID, 8 << 20).unwrap();
         let mut follower = LogFollower::open(&env, path, ID).unwrap();
-        for number in 0..60 {
+        for index in 0..60 {
             let end = log.bytes();
             assert_eq!(follower.next_record(Some(end)).unwrap(), None);
             assert_eq!(follower.next_record(None).unwrap(), None);
-            let place = log.append(&[&payload(number)]).unwrap();
+            let place = log.append(&[&payload(index)]).unwrap();
             log.append(&[b"behind"]).unwrap();
             let (offset, found) = follower.next_record(Some(place.end)).unwrap().unwrap();
-            assert_eq!((offset, found), (place.start, &payload(number)[..]));
+            assert_eq!((offset, found), (place.start, &payload(index)[..]));
             assert_eq!(
                 follower.next_record(Some(place.end)).unwrap(),
                 None,

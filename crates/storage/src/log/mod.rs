@@ -3,7 +3,8 @@
 //! # Format
 //!
 //! A log is a file of fixed length, a multiple of 8 bytes. It is created full of zeros and filled
-//! from its start. All numbers are little endian. Header and records start at multiples of 8 bytes.
+//! from its start. All integers are little endian. Header and records start at multiples of 8
+//! bytes.
 //!
 //! ```text
 //! file header, 32 bytes

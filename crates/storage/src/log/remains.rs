@@ -135,7 +135,7 @@ mod tests {
     fn log() -> (MemEnv, Vec<u64>) {
         let env = MemEnv::new();
         let log = LogWriter::create(&env, Path::new("/log"), ID, 4096).unwrap();
-        let append = |number: u8| log.append(&[&[number; 20]]).unwrap().start;
+        let append = |byte: u8| log.append(&[&[byte; 20]]).unwrap().start;
         let offsets = (1..=6).map(append).collect();
         (env, offsets)
     }

@@ -31,8 +31,8 @@ impl LogStart {
     /// Returns the payload of the record.
     pub fn encode(&self) -> Vec<u8> {
         let mut payload = Vec::with_capacity(LOG_START_BYTES_MAX);
-        for number in [0, self.before, self.first.0, self.synced] {
-            put_varint(&mut payload, number);
+        for field in [0, self.before, self.first.0, self.synced] {
+            put_varint(&mut payload, field);
         }
         payload
     }

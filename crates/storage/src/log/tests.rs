@@ -226,7 +226,7 @@ fn shortened_log_returns_its_complete_records() {
 #[test]
 fn files_that_are_not_this_log_are_refused() {
     let env = log_of(&payloads(&[10]), |_| true, 0);
-    let other = |kind, number| corruption(read_as(&env, LogId { kind, file_id: number }));
+    let other = |kind, file_id| corruption(read_as(&env, LogId { kind, file_id }));
     assert_eq!(other(LogKind::Manifest, 7), 12);
     assert_eq!(other(LogKind::Wal, 8), 16);
 

@@ -104,7 +104,7 @@ impl ArenaEntry {
     }
 }
 
-/// Splits `word` into the number in its lowest `bits` bits and the number above.
+/// Splits `word` into the integer in its lowest `bits` bits and the integer above.
 fn parts(word: u64, bits: u32) -> (u64, u64) {
     (word & ((1 << bits) - 1), word >> bits)
 }

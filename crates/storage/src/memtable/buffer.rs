@@ -21,7 +21,8 @@ pub struct Memtable {
     has_begun: AtomicBool,
     /// True once a range was deleted.
     has_range_deletes: AtomicBool,
-    /// The range deletes. Their numbers are also in a tombstone of the first key of each range.
+    /// The range deletes. Their sequence numbers are also in a tombstone of the first key of each
+    /// range.
     range_deletes: RwLock<RangeDeletes>,
 }
 
@@ -124,8 +125,8 @@ impl Memtable {
         }
     }
 
-    /// Deletes all keys in `range`, which is not empty, by the write with number `seq`. Forgets
-    /// older range deletes that none of `readers` can tell from it.
+    /// Deletes all keys in `range`, which is not empty, by the write with sequence number `seq`.
+    /// Forgets older range deletes that none of `readers` can tell from it.
     ///
     /// The first key of the range gets a tombstone. So the range delete has a place in the order of
     /// entries, and stays in memory as long as the memtable.

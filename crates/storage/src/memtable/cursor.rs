@@ -215,8 +215,8 @@ impl MemtableCursor {
     }
 
     /// Returns the part of `range` around the current key in which all entries that a reader sees
-    /// are older than the range delete with number `below`, if it is known. The reader sees this
-    /// range delete.
+    /// are older than the range delete with sequence number `below`, if it is known. The reader
+    /// sees this range delete.
     fn older_range(&self, range: &KeyRange, below: SeqNo) -> Option<KeyRange> {
         if self.newest() <= below {
             return Some(range.clone());

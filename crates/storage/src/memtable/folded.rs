@@ -36,7 +36,7 @@ pub struct Folded {
     has_versions: bool,
 }
 
-/// Logical bytes and tombstones of the first entries, in one number. Only differences are read,
+/// Logical bytes and tombstones of the first entries, in one integer. Only differences are read,
 /// which are small, so the sum may overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct RunningSum(u64);

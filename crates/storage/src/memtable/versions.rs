@@ -4,7 +4,7 @@ use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 
 /// The oldest sequence number at which a reader may still read: the smaller of the oldest live
-/// snapshot and the newest number visible to readers without a snapshot.
+/// snapshot and the newest sequence number visible to readers without a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepFrom(pub SeqNo);
 

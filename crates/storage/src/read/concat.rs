@@ -30,7 +30,7 @@ pub trait Parts: Send {
         true
     }
 
-    /// Returns a number for the source of part `index`. One cursor can walk all parts of a source.
+    /// Returns an index for the source of part `index`. One cursor can walk all parts of a source.
     fn source(&self, index: usize) -> usize;
 
     /// Returns a sequence number that no entry of part `index` exceeds.
@@ -59,7 +59,7 @@ const CURSORS_MAX: usize = 8;
 /// cursor has more.
 pub struct ConcatCursor<P: Parts> {
     parts: P,
-    /// The cursors used last, newest first, each with the number of its source.
+    /// The cursors used last, newest first, each with the index of its source.
     cursors: Vec<(usize, P::Cursor)>,
     /// The part that the first cursor walks.
     index: Option<usize>,

@@ -25,14 +25,15 @@ impl Hidden {
         !self.hides
     }
 
-    /// Returns the number below which entries of `key` are hidden from a reader at `at`; 0 if none
-    /// are.
+    /// Returns the sequence number below which entries of `key` are hidden from a reader at `at`; 0
+    /// if none are.
     pub fn below(&mut self, key: &[u8], at: SeqNo) -> SeqNo {
         let newest = |list: &mut RangeDeleteWalk| list.part_of(key).map(|part| part.newest_at(at));
         self.lists.iter_mut().filter_map(newest).max().unwrap_or_default()
     }
 
-    /// Returns the same number, and a range around `key` in which the entries below it are hidden.
+    /// Returns the same sequence number, and a range around `key` in which the entries below it are
+    /// hidden.
     pub(super) fn around(&mut self, key: &[u8], at: SeqNo) -> Option<(KeyRange, SeqNo)> {
         let parts = self.lists.iter_mut().filter_map(|list| list.part_of(key));
         let newest = parts.max_by_key(|part| part.newest_at(at))?;

@@ -397,7 +397,7 @@ impl<C: Cursor> VisibleIter<C> {
         while let Some(entry) = self.cursor.entry()
             && entry.key == self.left.0.key
         {
-            // Without numbers, a transaction's own entries come even before unseen ones.
+            // Without sequence numbers, a transaction's own entries come even before unseen ones.
             let is_seen = entry.seq <= self.snapshot;
             if is_seen && stack.push(entry.seq, entry.kind, self.cursor.value()) {
                 break;

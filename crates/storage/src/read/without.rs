@@ -6,8 +6,8 @@ use crate::read::Leaps;
 use bytes::Bytes;
 use lsmith_tree::{KeyRange, RangeDeleteWalk, RangeDeletes, SeqNo};
 
-/// Walks the entries of another cursor, but for those in deleted ranges, whatever their numbers. It
-/// seeks over each range.
+/// Walks the entries of another cursor, but for those in deleted ranges, whatever their sequence
+/// numbers. It seeks over each range.
 pub struct Without<C> {
     cursor: C,
     range_deletes: RangeDeleteWalk,

@@ -3,7 +3,7 @@
 //! A child of `fork` begins with a copy of the memory of its parent, but without its threads. So
 //! locks may be held there by threads that do not exist, and nobody does the work that others wait
 //! for. Files and their locks are shared with the parent. A store must do nothing there. It cannot
-//! ask the system for the number of the process at each write, which would take as long as the
+//! ask the system for the id of the process at each write, which would take as long as the
 //! write.
 //!
 //! So there is one page of memory that the system clears in a child. It holds a mark, which is
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The process in which a value of this type was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
-    /// The mark of the process in the page, or its number if there is no page.
+    /// The mark of the process in the page, or its process id if there is no page.
     mark: u64,
     page: &'static AtomicU64,
 }

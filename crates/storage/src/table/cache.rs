@@ -24,7 +24,7 @@ const BLOCKS_USUAL_MAX: u64 = 1 << 22;
 /// not contend.
 const COUNTERS: usize = 16;
 
-/// Identifies a table in a cache, independently of its store and its number. No two opened tables
+/// Identifies a table in a cache, independently of its store and its file id. No two opened tables
 /// have the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CacheName(u64);

@@ -85,7 +85,7 @@ enum Aim {
     Astray,
     /// The group of fences to search is known.
     Fences(FenceGroup),
-    /// The number of the block is known.
+    /// The index of the block is known.
     Number(usize),
     /// The block is loaded.
     Block(usize, Block),

@@ -20,7 +20,7 @@ const USUAL_PART: u64 = 4;
 #[derive(Debug)]
 pub struct OpenFiles {
     max: usize,
-    /// The number of times that a file was given a descriptor. The time of a read is this number.
+    /// The number of times that a file was given a descriptor. The time of a read is this count.
     now: AtomicU64,
     open: Mutex<Vec<Weak<TableRead>>>,
 }

@@ -112,8 +112,8 @@ impl TableRemains {
         self.fences = self.keep_damage(fences)?;
         let parse_facts = |payload: &[u8]| TableFacts::parse(payload, footer);
         let facts = self.file.part(&tail, footer, &footer.properties, parse_facts);
-        let number = self.file.table;
-        self.facts = self.keep_damage(facts)?.map(|facts| TableFacts { table: number, ..facts });
+        let table = self.file.table;
+        self.facts = self.keep_damage(facts)?.map(|facts| TableFacts { table: table, ..facts });
         Ok(())
     }
 

@@ -24,7 +24,7 @@ pub(super) struct TableFile {
     path: PathBuf,
     /// The id of the table.
     pub(super) table: u64,
-    /// The number in the seals of the data blocks: the table's number, or 0 if it was written
+    /// The id in the seals of the data blocks: the table's file id, or 0 if it was written
     /// outside of a store.
     pub(super) sealed_as: u64,
     /// Added to the sequence numbers of all entries: 0 except for tables of bulk loads.

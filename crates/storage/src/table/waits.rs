@@ -7,9 +7,9 @@
 //! block takes less than a microsecond in memory, a few if the system must map the page, and tens
 //! of them if a device must read it.
 //!
-//! While no blocks are requested, one first read of [`BLOCKS_PER_TIMED`] is timed. The number of
-//! the block decides which one, so that nothing must be counted; data on the device is spread over
-//! all numbers. Once a read has waited, the next [`BLOCKS_REQUESTED`] blocks are requested and all
+//! While no blocks are requested, one first read of [`BLOCKS_PER_TIMED`] is timed. The index of the
+//! block decides which one, so that nothing must be counted; data on the device is spread over all
+//! numbers. Once a read has waited, the next [`BLOCKS_REQUESTED`] blocks are requested and all
 //! first reads are timed. Each read that waits starts this again. So useless requests take at most
 //! about as long as the wait before them.
 

@@ -92,8 +92,8 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Creates the file at `path`, which must not exist, for table `table`, or for a table
-    /// without a number if that is [`OUTSIDE`].
+    /// Creates the file at `path`, which must not exist, for table `table`, or for a table without
+    /// an id if that is [`OUTSIDE`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Range deletes that come late: they have older numbers than other range deletes in the tree.
+//! Range deletes that come late: they have older sequence numbers than other range deletes in the
+//! tree.
 
 use super::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
@@ -8,9 +9,9 @@ use crate::slice::Slice;
 use crate::tree::Tree;
 
 impl TreeEdit {
-    /// Adds range deletes that come from outside, with numbers of their own. No merge has applied
-    /// them yet. So tables that merges have cleared up to greater numbers are cleared only up to
-    /// these, in the edit and in `tree`.
+    /// Adds range deletes that come from outside, with sequence numbers of their own. No merge has
+    /// applied them yet. So tables that merges have cleared up to greater sequence numbers are
+    /// cleared only up to these, in the edit and in `tree`.
     pub fn add_late(&mut self, tree: &Tree, late: impl IntoIterator<Item = (KeyRange, SeqNo)>) {
         let late: Vec<(KeyRange, SeqNo)> = late.into_iter().collect();
         for slice in self.add.iter_mut().flat_map(|addition| &mut addition.slices) {
@@ -47,8 +48,8 @@ impl Slice {
     }
 }
 
-/// Returns the number up to which the table of `slice` is cleared once `late` have come, if that is
-/// less than before. It is the same for all slices of a table.
+/// Returns the sequence number up to which the table of `slice` is cleared once `late` have come,
+/// if that is less than before. It is the same for all slices of a table.
 fn cleared_before(slice: &Slice, late: &[(KeyRange, SeqNo)]) -> Option<SeqNo> {
     let table = slice.table();
     let is_new = |(range, seq): &&(KeyRange, SeqNo)| {

@@ -37,7 +37,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..300)
 }
 
-/// Every range delete, oldest first, with its number and the keys that it still counts for.
+/// Every range delete, oldest first, with its sequence number and the keys that it still counts
+/// for.
 #[derive(Default)]
 struct Plain {
     all: Vec<(SeqNo, Vec<bool>)>,
@@ -135,12 +136,12 @@ fn range_deletes_that_grow_leave_two_parts() {
 #[test]
 fn many_parts_lie_in_chunks_of_bounded_size() {
     let mut range_deletes = RangeDeletes::default();
-    let number = |n: u64| KeyRange::new(Key::of_number(2 * n), Key::of_number(2 * n + 1));
+    let only = |n: u64| KeyRange::new(Key::of_number(2 * n), Key::of_number(2 * n + 1));
     for n in 0..10_000 {
         // Not in order.
         let n = n * 7919 % 10_000;
         let before = range_deletes.clone();
-        range_deletes.delete_range(&number(n), SeqNo(n + 1), &Readers::ANY);
+        range_deletes.delete_range(&only(n), SeqNo(n + 1), &Readers::ANY);
         let kept = |chunk: &&Arc<Vec<RangeDeletePart>>| {
             before.chunks.iter().any(|b| Arc::ptr_eq(b, chunk))
         };

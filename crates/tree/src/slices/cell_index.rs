@@ -8,7 +8,7 @@ use crate::key::Key;
 /// Finds the cells of a run by rank and by key. Ranks count cells from 0, in key order.
 ///
 /// Searches that move along a run go in two steps. [`seek`](CellIndex::seek) finds the slice, by
-/// numbers that lie close together in memory. [`rank_bounds`](CellIndex::rank_bounds) then bounds
+/// integers that lie close together in memory. [`rank_bounds`](CellIndex::rank_bounds) then bounds
 /// the rank without a look at the slice. The exact ranks,
 /// [`cells_starting_below`](CellIndex::cells_starting_below) and
 /// [`cells_ending_by`](CellIndex::cells_ending_by), look into the profile of the slice's table.

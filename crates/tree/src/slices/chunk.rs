@@ -56,7 +56,7 @@ impl Chunk {
         self.slices.first().map_or(0, |slice| slice.range().start.prefix())
     }
 
-    /// Returns the number of slices that start below `key`. The number must lie within the given
+    /// Returns the number of slices that start below `key`. The count must lie within the given
     /// bounds.
     #[inline]
     pub(super) fn seek(&self, key: &Key, within: Range<usize>) -> usize {

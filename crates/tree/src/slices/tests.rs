@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Keys that mostly begin with the same bytes.
-fn key(number: usize) -> Key {
-    Key::from(format!("{number:010}"))
+fn key(index: usize) -> Key {
+    Key::from(format!("{index:010}"))
 }
 
 /// Returns a slice of so many cells that begins at key `start`.

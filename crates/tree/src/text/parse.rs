@@ -59,9 +59,9 @@ fn tree_head(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<()> {
     line.want("tree")?;
     while !line.is_done() {
         if line.eat_word("runs") {
-            tree.next_run = line.number("a number of runs")?;
+            tree.next_run = line.integer("a number of runs")?;
         } else if line.eat_word("tables") {
-            tree.next_table = line.number("a number of tables")?;
+            tree.next_table = line.integer("a number of tables")?;
         } else {
             let flushes = &mut tree.flushes;
             let flushed = &mut tree.flushed;
@@ -80,11 +80,11 @@ fn history(
     dropped_below: &mut SeqNo,
 ) -> Result<()> {
     if line.eat_word("flushes") {
-        *flushes = line.number("a number of flushes")?;
+        *flushes = line.integer("a number of flushes")?;
     } else if line.eat_word("flushed") {
         *flushed = size(line)?;
     } else if line.eat_word("dropped_below") {
-        *dropped_below = SeqNo(line.number("a sequence number")?);
+        *dropped_below = SeqNo(line.integer("a sequence number")?);
     } else {
         return Err(line.expected("`flushes`, `flushed` or `dropped_below`"));
     }
@@ -97,7 +97,7 @@ fn tree_line(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<bool> {
         let (level, counters) = counters(line)?;
         tree.level_mut(level).counters = counters;
     } else if line.eat_word("dropped") {
-        let below = SeqNo(line.number("a sequence number")?);
+        let below = SeqNo(line.integer("a sequence number")?);
         tree.dropped.raise(&line.range()?, below);
     } else if line.eat_word("erased") {
         let (range, seq) = range_deletes(line)?;
@@ -119,12 +119,12 @@ fn tree_line(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<bool> {
 
 /// Reads a sequence number and a range.
 fn range_deletes(line: &mut Scanner<'_>) -> Result<(KeyRange, SeqNo)> {
-    let seq = SeqNo(line.number("a sequence number")?);
+    let seq = SeqNo(line.integer("a sequence number")?);
     Ok((line.range()?, seq))
 }
 
 fn level_index(line: &mut Scanner<'_>) -> Result<usize> {
-    let index = line.number("the number of a level")?;
+    let index = line.integer("the number of a level")?;
     match usize::try_from(index).ok().filter(|index| *index < LEVELS_MAX) {
         Some(index) => Ok(index),
         None => Err(line.expected(format_args!("a level below {LEVELS_MAX} before this"))),
@@ -170,28 +170,28 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
     let mut table = Table { id, range, size: size(line)?, ..Table::default() };
     let start = line.eat("s");
     if start {
-        table.seq_min = SeqNo(line.number("a sequence number")?);
+        table.seq_min = SeqNo(line.integer("a sequence number")?);
         line.want("..")?;
-        table.seq_max = SeqNo(line.number("a sequence number")?);
-        // A table without numbers is printed without them, so the last may not be 0 alone.
+        table.seq_max = SeqNo(line.integer("a sequence number")?);
+        // A table without sequence numbers is printed without them, so the last may not be 0 alone.
         if table.seq_max < table.seq_min {
             return Err(line.expected(format_args!("at least {} before this", table.seq_min)));
         }
     }
     if line.eat_word("root") {
-        table.root = line.number("the number of a root")?;
+        table.root = line.integer("the number of a root")?;
         if table.root > 0 && line.eat_word("dead") {
             table.dead_bytes = line.bytes()?;
         }
         if table.root > 0 && line.eat_word("born") {
-            table.born = line.number("a number of flushes")?;
+            table.born = line.integer("a number of flushes")?;
         }
     }
     if line.eat_word("cleared") {
-        table.cleared = SeqNo(line.number("a sequence number")?);
+        table.cleared = SeqNo(line.integer("a sequence number")?);
     }
     if line.eat_word("expires") {
-        table.expires = line.number("a time")?;
+        table.expires = line.integer("a time")?;
     }
     if line.eat("{") {
         table.profile = profile(line)?.into();
@@ -230,7 +230,7 @@ fn counters(line: &mut Scanner<'_>) -> Result<(usize, Counters)> {
         let Some(field) = counters.field_mut(name) else {
             return Err(line.expected(format_args!("a counter, not `{name}`, before this")));
         };
-        *field = line.number("a count")?;
+        *field = line.integer("a count")?;
     }
     Ok((level, counters))
 }
@@ -270,7 +270,7 @@ fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
     };
     let mut inputs = Vec::new();
     while line.eat("r") {
-        let run = RunId(line.number("the number of a run")?);
+        let run = RunId(line.integer("the number of a run")?);
         let range = if line.eat(":") { line.range()? } else { KeyRange::ALL };
         inputs.push(Input { run, range });
     }

@@ -30,11 +30,11 @@ impl Display for DisplayKey<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let bare = |key: &[u8]| !key.is_empty() && key.iter().all(|&byte| is_bare(byte as char));
         match self.0 {
-            [number @ .., 0] if as_number(number).is_some() => {
-                write!(f, "#{}+", as_number(number).unwrap_or_default())
+            [bytes @ .., 0] if as_number(bytes).is_some() => {
+                write!(f, "#{}+", as_number(bytes).unwrap_or_default())
             }
-            number if as_number(number).is_some() => {
-                write!(f, "#{}", as_number(number).unwrap_or_default())
+            bytes if as_number(bytes).is_some() => {
+                write!(f, "#{}", as_number(bytes).unwrap_or_default())
             }
             key if bare(key) => f.write_str(&String::from_utf8_lossy(key)),
             key => quote(f, key),

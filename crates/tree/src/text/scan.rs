@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Consumes a decimal number.
-    pub(super) fn number(&mut self, what: &str) -> Result<u64> {
+    pub(super) fn integer(&mut self, what: &str) -> Result<u64> {
         self.prefixed("", what)
     }
 
@@ -130,8 +130,8 @@ impl<'a> Scanner<'a> {
     pub(super) fn prefixed(&mut self, prefix: &str, what: &str) -> Result<u64> {
         let start = self.at;
         let word = self.word(what)?;
-        let number = word.strip_prefix(prefix).and_then(|digits| digits.parse().ok());
-        number.ok_or_else(|| {
+        let value = word.strip_prefix(prefix).and_then(|digits| digits.parse().ok());
+        value.ok_or_else(|| {
             self.at = start;
             self.expected(what)
         })
@@ -140,11 +140,11 @@ impl<'a> Scanner<'a> {
     /// Consumes a number and `suffix`, such as `40e`, if they come next.
     pub(super) fn suffixed(&mut self, suffix: char) -> Option<u64> {
         let start = self.at;
-        let number = self.word_here().strip_suffix(suffix).and_then(|word| word.parse().ok());
-        if number.is_none() {
+        let value = self.word_here().strip_suffix(suffix).and_then(|word| word.parse().ok());
+        if value.is_none() {
             self.at = start;
         }
-        number
+        value
     }
 
     /// Consumes a size in bytes, such as `4MiB`.
@@ -173,12 +173,12 @@ impl<'a> Scanner<'a> {
         }
         if rest.starts_with('#') {
             self.at += 1;
-            let number = self.number("a number")?.to_be_bytes();
+            let integer = self.integer("a number")?.to_be_bytes();
             let after = self.eat("+");
             return Ok(Some(if after {
-                key_after(&number)
+                key_after(&integer)
             } else {
-                Key::copy_from_slice(&number)
+                Key::copy_from_slice(&integer)
             }));
         }
         Ok(rest

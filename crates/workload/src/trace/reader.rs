@@ -12,7 +12,7 @@ pub(super) struct Reader {
     ops: Vec<TraceOp>,
     ops_max: usize,
     keys: NamedKeys,
-    /// The items by a hash of their keys. An item whose hash is taken has the next free number.
+    /// The items by a hash of their keys. An item whose hash is taken has the next free id.
     items: BTreeMap<u64, u32>,
     has_ranges: bool,
     /// True if all keys have one length.

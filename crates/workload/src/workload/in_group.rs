@@ -10,8 +10,8 @@ impl Workload {
     /// Returns the workload for a group of keyspaces, as indexes of one set of records: keyspace
     /// `i` has the share `shares[i]` of all items, chosen by hash. A write of an item is made in
     /// each keyspace that has the item, one after the other, with values of equal length. Reads
-    /// look into the first keyspace. In front of each key stands a byte, the number of its
-    /// keyspace, as in the tree of a group in a store.
+    /// look into the first keyspace. In front of each key stands a byte, the id of its keyspace, as
+    /// in the tree of a group in a store.
     ///
     /// [`spec`](Workload::spec) still describes the workload of one keyspace.
     ///

@@ -14,7 +14,7 @@ use crate::parts::KEYS_MAX;
 /// A core workload with the defaults of YCSB where the file is silent.
 #[derive(Clone, Debug)]
 pub(super) struct Core {
-    /// Records that exist when the run phase starts; its inserts get numbers from here on.
+    /// Records that exist when the run phase starts; its inserts get ids from here on.
     pub(super) record_count: u64,
     /// Operations of the run phase.
     pub(super) operation_count: u64,

@@ -102,15 +102,15 @@ fn histogram(file: &Properties, inputs: &dyn Inputs) -> Result<Lengths, Workload
     let text = read_all(inputs, name)?;
     let text = String::from_utf8_lossy(&text);
     let mut rows = Vec::new();
-    for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
+    for (line, at) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
         let row = line.trim().split_once(char::is_whitespace);
-        let bucket = row.filter(|_| number > 1).map(|(bucket, _)| bucket.parse().ok());
-        let bucket = bucket.unwrap_or((line.starts_with("BlockSize") && number == 1).then_some(0));
+        let bucket = row.filter(|_| at > 1).map(|(bucket, _)| bucket.parse().ok());
+        let bucket = bucket.unwrap_or((line.starts_with("BlockSize") && at == 1).then_some(0));
         let count = row.and_then(|(_, count)| count.trim().parse::<u64>().ok());
         let (Some(bucket), Some(count)) = (bucket, count.filter(|count| *count <= KEYS_MAX)) else {
             let message = "expected `BlockSize` and a number first, then two numbers per line";
             let (file, message) = (name.to_owned(), format!("{message}, found `{line}`"));
-            return Err(WorkloadError::Line { file, line: number, message });
+            return Err(WorkloadError::Line { file, line: at, message });
         };
         rows.push((bucket, count));
     }

@@ -35,16 +35,16 @@ impl<'a> Properties<'a> {
         // What a backslash continues, with the line on which it begins.
         let mut begun: Option<(u64, String)> = None;
         let ends = |byte: &u8| *byte == b'\n';
-        for (line, number) in text.split(ends).zip(1..) {
+        for (line, at) in text.split(ends).zip(1..) {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             let Ok(line) = std::str::from_utf8(line) else {
-                return Err(properties.refuse(number, "not valid UTF-8".to_owned()));
+                return Err(properties.refuse(at, "not valid UTF-8".to_owned()));
             };
             let line = line.trim_start_matches(is_blank);
             if begun.is_none() && (line.is_empty() || line.starts_with(['#', '!'])) {
                 continue;
             }
-            let (first, mut logical) = begun.take().unwrap_or((number, String::new()));
+            let (first, mut logical) = begun.take().unwrap_or((at, String::new()));
             logical.push_str(line);
             let backslashes = line.chars().rev().take_while(|c| *c == '\\').count();
             if backslashes % 2 == 1 {

@@ -85,8 +85,8 @@ pub(super) enum Before {
 pub(super) struct Changes {
     /// By key. They are newer than all range deletes.
     map: Arc<Map>,
-    /// The ranges that were deleted. The number of each part stands for its keyspace in the group,
-    /// so that no range of one is joined with its neighbour of another.
+    /// The ranges that were deleted. The sequence number of each part stands for its keyspace in
+    /// the group, so that no range of one is joined with its neighbour of another.
     range_deletes: RangeDeletes,
 }
 
@@ -139,11 +139,11 @@ impl Changes {
         Before::Wrote(key, before)
     }
 
-    /// Deletes all keys in `range` of keyspace `number` of a group. What was written to them is
+    /// Deletes all keys in `range` of keyspace `member_id` of a group. What was written to them is
     /// dropped.
-    pub(super) fn delete_range(&mut self, range: &KeyRange, number: u8) -> Before {
+    pub(super) fn delete_range(&mut self, range: &KeyRange, member_id: u8) -> Before {
         let before = self.range_deletes.clone();
-        self.range_deletes.delete_range(range, SeqNo(u64::from(number) + 1), &Readers::ANY);
+        self.range_deletes.delete_range(range, SeqNo(u64::from(member_id) + 1), &Readers::ANY);
         let map = Arc::make_mut(&mut self.map);
         let lower = Bound::Included(&*range.start);
         let upper = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);

@@ -33,8 +33,8 @@ impl TransactionIter {
     ) -> TransactionIter {
         let bounds = keyspace.stored_bounds(bounds);
         let reads = reads.map(|reads| {
-            let number = reads.lock().begin_range(range_of(&bounds));
-            (reads, number)
+            let range_index = reads.lock().begin_range(range_of(&bounds));
+            (reads, range_index)
         });
         let own = changes.own_writes(began.seq());
         let entries = keyspace.iterate_over(own, bounds, began);
@@ -68,14 +68,14 @@ impl TransactionIter {
     /// Notes that `key` was returned from the front or, if `is_back`, from the back, or that there
     /// is none.
     fn note(&self, key: Option<&[u8]>, is_back: bool) {
-        let Some((reads, number)) = &self.reads else { return };
+        let Some((reads, range_index)) = &self.reads else { return };
         let stored: Option<Cow<'_, [u8]>> = key.map(|key| self.keyspace.stored_key(key));
         let went = match &stored {
             Some(key) if is_back => Went::Back(key),
             Some(key) => Went::Front(key),
             None => Went::End,
         };
-        reads.lock().note(*number, went);
+        reads.lock().note(*range_index, went);
     }
 }
 

@@ -328,8 +328,8 @@ impl Transaction {
     ) -> Result<()> {
         let space = self.space(keyspace)?;
         let Some(range) = keyspace.deletable(range)? else { return Ok(()) };
-        let number = keyspace.member().map_or(0, Member::id);
-        let before = self.spaces[space].changes.delete_range(&range, number);
+        let member_id = keyspace.member().map_or(0, Member::id);
+        let before = self.spaces[space].changes.delete_range(&range, member_id);
         self.note(Undo { space, before });
         Ok(())
     }

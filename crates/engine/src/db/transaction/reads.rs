@@ -40,15 +40,15 @@ impl Reads {
         }
     }
 
-    /// Adds `range`, in which nothing was read yet. Returns its number.
+    /// Adds `range`, in which nothing was read yet. Returns its index.
     pub(super) fn begin_range(&mut self, range: KeyRange) -> usize {
         self.ranges.push(RangeRead { range, front: None, back: None, ended: false });
         self.ranges.len() - 1
     }
 
-    /// Notes that the iterator over range `number` has gone on.
-    pub(super) fn note(&mut self, number: usize, went: Went<'_>) {
-        let range = &mut self.ranges[number];
+    /// Notes that the iterator over range `range_index` has gone on.
+    pub(super) fn note(&mut self, range_index: usize, went: Went<'_>) {
+        let range = &mut self.ranges[range_index];
         match went {
             Went::Front(key) => range.front = Some(after(key)),
             Went::Back(key) => range.back = Some(Key::copy_from_slice(key)),

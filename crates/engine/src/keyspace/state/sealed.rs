@@ -61,8 +61,8 @@ pub(crate) struct Replacement {
 }
 
 impl KeyspaceState {
-    /// Makes `memtable` the newest run in memory, also in the next tree. Returns the number of the
-    /// run. The edit that is being written to the manifest does not use this number.
+    /// Makes `memtable` the newest run in memory, also in the next tree. Returns the id of the run.
+    /// The edit that is being written to the manifest does not use this file id.
     pub(crate) fn add_to_memory(&mut self, memtable: Slice) -> RunId {
         let run = self.coming.as_ref().unwrap_or(&self.view.tree).next_run();
         let edit = TreeEdit::seal(run, memtable);
@@ -157,7 +157,8 @@ impl KeyspaceState {
     }
 
     /// Returns what the manifest must record of memory when `plan` leads to the tree `after`: the
-    /// number up to which all writes have left memory, and marks for newer writes that have.
+    /// sequence number up to which all writes have left memory, and marks for newer writes that
+    /// have.
     pub(crate) fn taken_by(&self, plan: &MergePlan, after: &Tree) -> (SeqNo, Vec<Mark>) {
         let Some(newest) = self.newest_taken(plan) else { return (SeqNo(0), Vec::new()) };
         let left = self.sealed.iter().filter(|sealed| after.run(sealed.run).is_some());
@@ -180,14 +181,15 @@ impl KeyspaceState {
         newest.map(|newest| self.range_deletes_upto(newest)).unwrap_or_default()
     }
 
-    /// Returns the range deletes in memory with numbers up to `newest`, the newest write of a run.
+    /// Returns the range deletes in memory with sequence numbers up to `newest`, the newest write
+    /// of a run.
     pub(crate) fn range_deletes_upto(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
         let older = self.sealed.iter().filter(|sealed| sealed.writes.newest <= newest);
         let parts = older.flat_map(|sealed| sealed.range_deletes.parts());
         parts.flat_map(|part| part.seqs.iter().map(|seq| (part.range.clone(), *seq))).collect()
     }
 
-    /// Returns the range deletes in memory with numbers up to `newest`, of all memtables.
+    /// Returns the range deletes in memory with sequence numbers up to `newest`, of all memtables.
     pub(crate) fn range_deletes_in_memory(&self, newest: SeqNo) -> Vec<(KeyRange, SeqNo)> {
         let active = self.active.memtable.range_deletes();
         let all = self.sealed.iter().map(|sealed| &sealed.range_deletes).chain([&active]);

@@ -35,7 +35,7 @@ impl KeyspaceState {
     pub(crate) fn let_go(&mut self, before: &Version, edit: &TreeEdit, now: &Version) {
         let touched = before.touched(edit);
         // The closure runs for every slice of the version. For most slices the low bits of the
-        // table's number rule it out without a lookup.
+        // table's id rule it out without a lookup.
         let mut low_bits = [false; 4096];
         touched.iter().for_each(|id| low_bits[id.0 as usize % low_bits.len()] = true);
         let shown =

@@ -148,8 +148,8 @@ impl Merger {
                 Ok(output(&plan, grown, &taken).filtered(is_filtered, era))
             }
             Err(error) => {
-                for number in &grown.created {
-                    let path = self.table_path(*number);
+                for file_id in &grown.created {
+                    let path = self.table_path(*file_id);
                     directory::remove(&*self.context.options.env, &path, "a failed output");
                 }
                 Err(named(error, &reserved.plan.inputs, version))
@@ -218,14 +218,15 @@ impl Merger {
     ) -> Result<()> {
         while walk.begins_table() {
             let env = &self.context.options.env;
-            let (number, file) = self.context.make_numbered(FileKind::Table, |path, _| {
+            let (file_id, file) = self.context.make_numbered(FileKind::Table, |path, _| {
                 env.create(path).map_err(|error| Error::io("create", path, error))
             })?;
-            grown.created.push(number);
-            let path = self.table_path(number);
+            grown.created.push(file_id);
+            let path = self.table_path(file_id);
             let rules = plan.rules(drops);
             let entries = OneTable(walk);
-            let appended = AppendTable::create(file, &path, number, &plan.options, entries, rules)?;
+            let appended =
+                AppendTable::create(file, &path, file_id, &plan.options, entries, rules)?;
             grown.count(&appended, 0);
             if appended.written.entries == 0 {
                 // All entries were tombstones.
@@ -233,7 +234,7 @@ impl Merger {
                 directory::remove(&**env, &path, "an empty table");
                 continue;
             }
-            grown.made.push(Made::New(number, appended.root));
+            grown.made.push(Made::New(file_id, appended.root));
         }
         Ok(())
     }
@@ -252,8 +253,8 @@ impl Merger {
         taken
     }
 
-    fn table_path(&self, number: u64) -> PathBuf {
-        numbered(&self.context.options.dir, FileKind::Table, number)
+    fn table_path(&self, file_id: u64) -> PathBuf {
+        numbered(&self.context.options.dir, FileKind::Table, file_id)
     }
 
     /// Makes the names of new files survive power loss, and opens the tables.
@@ -263,9 +264,9 @@ impl Merger {
             directory::sync(&*options.env, &options.dir)?;
         }
         for made in &mut grown.made {
-            if let Made::New(number, root) = *made {
+            if let Made::New(file_id, root) = *made {
                 let place = self.context.tables();
-                let handle = TableHandle::open_root(&place, TableId(number), root)?;
+                let handle = TableHandle::open_root(&place, TableId(file_id), root)?;
                 *made = Made::Root(handle);
             }
         }

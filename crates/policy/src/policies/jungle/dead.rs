@@ -29,14 +29,14 @@ impl DeadLimit {
         let Some(list) = params.text("c").filter(|text| text.contains('/')) else {
             return Ok(DeadLimit::EachTree(vec![params.real("c", 3.0, 1.0..=1000.0)?]));
         };
-        let number = |text: &str| {
-            let number = text.parse::<f64>().ok().filter(|c| (1.0..=1000.0).contains(c));
-            number.ok_or_else(|| {
+        let limit = |text: &str| {
+            let limit = text.parse::<f64>().ok().filter(|c| (1.0..=1000.0).contains(c));
+            limit.ok_or_else(|| {
                 let expected = "expected a number from 1 to 1000 for each level, as 10/5/3";
                 SpecError::conflict(format!("c = {list}: {text} is out of range: {expected}"))
             })
         };
-        Ok(DeadLimit::EachTree(list.split('/').map(number).collect::<Result<_, _>>()?))
+        Ok(DeadLimit::EachTree(list.split('/').map(limit).collect::<Result<_, _>>()?))
     }
 
     pub(super) fn print(&self, spec: Spec) -> Spec {

@@ -46,7 +46,7 @@ impl Kind {
 /// remove in it.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
-    /// The number of each write among the writes of all cells, ascending; `None` if this cell has
+    /// The index of each write among the writes of all cells, ascending; `None` if this cell has
     /// all writes.
     numbers: Option<Vec<u32>>,
     classes: Vec<Class>,
@@ -80,7 +80,7 @@ pub(in crate::fluid) struct DistinctKeys {
 }
 
 impl Cell {
-    /// Counts `writes`, in time order, with their numbers.
+    /// Counts `writes`, in time order, with their indexes.
     pub(super) fn new(numbers: Option<Vec<u32>>, writes: &[CellWrite]) -> Cell {
         let mut by_class: Vec<(u32, Vec<&CellWrite>)> = Vec::new();
         for write in writes {
@@ -118,11 +118,11 @@ impl Cell {
         }
     }
 
-    /// Returns the totals of the writes from one number up to another.
+    /// Returns the totals of the writes from one index up to another.
     pub(super) fn found(&self, from: u32, until: u32) -> DistinctKeys {
-        let moment = |number: u32| match &self.numbers {
-            Some(numbers) => numbers.partition_point(|at| *at < number) as u32,
-            None => number,
+        let moment = |index: u32| match &self.numbers {
+            Some(numbers) => numbers.partition_point(|at| *at < index) as u32,
+            None => index,
         };
         let from = moment(from);
         let until = moment(until);

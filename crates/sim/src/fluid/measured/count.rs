@@ -51,10 +51,10 @@ struct Request {
     kind: Kind,
 }
 
-/// All writes, by number.
+/// All writes, in time order.
 struct Writes {
     requests: Vec<Request>,
-    /// The numbers of writes, sorted by key, then by time.
+    /// The indexes of writes, sorted by key, then by time.
     by_key: Vec<u32>,
     /// The start of each key in `by_key`, and the end of the last.
     keys: Vec<usize>,
@@ -132,7 +132,7 @@ impl Counted {
         (place / width + 1) * width
     }
 
-    /// Returns the number of the write at which a memtable is full that started after write `from`;
+    /// Returns the index of the write at which a memtable is full that started after write `from`;
     /// `None` if the writes end before.
     pub(in crate::fluid) fn memtable_end(&self, from: f64, seal_bytes: u64) -> Option<f64> {
         let before = self.requested_bytes(from);
@@ -185,9 +185,9 @@ impl Counted {
 
 impl Writes {
     fn new(requests: Vec<Request>) -> Writes {
-        let number =
-            |(number, request): (usize, &Request)| u64::from(request.rank) << 32 | number as u64;
-        let mut sorted: Vec<u64> = requests.iter().enumerate().map(number).collect();
+        let keyed =
+            |(index, request): (usize, &Request)| u64::from(request.rank) << 32 | index as u64;
+        let mut sorted: Vec<u64> = requests.iter().enumerate().map(keyed).collect();
         sorted.sort_unstable();
         let mut next = vec![NEVER; requests.len()];
         let mut before = vec![NEVER; requests.len()];
@@ -207,15 +207,15 @@ impl Writes {
         Writes { requests, by_key, keys, next, before }
     }
 
-    /// Returns the write with a number; `moments` are the moments of all writes in their cells.
-    fn write(&self, number: u32, moments: &[u32]) -> CellWrite {
-        let at = |number: u32| moments[number as usize];
-        let number_before = Some(self.before[number as usize]).filter(|before| *before != NEVER);
-        let next = self.next[number as usize];
-        let Request { bytes, kind, .. } = self.requests[number as usize];
+    /// Returns the write at `index`; `moments` are the moments of all writes in their cells.
+    fn write(&self, index: u32, moments: &[u32]) -> CellWrite {
+        let at = |index: u32| moments[index as usize];
+        let before = Some(self.before[index as usize]).filter(|before| *before != NEVER);
+        let next = self.next[index as usize];
+        let Request { bytes, kind, .. } = self.requests[index as usize];
         CellWrite {
-            at: at(number),
-            before: number_before.map(|before| (at(before), self.requests[before as usize].kind)),
+            at: at(index),
+            before: before.map(|before| (at(before), self.requests[before as usize].kind)),
             next: if next == NEVER { NEVER } else { at(next) },
             kind,
             bytes,
@@ -239,17 +239,17 @@ impl Writes {
         let cell = |keys: Range<usize>| {
             let mut numbers = self.numbers(&keys).to_vec();
             numbers.sort_unstable();
-            for (at, number) in numbers.iter().enumerate() {
-                moments[*number as usize] = at as u32;
+            for (at, index) in numbers.iter().enumerate() {
+                moments[*index as usize] = at as u32;
             }
-            let write = |number: &u32| self.write(*number, &moments);
+            let write = |index: &u32| self.write(*index, &moments);
             let writes: Vec<CellWrite> = numbers.iter().map(write).collect();
             Cell::new(Some(numbers), &writes)
         };
         (borders.into_iter().map(cell).collect(), is_even)
     }
 
-    /// Returns the numbers of all writes to some keys.
+    /// Returns the indexes of all writes to some keys.
     fn numbers(&self, keys: &Range<usize>) -> &[u32] {
         &self.by_key[self.keys[keys.start]..self.keys[keys.end]]
     }
@@ -276,9 +276,9 @@ impl Writes {
     fn counts(&self, keys: &Range<usize>) -> [f64; EPOCHS] {
         let epoch = self.requests.len().div_ceil(EPOCHS);
         let mut counts = [0.0; EPOCHS];
-        for &number in self.numbers(keys) {
-            let at = number as usize / epoch;
-            if self.next[number as usize] as usize >= (at + 1) * epoch {
+        for &index in self.numbers(keys) {
+            let at = index as usize / epoch;
+            if self.next[index as usize] as usize >= (at + 1) * epoch {
                 counts[at] += 1.0;
             }
         }

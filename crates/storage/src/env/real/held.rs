@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What tells a file from all others as long as it is open: its device and its number there.
+/// What tells a file from all others as long as it is open: its device and its inode number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileId(u64, u64);
 
@@ -23,7 +23,7 @@ impl FileId {
         FileId(found.dev(), found.ino())
     }
 
-    /// Returns true if this is the number of `found`, what was found at a path.
+    /// Returns true if this is the inode number of `found`, what was found at a path.
     fn is_of(self, found: io::Result<Metadata>) -> io::Result<bool> {
         match found {
             Ok(found) => Ok(FileId::of(&found) == self),
@@ -33,8 +33,8 @@ impl FileId {
     }
 }
 
-/// An open file or directory, whose number goes to no other file as long as it is open. Its lock,
-/// if it was taken, is released when it is dropped.
+/// An open file or directory, whose inode number goes to no other file as long as it is open. Its
+/// lock, if it was taken, is released when it is dropped.
 #[derive(Debug)]
 pub(super) struct Held {
     file: File,

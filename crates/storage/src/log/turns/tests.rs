@@ -194,7 +194,7 @@ fn sync_returns_neither_too_early_nor_never() {
     let turns = Turns::default();
     let log = Device::default();
     thread::scope(|scope| {
-        for number in 0..8 {
+        for thread in 0..8 {
             let turns = &turns;
             let log = &log;
             scope.spawn(move || {
@@ -202,7 +202,7 @@ fn sync_returns_neither_too_early_nor_never() {
                     log.append(&[0; 8]).unwrap();
                     let needs = log.bytes();
                     let reach =
-                        if (step + number) % 50 == 0 { SyncReach::All } else { SyncReach::Data };
+                        if (step + thread) % 50 == 0 { SyncReach::All } else { SyncReach::Data };
                     let end = turns.sync(log, reach).unwrap();
                     assert!(end >= needs && log.durable.load(Ordering::Acquire) >= end);
                 }

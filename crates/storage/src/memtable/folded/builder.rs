@@ -20,14 +20,14 @@ pub struct FoldedBuilder {
     folded: Folded,
     /// The chunk under construction.
     chunk: Vec<u8>,
-    /// The number of that chunk.
-    chunk_number: u32,
+    /// The index of that chunk.
+    chunk_id: u32,
     /// The number of entries in that chunk.
     in_chunk: u32,
     /// Whether entries stay in the chunks where they are.
     shares: bool,
     /// The numbers of shared chunks in which no entry stays. New chunks take them.
-    free_numbers: Vec<u32>,
+    free_chunks: Vec<u32>,
     facts: FactsBuilder,
     block_bytes: u64,
     /// Logical bytes of the open data block.
@@ -39,17 +39,17 @@ pub struct FoldedBuilder {
 }
 
 impl FoldedBuilder {
-    /// Creates an empty builder. The profile will describe table `number`, packed into data blocks
-    /// of `block_bytes`.
-    pub fn new(number: u64, block_bytes: u64) -> FoldedBuilder {
+    /// Creates an empty builder. The profile will describe table `table_id`, packed into data
+    /// blocks of `block_bytes`.
+    pub fn new(table_id: u64, block_bytes: u64) -> FoldedBuilder {
         FoldedBuilder {
             folded: Folded::default(),
             chunk: Vec::new(),
-            chunk_number: 0,
+            chunk_id: 0,
             in_chunk: 0,
             shares: false,
-            free_numbers: Vec::new(),
-            facts: FactsBuilder::new(number, ProfileGrain::Blocks),
+            free_chunks: Vec::new(),
+            facts: FactsBuilder::new(table_id, ProfileGrain::Blocks),
             block_bytes,
             open_bytes: 0,
             sum: RunningSum::default(),
@@ -69,7 +69,7 @@ impl FoldedBuilder {
         self.folded.chunks = chunks.map(used).collect();
         self.folded.in_chunks = vec![0; self.folded.chunks.len()];
         let numbers = (0..).zip(&rest.in_chunks).filter(|(_, entries)| **entries == 0);
-        self.free_numbers = numbers.map(|(number, _)| number).collect();
+        self.free_chunks = numbers.map(|(chunk_id, _)| chunk_id).collect();
         let entries_max = rest.len() + more;
         self.folded.places.reserve_exact(entries_max);
         self.folded.sums.reserve_exact(entries_max);
@@ -122,8 +122,8 @@ impl FoldedBuilder {
         }
     }
 
-    /// Adds the first of these entries of `from` that fit into the open block, and returns their
-    /// number.
+    /// Adds the first of these entries of `from` that fit into the open block, and returns how
+    /// many.
     fn join(&mut self, from: &Folded, entries: Range<usize>) -> usize {
         let before = from.sum_of_first(entries.start);
         let sums = &from.sums[entries.clone()];
@@ -180,7 +180,7 @@ impl FoldedBuilder {
         self.folded.places.push(FoldedPlace {
             prefix: key_prefix(entry.key),
             seq: entry.seq,
-            chunk: self.chunk_number,
+            chunk: self.chunk_id,
             offset: self.chunk.len() as u32,
             value_bytes: entry.value.len() as u32,
             key_bytes: entry.key.len() as u16,
@@ -193,7 +193,7 @@ impl FoldedBuilder {
 
     fn open_chunk(&mut self, bytes: usize) {
         let Folded { chunks, in_chunks, .. } = &mut self.folded;
-        self.chunk_number = self.free_numbers.pop().unwrap_or_else(|| {
+        self.chunk_id = self.free_chunks.pop().unwrap_or_else(|| {
             chunks.push(Bytes::new());
             in_chunks.push(0);
             chunks.len() as u32 - 1
@@ -203,11 +203,11 @@ impl FoldedBuilder {
 
     fn close_chunk(&mut self) {
         if self.in_chunk > 0 {
-            let number = self.chunk_number as usize;
+            let chunk_id = self.chunk_id as usize;
             let mut chunk = std::mem::take(&mut self.chunk);
             chunk.shrink_to_fit();
-            self.folded.chunks[number] = chunk.into();
-            self.folded.in_chunks[number] = std::mem::take(&mut self.in_chunk);
+            self.folded.chunks[chunk_id] = chunk.into();
+            self.folded.in_chunks[chunk_id] = std::mem::take(&mut self.in_chunk);
         }
     }
 
@@ -262,7 +262,7 @@ fn last_key<'a>(folded: &'a Folded, open: &'a [u8]) -> &'a [u8] {
 /// Returns the number of items at the start of `items` for which `is_before` holds. It must hold
 /// for none behind the first for which it does not.
 ///
-/// Looks at the first items one by one, because the number is usually small. Beyond them it looks
+/// Looks at the first items one by one, because there are usually few. Beyond them it looks
 /// at few.
 #[inline]
 pub(super) fn count_while<T>(items: &[T], is_before: impl Fn(&T) -> bool) -> usize {

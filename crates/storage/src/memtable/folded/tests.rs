@@ -76,20 +76,20 @@ impl Fill {
         &self,
         old: &Arc<Folded>,
         model: &mut BTreeMap<Bytes, Owned>,
-        (number, block_bytes): (u64, u64),
+        (fill_id, block_bytes): (u64, u64),
     ) -> Option<(Folded, Table)> {
         let stays: Vec<_> = model.keys().filter(|key| !self.gone.contains(key)).cloned().collect();
         let ranges = stays.iter().map(|key| KeyRange::inclusive(key, key));
         let mut rest = old.entries_within(ranges.collect::<Vec<_>>());
         let mut builder = FoldedBuilder::new(7, block_bytes);
-        if number % 3 > 0 {
+        if fill_id % 3 > 0 {
             builder.share(&rest, self.written.len());
         }
         model.retain(|key, _| !self.gone.contains(key));
         let written: BTreeSet<_> = self.written.iter().collect();
         for (index, key) in written.into_iter().enumerate() {
-            let kind = EntryKind::from_byte((number as u8 + index as u8) % 4).unwrap();
-            let entry = Owned::put(key, 1000 * number + index as u64).with(kind);
+            let kind = EntryKind::from_byte((fill_id as u8 + index as u8) % 4).unwrap();
+            let entry = Owned::put(key, 1000 * fill_id + index as u64).with(kind);
             builder.keep_below(&mut rest, Some(key));
             if rest.entry().is_some_and(|old| old.key == *key) {
                 rest.advance();
@@ -110,8 +110,8 @@ proptest! {
     fn entries_that_stay_are_packed_like_added_ones(fills in fills(), block_bytes in 20..300_u64) {
         let mut model = BTreeMap::new();
         let mut folded = Arc::new(Folded::default());
-        for (number, fill) in (1..).zip(&fills) {
-            let found = fill.take(&folded, &mut model, (number, block_bytes));
+        for (fill_id, fill) in (1..).zip(&fills) {
+            let found = fill.take(&folded, &mut model, (fill_id, block_bytes));
             let all: Vec<Owned> = model.values().cloned().collect();
             let Some((new, table)) = found else {
                 prop_assert!(all.is_empty());
@@ -174,9 +174,9 @@ fn long_entries_get_chunks_of_their_own() {
 
 /// Entries of 100 logical bytes, with these numbers as keys.
 fn numbered(numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = Owned> {
-    numbers.map(|number| Owned {
+    numbers.map(|key| Owned {
         value: vec![7; 88].into(),
-        ..Owned::put(&number.to_be_bytes(), u64::from(number) + 1)
+        ..Owned::put(&key.to_be_bytes(), u64::from(key) + 1)
     })
 }
 

@@ -79,7 +79,7 @@ fn two_runs(
     MergingCursor::new(vec![run(newer), run(older)])
 }
 
-/// A range delete: the first key, the first key behind the range, and the number.
+/// A range delete: the first key, the first key behind the range, and the sequence number.
 type Delete = (Vec<u8>, Option<Vec<u8>>, u64);
 
 fn range_deletes(deletes: &[Delete]) -> RangeDeletes {
@@ -94,7 +94,7 @@ fn range_deletes(deletes: &[Delete]) -> RangeDeletes {
 
 /// Range deletes with odd numbers.
 fn deletes() -> impl Strategy<Value = Vec<Delete>> {
-    vec((key(), proptest::option::of(key()), (0u64..42).prop_map(|number| 2 * number + 1)), 0..5)
+    vec((key(), proptest::option::of(key()), (0u64..42).prop_map(|half| 2 * half + 1)), 0..5)
 }
 
 proptest! {

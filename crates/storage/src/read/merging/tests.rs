@@ -26,7 +26,7 @@ proptest! {
         compare(&mut VecCursor::new(all), &mut merging, &calls);
     }
 
-    /// Sources by age; the oldest version of a key in each has its number or not.
+    /// Sources by age; the oldest version of a key in each has its sequence number or not.
     #[test]
     fn entries_without_numbers_are_as_old_as_their_sources(
         writes in vec((key(), any::<bool>()), 0..40),

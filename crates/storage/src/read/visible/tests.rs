@@ -29,7 +29,8 @@ fn is_within(key: &Bytes, lower: &Bound<Bytes>, upper: &Bound<Bytes>) -> bool {
     above && below
 }
 
-/// Returns writes with the numbers from 1 up: a delete where the flag is set, otherwise a put.
+/// Returns writes with the sequence numbers from 1 up: a delete where the flag is set, otherwise a
+/// put.
 pub(crate) fn entries(writes: &[(Vec<u8>, bool)]) -> Vec<Owned> {
     let entry = |(i, (key, tombstone)): (usize, &(Vec<u8>, bool))| {
         let put = Owned::put(key, i as u64 + 1);

@@ -64,7 +64,7 @@ pub(super) struct Ahead {
     announcing: u32,
     /// Behind the entries that were announced.
     walk: Option<RefWalk>,
-    /// The number of announced entries that the cursor has not passed, and the number at which
+    /// The number of announced entries that the cursor has not passed, and the count at which
     /// further ones are announced.
     announced: u64,
     announced_low: u64,

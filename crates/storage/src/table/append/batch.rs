@@ -28,7 +28,7 @@ pub struct BatchRules<B> {
     pub snapshots: Vec<SeqNo>,
     /// Returns true if no entry of a key is older than the table.
     pub nothing_beneath: B,
-    /// Writes the number 0 in entries that all live and later snapshots see.
+    /// Writes the sequence number 0 in entries that all live and later snapshots see.
     pub forgets: bool,
     /// Computes combines; without operators they stay.
     pub operators: Option<Operators>,
@@ -312,7 +312,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
                 self.appended.written += size;
                 self.expiring.add(entry.kind, entry.value);
             }
-            // An old version may have lost its number too.
+            // An old version may have lost its sequence number too.
             self.seq_min = self.seq_min.min(entry.seq);
             self.seq_max = self.seq_max.max(entry.seq);
             let EntryRef { key, seq, kind, .. } = entry;

@@ -17,7 +17,7 @@ const HEAD_BYTES: u64 = 32;
 /// has seen a few lines.
 const TOUCHED_BYTES_MAX: u64 = 1024;
 
-/// Returns the number of the piece in which the block at `span` starts.
+/// Returns the index of the piece in which the block at `span` starts.
 #[inline]
 fn piece(span: Span) -> usize {
     (span.offset / PIECE_BYTES) as usize

@@ -17,8 +17,8 @@ use std::sync::Arc;
 /// Bytes that a new cursor reserves for the key under it.
 const KEY_USUAL: usize = 64;
 
-/// The most entries that are decoded together, first and later. A reader may want few, so the
-/// number grows as the cursor goes on.
+/// The most entries that are decoded together, first and later. A reader may want few, so the count
+/// grows as the cursor goes on.
 const GROUPS: [usize; 2] = [10, 16];
 
 /// The value bytes of a small group. A processor waits for about twelve lines of memory at once.

@@ -51,7 +51,7 @@ impl Reached {
     /// Adds the block at `offset`. Returns true if it was not there.
     #[inline]
     fn add(&mut self, offset: u64) -> bool {
-        // Blocks that are 128 GiB apart have equal numbers. Then one of them is not counted.
+        // Blocks that are 128 GiB apart have equal remainders. Then one of them is not counted.
         let piece = (offset / PIECE_BYTES) as u32;
         // Without an early end the numbers are compared many at once.
         let is_there = self.pieces.iter().fold(false, |found, at| found | (*at == piece));

@@ -69,7 +69,7 @@ impl<'a, C: Walk> GroupWalk<'a, C> {
     }
 
     /// Returns the next version of the table, if it comes before the next version of the batch.
-    /// With equal numbers, the version of the batch is newer.
+    /// With equal sequence numbers, the version of the batch is newer.
     fn next_old(&self) -> Option<&OldVersion> {
         let old = self.old.get(self.passed)?;
         let is_first = |new: EntryRef<'_>| newest_first(new.seq, old.seq) == Ordering::Greater;

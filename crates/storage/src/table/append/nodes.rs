@@ -138,7 +138,7 @@ fn parent(file: &mut BatchFile, payload: Vec<u8>, mut children: Vec<Placed>) -> 
     })
 }
 
-/// Returns the payload of a node with the first of `children`, and their number: as many as fit,
+/// Returns the payload of a node with the first of `children`, and their count: as many as fit,
 /// but at least two. If what is left would make a small node, both get about half.
 fn inner(children: &[Placed]) -> (Vec<u8>, usize) {
     let (payload, count) = inner_within(children, children.len());

@@ -38,9 +38,9 @@ fn wander(table: &Arc<Table>, entries: &[Entry], fill: CacheFill, dice: &mut Dic
 
 #[test]
 fn cursor_moves_like_an_index_into_a_list() {
-    for (number, shape) in SHAPES.into_iter().enumerate() {
+    for (index, shape) in SHAPES.into_iter().enumerate() {
         for block_bytes in [1, 100, 1000, 4096] {
-            let mut dice = Dice(number as u64 * 1000 + block_bytes as u64);
+            let mut dice = Dice(index as u64 * 1000 + block_bytes as u64);
             let entries = random_entries(&mut dice, shape);
             let table = table(&entries, &options(block_bytes));
             table.verify(&[KeyRange::ALL]).unwrap();
@@ -86,7 +86,7 @@ fn a_reader_fills_the_cache_until_its_table_is_removed() {
     scan_back(&table, CacheFill::Yes).unwrap();
     assert_eq!((cache.hits(), cache.misses()), (facts.data_blocks, facts.data_blocks));
     assert!(cache.bytes() > facts.data_bytes);
-    // Perhaps of another store, which has a table of the same number.
+    // Perhaps of another store, which has a table of the same id.
     let other = open(&disk, &cache).unwrap();
     scan(&other, CacheFill::Yes).unwrap();
     assert_eq!(cache.misses(), 2 * facts.data_blocks, "it has blocks of its own");

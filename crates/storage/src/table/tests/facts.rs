@@ -6,8 +6,8 @@ use lsmith_tree::{ProfilePoint, Size, key_after, logical_bytes};
 
 #[test]
 fn facts_agree_with_the_entries_and_survive_reopening() {
-    for (number, shape) in SHAPES.into_iter().enumerate() {
-        let entries = random_entries(&mut Dice(number as u64 + 300), shape);
+    for (index, shape) in SHAPES.into_iter().enumerate() {
+        let entries = random_entries(&mut Dice(index as u64 + 300), shape);
         let (disk, facts) = write(&entries, &options(512));
         let sum = |count: fn(&Entry) -> u64| entries.iter().map(count).sum::<u64>();
         assert_eq!(facts.table, TABLE);
@@ -79,8 +79,8 @@ fn block_profile(entries: &[Entry], block_bytes: u64) -> (Vec<ProfilePoint>, u64
 
 #[test]
 fn blocks_are_cut_by_logical_bytes_and_can_be_seen_in_the_profile() {
-    for (number, shape) in SHAPES.into_iter().enumerate() {
-        let entries = random_entries(&mut Dice(number as u64 + 500), shape);
+    for (index, shape) in SHAPES.into_iter().enumerate() {
+        let entries = random_entries(&mut Dice(index as u64 + 500), shape);
         for block_bytes in [1, 200, 4096] {
             let options = TableOptions { grain: ProfileGrain::Blocks, ..options(block_bytes) };
             let (disk, facts) = write(&entries, &options);
@@ -173,7 +173,7 @@ fn a_huge_entry_has_a_block_of_its_own() {
 #[test]
 fn invalid_entries_are_refused() {
     let disk: Arc<dyn Env> = Arc::new(MemEnv::new());
-    for (number, (last, message)) in [
+    for (index, (last, message)) in [
         (Entry::put("a", 2, ""), "entries do not come in the order of their keys"),
         (Entry::put("b", 1, ""), "versions of a key do not come newest first"),
         (Entry::put("", 1, ""), "a key is empty or too long"),
@@ -182,7 +182,7 @@ fn invalid_entries_are_refused() {
     .into_iter()
     .enumerate()
     {
-        let path = Path::new("/").join(number.to_string());
+        let path = Path::new("/").join(index.to_string());
         let mut writer = TableWriter::create(&disk, &path, TABLE, &options(1)).unwrap();
         writer.add(Entry::put("b", 1, "").as_ref()).unwrap();
         let error = writer.add(last.as_ref()).unwrap_err();

@@ -24,9 +24,9 @@ fn check_gets(entries: &[Entry], options: &TableOptions) {
 
 #[test]
 fn a_get_finds_the_newest_version_that_a_snapshot_sees() {
-    for (number, shape) in SHAPES.into_iter().enumerate() {
+    for (index, shape) in SHAPES.into_iter().enumerate() {
         for block_bytes in [1, 200, 4096] {
-            let entries = random_entries(&mut Dice(number as u64 + 77), shape);
+            let entries = random_entries(&mut Dice(index as u64 + 77), shape);
             check_gets(&entries, &options(block_bytes));
         }
     }

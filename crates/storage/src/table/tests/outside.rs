@@ -1,11 +1,11 @@
-//! Tables that were written outside of a store, and are read under any number.
+//! Tables that were written outside of a store, and are read under any id.
 
 use super::*;
 use crate::table::{OUTSIDE, OpenFiles, ReadTable, TableRemains};
 
 const NUMBER: u64 = 7;
 
-/// Writes a table of many blocks with number `table`. Returns its disk and path.
+/// Writes a table of many blocks with id `table`. Returns its disk and path.
 fn written(table: u64) -> (Arc<dyn Env>, &'static Path) {
     let env: Arc<dyn Env> = Arc::new(MemEnv::new());
     let path = Path::new("/made");

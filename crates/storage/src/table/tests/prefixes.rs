@@ -36,8 +36,8 @@ fn no_prefix_of_a_key_is_excluded() {
 
 /// Keys of `users` users, of four bytes, with `each` items each.
 fn items(users: u32, each: u32) -> Vec<Entry> {
-    let key = |number: u32| [(number / each * 2).to_be_bytes(), number.to_be_bytes()].concat();
-    (0..users * each).map(|number| Entry::put(key(number), 7, "value")).collect()
+    let key = |index: u32| [(index / each * 2).to_be_bytes(), index.to_be_bytes()].concat();
+    (0..users * each).map(|index| Entry::put(key(index), 7, "value")).collect()
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn most_other_prefixes_are_excluded() {
         let passed = (0..3000u32).filter(|user| !excludes(&table, &(user * 2 + 1).to_be_bytes()));
         let passed = passed.count();
         assert!(passed < 60, "{passed} of 3000 absent users, {each} items each");
-        let user = |number: u32| (number * 2).to_be_bytes();
-        assert!((0..3000).all(|number| !excludes(&table, &user(number))));
+        let user = |index: u32| (index * 2).to_be_bytes();
+        assert!((0..3000).all(|index| !excludes(&table, &user(index))));
     }
 }
 
@@ -88,7 +88,7 @@ fn filter_that_excludes_a_prefix_is_found() {
     // A filter of the same size that holds the keys, and other prefixes.
     let mut builder = FilterBuilder::new(10);
     entries.iter().for_each(|entry| builder.add(key_hash(&entry.key)));
-    (0..40u64).for_each(|number| builder.add(prefix_hash(&number.to_be_bytes())));
+    (0..40u64).for_each(|index| builder.add(prefix_hash(&index.to_be_bytes())));
     let mut payload = builder.finish();
     seal(&mut payload, 0, SealedPlace { table: TABLE, offset: section.start });
     let disk = changed(&disk, |bytes| {

@@ -60,9 +60,9 @@ fn check_cursor(table: &Arc<Table>, range: &KeyRange, expected: &[Entry], fill: 
 #[test]
 fn needed_blocks_are_enough() {
     let mut dead_bytes = 0;
-    for (number, shape) in SHAPES.into_iter().enumerate() {
+    for (index, shape) in SHAPES.into_iter().enumerate() {
         for round in 0..12 {
-            let mut dice = Dice(number as u64 * 100 + round);
+            let mut dice = Dice(index as u64 * 100 + round);
             let entries = random_entries(&mut dice, shape);
             let grain = [ProfileGrain::Steps, ProfileGrain::Blocks][round as usize % 2];
             let block_bytes = [1, 100, 1000][round as usize % 3];

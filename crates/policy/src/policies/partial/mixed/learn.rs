@@ -125,7 +125,7 @@ impl<'a> Lesson<'a> {
         }
         match &self.step {
             Step::Tau { level: tried, trial } if *tried == level => trial.setting,
-            _ => self.number(&format!("tau_{level}")).unwrap_or(0),
+            _ => self.note(&format!("tau_{level}")).unwrap_or(0),
         }
     }
 
@@ -346,7 +346,7 @@ impl<'a> Lesson<'a> {
             return vec![at, self.learned_now(Some(cost))];
         };
         let side = strays(cost, known);
-        let last = self.number("last_cycle").map(|last| strays(last, known));
+        let last = self.note("last_cycle").map(|last| strays(last, known));
         if side != Ordering::Equal && last == Some(side) {
             let [cost, known] = [cost, known].map(per_megabyte);
             return self.begin_again(format!("two cycles cost {cost} blocks/MB, it was {known}"));
@@ -384,7 +384,7 @@ impl<'a> Lesson<'a> {
         runs.iter().map(|run| run.cell_count()).sum()
     }
 
-    fn number(&self, name: &str) -> Option<u64> {
+    fn note(&self, name: &str) -> Option<u64> {
         self.view.memo(name)?.parse().ok()
     }
 }

@@ -107,13 +107,13 @@ pub(super) fn blocks(file: &TableFile, end: u64, roots: &[FoundRoot]) -> Vec<Fou
     let mut start = 0;
     let mut batches = Some(0);
     for FoundRoot { end, footer, root } in roots {
-        let number = root.as_ref().map(|root| root.batches);
+        let after = root.as_ref().map(|root| root.batches);
         // With the root before it, the data blocks of a batch are known to be nothing else.
-        let is_data = number.is_some() && batches.map(|batches| batches + 1) == number;
+        let is_data = after.is_some() && batches.map(|batches| batches + 1) == after;
         let kind = is_data.then_some(BlockKind::Data(None));
         search(file, start..footer.filter.start, kind.as_ref(), &mut found);
         search(file, footer.index.clone(), Some(&BlockKind::Node), &mut found);
-        batches = number;
+        batches = after;
         start = *end;
     }
     search(file, start..end, None, &mut found);

@@ -9,8 +9,8 @@ const KEYS: u64 = 4000;
 
 const BATCHES: u64 = 10;
 
-fn key(number: u64) -> Vec<u8> {
-    format!("{number:08}").into_bytes()
+fn key(index: u64) -> Vec<u8> {
+    format!("{index:08}").into_bytes()
 }
 
 fn entry_ref(entry: &Owned) -> EntryRef<'_> {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::table::ReadTable;
 
-fn key(number: u64) -> Vec<u8> {
-    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()
+fn key(index: u64) -> Vec<u8> {
+    index.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()
 }
 
 /// Returns a batch of random updates.
@@ -20,8 +20,8 @@ fn updates(dice: &mut Dice, keys: u64, count: u64, seq: u64) -> Vec<Owned> {
 /// Returns the blocks that a read of each key looks at, on average.
 fn blocks_per_read(table: &AppendTable, keys: u64, absent: bool) -> f64 {
     let mut reads = ReadCount::default();
-    for number in 0..keys {
-        let mut key = key(number);
+    for index in 0..keys {
+        let mut key = key(index);
         if absent {
             key[7] ^= 1;
             key.push(7);

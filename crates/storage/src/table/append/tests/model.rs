@@ -19,9 +19,9 @@ struct Keys {
 }
 
 impl Keys {
-    fn key(self, number: u64) -> Vec<u8> {
+    fn key(self, index: u64) -> Vec<u8> {
         let mut key = vec![b'k'; self.bytes];
-        key.extend_from_slice(&(number % self.count).to_be_bytes()[5..]);
+        key.extend_from_slice(&(index % self.count).to_be_bytes()[5..]);
         key
     }
 }
@@ -118,8 +118,8 @@ proptest! {
             bench.check();
             let table = bench.open();
             for seq in snapshots.iter().copied().chain([SeqNo::MAX]) {
-                for number in 0..keys.count.min(60) {
-                    let key = keys.key(number);
+                for index in 0..keys.count.min(60) {
+                    let key = keys.key(index);
                     let found = get(&table, &key, seq).unwrap();
                     let found = found.filter(|entry| !entry.kind.is_tombstone());
                     let right = history.visible(&key, seq).cloned();

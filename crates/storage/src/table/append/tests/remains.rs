@@ -32,24 +32,24 @@ impl Grown {
         let mut bench = Bench::new(options);
         let mut written = BTreeSet::new();
         let mut roots = Vec::new();
-        for number in 1..=batches {
-            let share = if number == 1 { 90 } else { 20 };
+        for batch_id in 1..=batches {
+            let share = if batch_id == 1 { 90 } else { 20 };
             let picked: Vec<u64> = (0..keys).filter(|_| dice.below(100) < share).collect();
             let batch = picked.into_iter().map(|key| {
                 let key = format!("apple {key:04}");
                 match dice.below(10) {
-                    0 | 1 => deletion(key, number),
-                    2 => entry(key, number, b""),
+                    0 | 1 => deletion(key, batch_id),
+                    2 => entry(key, batch_id, b""),
                     _ => {
                         let length = 1 + dice.below(40);
-                        entry(key, number, dice.bytes(length))
+                        entry(key, batch_id, dice.bytes(length))
                     }
                 }
             });
             let batch: Vec<Owned> = batch.collect();
             written.extend(batch.iter().map(|entry| (entry.key.clone(), entry.value.clone())));
-            let snapshots = if number % 3 == 0 { vec![SeqNo(number - 1)] } else { Vec::new() };
-            bench.append_with(batch, &snapshots, number % 2 == 0);
+            let snapshots = if batch_id % 3 == 0 { vec![SeqNo(batch_id - 1)] } else { Vec::new() };
+            bench.append_with(batch, &snapshots, batch_id % 2 == 0);
             roots.push(bench.root);
         }
         Grown { bench, written, roots }
@@ -329,8 +329,8 @@ fn sorted_table_is_no_append_table() {
     let env: Arc<dyn Env> = Arc::new(disk.clone());
     let mut writer = TableWriter::create(&env, path(), TABLE, &options).unwrap();
     let mut dice = Dice(7);
-    for number in 0..500 {
-        let key = format!("key {number:04}");
+    for index in 0..500 {
+        let key = format!("key {index:04}");
         // Values that may look like references.
         let length = dice.below(7);
         let value: Vec<u8> = dice.bytes(length).iter().map(|byte| byte & 31).collect();

@@ -4,8 +4,8 @@ use super::*;
 use crate::fold::{Hiding, Walk};
 use crate::format::NODE_BYTES;
 
-fn key(number: u64) -> Vec<u8> {
-    format!("key {number:08}").into_bytes()
+fn key(index: u64) -> Vec<u8> {
+    format!("key {index:08}").into_bytes()
 }
 
 fn puts(numbers: impl IntoIterator<Item = u64>, seq: u64, value_bytes: usize) -> Vec<Owned> {

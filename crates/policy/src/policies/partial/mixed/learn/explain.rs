@@ -55,7 +55,7 @@ impl Lesson<'_> {
         if let Some(cost) = learned.cost {
             write!(f, " at {} blocks/MB", per_megabyte(cost))?;
         }
-        match self.number("last_cycle") {
+        match self.note("last_cycle") {
             Some(cost) => write!(f, ", last cycle {}", per_megabyte(cost)),
             None => Ok(()),
         }
