@@ -113,7 +113,7 @@ impl TableRemains {
         let parse_facts = |payload: &[u8]| TableFacts::parse(payload, footer);
         let facts = self.file.part(&tail, footer, &footer.properties, parse_facts);
         let table = self.file.table;
-        self.facts = self.keep_damage(facts)?.map(|facts| TableFacts { table: table, ..facts });
+        self.facts = self.keep_damage(facts)?.map(|facts| TableFacts { table, ..facts });
         Ok(())
     }
 
