@@ -4,7 +4,7 @@ use crate::profile::{Profile, Unknown};
 use crate::scans::ScanCosts;
 use crate::schedule::schedule;
 use lsmith_model::formulas::{
-    bound, carried_out, constant, evaluate, grown, jungle_trees, scheduled, tiered, unmerged,
+    bound, carried_out, constant, evaluate, grown, jungle_tables, scheduled, tiered, unmerged,
 };
 use lsmith_model::{Bound, KeyOrder, Model, Setting, optimum};
 use lsmith_policy::{MergePolicy, Shape};
@@ -168,7 +168,7 @@ impl Formula {
     }
 }
 
-/// Computes policies of whole runs, and of trees. Their formulas follow the data as they grow.
+/// Computes policies of whole runs and of append tables. Their formulas follow the growing data.
 fn followed(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>> {
     let count = |name: &str, default| {
         let params = Params::new(spec, &[name], 1)?;
@@ -181,7 +181,7 @@ fn followed(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecErro
         "minlatency" => count("k", 5).map(|runs| {
             scheduled(setting, optimum::schedule(setting.full_memtables() as u64, runs))
         }),
-        "jungle" => jungle_trees(spec, setting).transpose()?,
+        "jungle" => jungle_tables(spec, setting).transpose()?,
         _ => return None,
     };
     Some(model)

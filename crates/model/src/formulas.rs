@@ -3,12 +3,13 @@
 //! [`formulas`] lists them, [`evaluate`] evaluates one that a spec names. The structs and functions
 //! behind them take numbers instead of spellings.
 
+mod append_nodes;
 mod batches;
 mod cola;
 mod info;
 mod interval;
 mod jungle;
-mod jungle_trees;
+mod jungle_tables;
 mod leveldb;
 mod mathieu;
 mod memory_buffer;
@@ -19,27 +20,26 @@ mod silt;
 pub(crate) mod sizes;
 mod stack;
 mod textbook;
-mod tree_nodes;
 mod triangular;
 mod universal;
 mod whole_level;
 
-pub use batches::{BatchedTree, batched_scan_blocks};
+pub use append_nodes::{AppendLevel, AppendNodes};
+pub use batches::{BatchedTable, batched_scan_blocks};
 pub use cola::{SlotModel, Slots};
 pub use info::{FormulaInfo, FormulaParam};
 pub use interval::IntervalModel;
 pub use jungle::{IndexShare, JungleModel};
-pub use jungle_trees::{DeadShare, JungleTrees};
+pub use jungle_tables::{DeadShare, JungleTables};
 pub use leveldb::{LeveledModel, Sweep};
 pub use mathieu::{bounded_runs, least_with_runs, write_cost_bound};
 pub use memory_buffer::MemoryBufferModel;
 pub use partial::{Take, partial};
-pub use registry::{bound, evaluate, formulas, grown, ignored, jungle_trees, sizes_of};
+pub use registry::{bound, evaluate, formulas, grown, ignored, jungle_tables, sizes_of};
 pub use schedule::{RunMerge, carried_out, scheduled};
 pub use silt::SiltModel;
 pub use stack::{constant, tiered, unmerged};
 pub use textbook::Textbook;
-pub use tree_nodes::{TreeLevel, TreeNodes};
 pub use triangular::{triangular, triangular_levels};
 pub use universal::UniversalModel;
 pub use whole_level::WholeLevelModel;

@@ -7,7 +7,7 @@ use anyhow::bail;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, PersistMode, Store, inspect};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Job, Scratch, SharedProgress, Ticker, measure_all};
-use lsmith_model::formulas::{IndexShare, TreeLevel, TreeNodes};
+use lsmith_model::formulas::{AppendLevel, AppendNodes, IndexShare};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{Rng, fill_value};
 use std::path::Path;
@@ -100,15 +100,15 @@ impl Planted {
     fn predicted(&self, held: &Held) -> IndexShare {
         let samples = held.samples.max(1.0);
         let entries = |logical: f64| self.entries_bytes(logical) / self.entry();
-        let mean = |level: &[f64; 2]| TreeLevel {
+        let mean = |level: &[f64; 2]| AppendLevel {
             live: entries(level[0]) / samples,
-            trees: level[1] / samples,
+            tables: level[1] / samples,
         };
-        let levels: Vec<TreeLevel> = held.levels.iter().map(mean).collect();
+        let levels: Vec<AppendLevel> = held.levels.iter().map(mean).collect();
         let live = held.levels.last().map_or(1.0, |level| level[0]);
         let dead = held.dead_of_last / self.entries_bytes(live).max(1.0);
         let file_bytes = self.table as f64 * (1.0 + dead);
-        let nodes = TreeNodes::of_keys(KEY_BYTES as f64, OWN_BYTES, self.entry(), file_bytes);
+        let nodes = AppendNodes::of_keys(KEY_BYTES as f64, OWN_BYTES, self.entry(), file_bytes);
         let table = self.table as f64 / logical_bytes(KEY_BYTES, self.value_bytes) as f64;
         nodes.share(table, &levels, self.threshold, dead)
     }

@@ -100,7 +100,7 @@ impl Content for UnitContent {
             Place::Into(target) | Place::Append(target) => Some(target),
             Place::Oldest | Place::NewRun(_) | Place::NewAppend(_) => None,
         };
-        // Nothing overlaps, so that trees never have dead space, and a tree is never cut.
+        // Nothing overlaps, so that append tables never have dead space, and one is never cut.
         let is_tree = plan.makes_append();
         let cut_bytes = plan.cut_bytes.filter(|_| !is_tree);
         let mut next_table = tree.next_table();

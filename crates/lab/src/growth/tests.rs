@@ -261,7 +261,7 @@ fn what_is_far_off_is_marked() {
         ] {
             let case = Case::new(&workload, memtable_bytes);
             for policy in POLICIES {
-                // Some memtables have so few entries that single ones make trees.
+                // Some memtables have so few entries that single ones make append tables.
                 let Some(formula) = case.formula(policy) else {
                     let entries = memtable_bytes / (value + 24);
                     assert!(policy.starts_with("jungle") && entries < 128, "{policy}");

@@ -1,15 +1,15 @@
-//! Jungle: levels of append-only trees.
+//! Jungle: levels of append tables.
 
 use crate::cost::{Flushes, Level, Model, ReadCosts, Setting, Stage};
 use crate::formulas::textbook::levels_needed;
 
 /// Jungle's row of its table of costs.
 ///
-/// `L` is the number of levels, `T` their ratio, `C` the bytes of a tree per live byte at which it
-/// is rewritten. `B_w` and `B_s` are the index bytes written and held per value byte. The write
-/// cost is `(L + 1/C) (1 + B_w)`, with one run per level and space `C T / (T - 1) (1 + B_s)`. In
-/// the paper both are between key bytes over value bytes and `C` times that.
-/// [`TreeNodes`](super::TreeNodes) predicts them.
+/// `L` is the number of levels, `T` their ratio, `C` the bytes of an append table per live byte at
+/// which it is rewritten. `B_w` and `B_s` are the index bytes written and held per value byte. The
+/// write cost is `(L + 1/C) (1 + B_w)`, with one run per level and space `C T / (T - 1) (1 + B_s)`.
+/// In the paper both are between key bytes over value bytes and `C` times that.
+/// [`AppendNodes`](super::AppendNodes) predicts them.
 ///
 /// A memtable is appended to the first level and written nowhere else. So the write cost counts
 /// only what is really written. `write_cost_system` of simulations counts a flush first, one more.
@@ -19,7 +19,7 @@ use crate::formulas::textbook::levels_needed;
 /// LSM-Tree and Copy-On-Write B+-Tree", HotStorage 2019.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JungleModel {
-    /// Bytes of a tree per live byte at which it is rewritten; more than 1.
+    /// Bytes of an append table per live byte at which it is rewritten; more than 1.
     pub garbage_ratio: f64,
     /// The ratio of the sizes of neighbouring levels.
     pub ratio: f64,
@@ -75,8 +75,8 @@ impl JungleModel {
         }
     }
 
-    /// Returns the binary search steps of a lookup through the trees of all levels, if a run holds
-    /// `run_keys` keys: `L (log C + log R)`, or `(1 + p L) (log C + log R)` with filters.
+    /// Returns the binary search steps of a lookup through the append tables of all levels, if a
+    /// run holds `run_keys` keys: `L (log C + log R)`, or `(1 + p L) (log C + log R)` with filters.
     pub fn lookup_steps(&self, reads: &ReadCosts, run_keys: f64, with_filters: bool) -> f64 {
         let per_run = self.garbage_ratio.log2() + run_keys.log2();
         if !with_filters { reads.runs * per_run } else { (1.0 + reads.point_miss) * per_run }

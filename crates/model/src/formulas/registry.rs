@@ -4,7 +4,7 @@ mod leveled;
 mod others;
 
 pub use leveled::{grown, sizes_of};
-pub use others::jungle_trees;
+pub use others::jungle_tables;
 
 use super::info::FormulaInfo;
 use crate::cost::{Bound, Ignored, KeyOrder, Model, Setting};

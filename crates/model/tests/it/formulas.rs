@@ -2,8 +2,9 @@
 
 use crate::cells::setting;
 use lsmith_model::formulas::{
-    IndexShare, IntervalModel, JungleModel, LeveledModel, MemoryBufferModel, Sweep, TreeLevel,
-    TreeNodes, bound, evaluate, formulas, ignored, scheduled, triangular, write_cost_bound,
+    AppendLevel, AppendNodes, IndexShare, IntervalModel, JungleModel, LeveledModel,
+    MemoryBufferModel, Sweep, bound, evaluate, formulas, ignored, scheduled, triangular,
+    write_cost_bound,
 };
 use lsmith_model::{Bound, Ignored, KeyOrder, Model, Popularity, Setting, optimum};
 
@@ -93,17 +94,17 @@ fn thresholds_of_jungle_by_level() {
     }
 }
 
-/// By counting leaves. One level takes memtables in, and its trees have all entries.
+/// By counting leaves. One level takes memtables in, and its append tables have all entries.
 #[test]
 fn nodes_that_batches_write() {
-    let nodes = TreeNodes { reference_bytes: 10.0, entry_bytes: 100.0 };
-    let level = |live, trees| TreeLevel { live, trees };
+    let nodes = AppendNodes { reference_bytes: 10.0, entry_bytes: 100.0 };
+    let level = |live, tables| AppendLevel { live, tables };
     // A leaf, which every batch writes, for 100 entries; 20 of them are new.
     let IndexShare { written, held } = nodes.share(20.0, &[level(100.0, 1.0)], 1e12, 4.0);
     let leaf = 100.0 * 10.0 + 26.0;
     near(written, leaf / (20.0 * 100.0), 1e-9);
     near(held, (leaf + 4.0 * 100.0 * leaf / 20.0) / (5.0 * 100.0 * 100.0), 1e-9);
-    // Ten trees of a leaf: a batch of one entry writes one of them, and large ones all.
+    // Ten append tables of a leaf: a batch of one entry writes one of them, and large ones all.
     let IndexShare { written, .. } = nodes.share(1.0, &[level(1000.0, 10.0)], 1e12, 0.0);
     near(written, leaf / 100.0, 1e-9);
     let IndexShare { written, .. } = nodes.share(200.0, &[level(1000.0, 10.0)], 1e12, 0.0);
@@ -113,10 +114,10 @@ fn nodes_that_batches_write() {
     near(written, (leaf / 20.0 + leaf / 100.0) / 2.0 / 100.0, 1e-9);
     // The paper's store: 20 M records of 1 kB in runs of 64 MB. Another simulation has 0.29 of 3.53
     // bytes for nodes, with c = 3 and references of 16 bytes. Its upper levels keep the ranges of
-    // trees that went down, so that batches there go by more leaves.
-    let nodes = TreeNodes { reference_bytes: 16.0, entry_bytes: 1032.0 };
+    // append tables that went down, so that batches there go by more leaves.
+    let nodes = AppendNodes { reference_bytes: 16.0, entry_bytes: 1032.0 };
     let table = 64e6 / 1032.0;
-    let levels = TreeNodes::levels(table, &[4.0 * table, 40.0 * table, 20e6]);
+    let levels = AppendNodes::levels(table, &[4.0 * table, 40.0 * table, 20e6]);
     let IndexShare { written, .. } = nodes.share(table, &levels, 3.0, 1.0);
     near(written, 0.29 / (3.53 - 0.29), 0.26);
 }
@@ -125,7 +126,7 @@ fn nodes_that_batches_write() {
 /// levels then.
 #[test]
 fn nodes_of_stores_are_predicted() {
-    for (value, table, live, trees, [c, dead, written, held]) in [
+    for (value, table, live, tables, [c, dead, written, held]) in [
         (100.0, 862.0, [2586.0, 33_800.0, 150e3], [4.2, 64.0, 173.0], [2.0, 0.448, 0.4158, 0.2185]),
         (
             100.0,
@@ -146,9 +147,9 @@ fn nodes_of_stores_are_predicted() {
         (1e4, 99.8, [330.0, 3970.0, 12e3], [15.0, 103.0, 120.0], [10.0, 2.538, 0.0059, 0.0038]),
     ] {
         let entry: f64 = 8.0 + value;
-        let nodes = TreeNodes::of_keys(8.0, 1.5, entry, table * entry * (1.0 + dead));
-        let level = |(live, trees): (&f64, f64)| TreeLevel { live: *live, trees };
-        let levels: Vec<TreeLevel> = live.iter().zip(trees).map(level).collect();
+        let nodes = AppendNodes::of_keys(8.0, 1.5, entry, table * entry * (1.0 + dead));
+        let level = |(live, tables): (&f64, f64)| AppendLevel { live: *live, tables };
+        let levels: Vec<AppendLevel> = live.iter().zip(tables).map(level).collect();
         let found = nodes.share(table, &levels, c, dead);
         near(found.written, written, 0.1);
         near(found.held, held, 0.1);

@@ -5,7 +5,7 @@ use crate::jungle_fig6::{KEY_BYTES, VALUE_BYTES};
 use crate::unsynced::Unsynced;
 use anyhow::{Context, bail};
 use lsmith::{Keyspace, StoreStats, inspect};
-use lsmith_model::formulas::{BatchedTree, batched_scan_blocks};
+use lsmith_model::formulas::{BatchedTable, batched_scan_blocks};
 use lsmith_tree::{BLOCK_BYTES_USUAL, Slice, logical_bytes};
 use lsmith_workload::Rng;
 use std::path::Path;
@@ -39,10 +39,10 @@ fn entries_in(bytes: u64) -> f64 {
 }
 
 /// Returns what the formula must know of a tree or a sorted table.
-fn batched(slice: &Slice, dir: &Path, env: &Unsynced) -> anyhow::Result<BatchedTree> {
+fn batched(slice: &Slice, dir: &Path, env: &Unsynced) -> anyhow::Result<BatchedTable> {
     let live = slice.size().entries as f64;
     if !slice.is_append() {
-        return Ok(BatchedTree::sorted(live));
+        return Ok(BatchedTable::sorted(live));
     }
     let path = dir.join(format!("{:06}.table", slice.table().id.0));
     let file = inspect::AppendFile::open(env, &path)?;
@@ -55,7 +55,7 @@ fn batched(slice: &Slice, dir: &Path, env: &Unsynced) -> anyhow::Result<BatchedT
         levels = root.properties.as_ref().context("a root is damaged")?.levels;
     }
     let leaves = file.parts().count() as f64;
-    Ok(BatchedTree { live, batches, levels: levels as f64, leaves })
+    Ok(BatchedTable { live, batches, levels: levels as f64, leaves })
 }
 
 /// Reads ranges of the store as it is.
@@ -70,7 +70,7 @@ pub(super) fn read(
     let runs = tree
         .disk_runs()
         .map(|run| run.slices().iter().map(|slice| batched(slice, dir, &env)).collect());
-    let runs: Vec<Vec<BatchedTree>> = runs.collect::<anyhow::Result<_>>()?;
+    let runs: Vec<Vec<BatchedTable>> = runs.collect::<anyhow::Result<_>>()?;
     let mut found = Blocks::default();
     for (at, items) in ITEMS.into_iter().enumerate() {
         found.predicted[at] = batched_scan_blocks(&runs, keys as f64, items as f64, per_block());

@@ -1,4 +1,4 @@
-//! Jungle: merges append to trees, which are rewritten one by one.
+//! Jungle: merges append to append tables, which are rewritten one by one.
 
 mod dead;
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The tables of level 0.
 const LEVEL0_TABLES: u64 = 4;
 
-/// A tree of less than one part in this many of a table is fused with a neighbour.
+/// An append table of less than one part in this many of a table is fused with a neighbour.
 const SMALL_PARTS: u64 = 5;
 
 /// Merges may be behind by one part in so many of all live bytes, or of a memtable if that is more.
@@ -27,20 +27,20 @@ const BEHIND_PARTS_OF_MEMTABLE: u64 = 4;
 /// The memo with the bytes by which merges were behind at the last flush, if they were too many.
 const BEHIND: &str = "behind";
 
-/// Each level is one run of append tables, the trees, with disjoint key ranges. When the live
-/// bytes of a level exceed its limit, one tree goes down: its entries are appended to the trees of
-/// the next level, which are not rewritten. So an entry is written about once per level. A tree is
-/// rewritten alone when its file holds more than `c` times the bytes to which it would be
-/// rewritten: its live ones and [their nodes](lsmith_tree::node_bytes). It is split when its live
-/// bytes exceed one and a half tables. A small one is fused with a neighbour.
+/// Each level is one run of append tables with disjoint key ranges. When the
+/// live bytes of a level exceed its limit, one append table goes down: its entries are appended to
+/// the append tables of the next level, which are not rewritten. So an entry is written about once
+/// per level. An append table is rewritten alone when its file holds more than `c` times the bytes
+/// to which it would be rewritten: its live ones and [their nodes](lsmith_tree::node_bytes). It is
+/// split when its live bytes exceed one and a half tables. A small one is fused with a neighbour.
 ///
-/// With `space` in place of `c`, all trees together have one limit. Those are rewritten first whose
-/// dead bytes, over live ones, times the age of the file are most. So each key range has its own
-/// `c`, which follows from how often it is written.
+/// With `space` in place of `c`, all append tables together have one limit. Those are rewritten
+/// first whose dead bytes, over live ones, times the age of the file are most. So each key range
+/// has its own `c`, which follows from how often it is written.
 ///
 /// Level 0 holds four tables, and each level below `ratio` times as much. A run moves down by
-/// metadata if the next level is empty. So the last level is never full. Trees take turns in the
-/// order of their keys.
+/// metadata if the next level is empty. So the last level is never full. Append tables take turns
+/// in the order of their keys.
 ///
 /// A memtable goes to level 0 before anything else, unless merges are behind by more than a 50th
 /// of all live bytes and a quarter of a memtable: in the bytes of levels over their limits, or in
@@ -60,19 +60,19 @@ impl Jungle {
     pub const INFO: PolicyInfo = PolicyInfo {
         name: "jungle",
         source: "Ahn et al., HotStorage 2019; Jungle (eBay)",
-        summary: "appends a piece of a full level to trees of the next, and rewrites single trees",
+        summary: "appends a piece of a full level to tables of the next, rewrites single ones",
         params: &[
             ParamInfo {
                 name: "c",
                 default: "3",
-                meaning: "bytes of a tree's file, nodes included, over those to which it would be \
-                          rewritten, 1 to 1000; or a number for each level, as 10/5/3, the last \
-                          one for all deeper levels",
+                meaning: "bytes of an append table's file, nodes included, over those to which it \
+                          would be rewritten, 1 to 1000; or a number for each level, as 10/5/3, \
+                          the last one for all deeper levels",
             },
             ParamInfo {
                 name: "space",
                 default: "",
-                meaning: "in place of c: the same for all files together, more than 1; trees \
+                meaning: "in place of c: the same for all files together, more than 1; tables \
                           that are seldom written then keep fewer dead bytes",
             },
             ParamInfo {
@@ -83,15 +83,15 @@ impl Jungle {
             ParamInfo {
                 name: "table",
                 default: "auto",
-                meaning: "live bytes of a tree, and a quarter of level 0; auto: the memtable's",
+                meaning: "live bytes of an append table, and a quarter of level 0; auto: the \
+                          memtable's",
             },
         ],
         build: |params| Ok(Arc::new(Jungle::read(params)?)),
     };
 
-    /// Returns the policy that lets the file of a tree grow to `c` times the bytes of its rewrite,
-    /// from
-    /// 1 to 1000. Other parameters have their defaults.
+    /// Returns the policy that lets the file of an append table grow to `c` times the bytes of its
+    /// rewrite, from 1 to 1000. Other parameters have their defaults.
     ///
     /// # Errors
     /// Fails if `c` is out of range.
@@ -119,9 +119,9 @@ impl Jungle {
         (self.table(view) as f64) * LEVEL0_TABLES as f64 * self.ratio.powi(level as i32)
     }
 
-    /// Returns the live bytes of a tree that is new in a gap of `level`. It will have grown to a
-    /// table when its turn to go down comes. A larger one would be split before.
-    fn new_tree(&self, view: &TreeView, level: usize) -> u64 {
+    /// Returns the live bytes of an append table that is new in a gap of `level`. It will have
+    /// grown to a table when its turn to go down comes. A larger one would be split before.
+    fn new_table_bytes(&self, view: &TreeView, level: usize) -> u64 {
         let is_last = level + 1 >= view.tree.levels().len();
         let table = self.table(view);
         match level {
@@ -132,7 +132,7 @@ impl Jungle {
         .max(1)
     }
 
-    /// Returns a plan that writes or appends to trees of `target`.
+    /// Returns a plan that writes or appends to append tables of `target`.
     fn plan(&self, view: &TreeView, inputs: Vec<Input>, place: Place, reason: Reason) -> MergePlan {
         MergePlan {
             inputs,
@@ -141,14 +141,14 @@ impl Jungle {
         }
     }
 
-    /// Returns the plan that rewrites `range` of `run`, whole slices, as one tree.
+    /// Returns the plan that rewrites `range` of `run`, whole slices, as one append table.
     fn rewrite(run: &Run, range: KeyRange, reason: Reason) -> MergePlan {
         let inputs = vec![Input { run: run.id(), range }];
         MergePlan { inputs, ..MergePlan::merge([], Place::Append(run.id()), reason) }
     }
 
-    /// Returns the plan that appends `range` of `source` to `target`, or one that first makes a
-    /// tree of a slice that is none.
+    /// Returns the plan that appends `range` of `source` to `target`, or one that first makes an
+    /// append table of a slice that is none.
     fn append(
         &self,
         view: &TreeView,
@@ -165,7 +165,7 @@ impl Jungle {
         let end = slices.partition_point(is_below).max(from + 1);
         let touched = || slices.range(from..end).into_iter();
         if let Some(other) = touched().find(|slice| !slice.is_append()) {
-            let reason = Reason::new("a table is no tree, and nothing can be appended", [0; 3]);
+            let reason = Reason::new("nothing can be appended to a sorted table", [0; 3]);
             return Jungle::rewrite(target, other.range().clone(), reason);
         }
         let nothing = KeyRange { start: range.start.clone(), end: Some(range.start.clone()) };
@@ -178,12 +178,12 @@ impl Jungle {
             LevelId::Memory => 0,
             LevelId::Disk(level) => level,
         });
-        let cut_bytes = Some(self.new_tree(view, level));
+        let cut_bytes = Some(self.new_table_bytes(view, level));
         let plan = self.plan(view, inputs, Place::Append(target.id()), reason);
         MergePlan { cut_bytes, ..plan }
     }
 
-    /// Returns the plan that moves a tree of `source` into the run `target`.
+    /// Returns the plan that moves an append table of `source` into the run `target`.
     fn lower(source: &Run, range: &KeyRange, target: &Run, reason: Reason) -> MergePlan {
         let inputs = vec![Input { run: source.id(), range: range.clone() }];
         let place = Place::Into(target.id());
@@ -238,11 +238,11 @@ impl Jungle {
     /// Takes the oldest memtable into level 0.
     fn flush(&self, view: &TreeView) -> Option<MergePlan> {
         let memtable = view.tree.memory().runs().last()?;
-        let reason = Reason::new("a memtable goes to the trees of level 0", [0; 3]);
+        let reason = Reason::new("a memtable goes to the append tables of level 0", [0; 3]);
         match view.tree.levels().first().map_or(&[][..], Level::runs) {
             [] => {
                 let inputs = vec![Input::all(memtable.id())];
-                let cut_bytes = Some(self.new_tree(view, 0));
+                let cut_bytes = Some(self.new_table_bytes(view, 0));
                 let plan = self.plan(view, inputs, Place::NewAppend(0), reason);
                 Some(MergePlan { cut_bytes, ..plan })
             }
@@ -309,19 +309,19 @@ impl Jungle {
     /// Returns the plan that splits `slice`, if it has outgrown a table and has two keys, unless it
     /// was written since the last flush.
     ///
-    /// So plans end on any tree, even if a split should leave one as large as before: where an
-    /// interpreter knows expected entries only, a tree can have the bytes of two tables and less
-    /// than two entries. Between two flushes each plan is one of these:
+    /// So plans end on any append table, even if a split should leave one as large as before: where
+    /// an interpreter knows expected entries only, an append table can have the bytes of two tables
+    /// and less than two entries. Between two flushes each plan is one of these:
     ///
     /// * Entries go down a level, and none ever go up.
-    /// * An old tree is split, and what it becomes is not old.
-    /// * A tree is rid of its dead bytes. Only what goes down makes new ones.
-    /// * Two trees become one that is no larger than a table.
-    /// * A table, or the runs of a level, that another policy left become trees.
+    /// * An old append table is split, and what it becomes is not old.
+    /// * An append table is rid of its dead bytes. Only what goes down makes new ones.
+    /// * Two append tables become one that is no larger than a table.
+    /// * A table, or the runs of a level, that another policy left become append tables.
     fn split(&self, view: &TreeView, level: usize, run: &Run, slice: &Slice) -> Option<MergePlan> {
         let table = self.table(view);
         let live = slice.size().bytes;
-        // Trees of level 0 go down before it pays to split them.
+        // Append tables of level 0 go down before it pays to split them.
         let limit = if level == 0 { table.saturating_mul(LEVEL0_TABLES) } else { table };
         let range = slice.range();
         let has_keys = slice.size().entries != 1
@@ -330,17 +330,19 @@ impl Jungle {
         if live <= limit.saturating_add(table / 2) || !has_keys || !is_old {
             return None;
         }
-        let reason =
-            Reason::new("a tree has {} live bytes, half a table more than {}", [live, limit, 0]);
+        let reason = Reason::new(
+            "an append table has {} live bytes, half a table more than {}",
+            [live, limit, 0],
+        );
         let plan = Jungle::rewrite(run, range.clone(), reason);
         Some(MergePlan { cut_bytes: Some((live / (live / table + 1)).max(1)), ..plan })
     }
 
-    /// Returns the plan that rewrites a tree of `run` to be rid of its dead bytes.
+    /// Returns the plan that rewrites an append table of `run` to be rid of its dead bytes.
     fn compact(run: &Run, slice: &Slice) -> MergePlan {
         let live = slice.size().bytes;
         let total = live.saturating_add(slice.dead_bytes());
-        let reason = Reason::new("a tree has {} bytes for {} live ones", [total, live, 0]);
+        let reason = Reason::new("an append table has {} bytes for {} live ones", [total, live, 0]);
         Jungle::rewrite(run, slice.range().clone(), reason)
     }
 
@@ -354,13 +356,15 @@ impl Jungle {
         right: &Slice,
     ) -> Option<MergePlan> {
         let table = self.table(view);
-        let new = self.new_tree(view, level);
+        let new = self.new_table_bytes(view, level);
         let sizes = [left.size().bytes, right.size().bytes];
         let is_small = sizes.iter().any(|bytes| *bytes < new / SMALL_PARTS);
         let is_due = is_small && left.is_append() && right.is_append();
         (is_due && sizes[0].saturating_add(sizes[1]) <= table).then(|| {
-            let reason =
-                Reason::new("trees of {} and {} live bytes fit into one", [sizes[0], sizes[1], 0]);
+            let reason = Reason::new(
+                "append tables of {} and {} live bytes fit into one",
+                [sizes[0], sizes[1], 0],
+            );
             Jungle::rewrite(run, left.range().hull(right.range()), reason)
         })
     }

@@ -1,4 +1,4 @@
-//! Appending expected entries to trees.
+//! Appending expected entries to append tables.
 
 use super::amount::Amount;
 use super::content::{FluidContent, balance};
@@ -11,9 +11,9 @@ use crate::SimError;
 use lsmith_tree::{MergePlan, Outcome, ReplacedNodes, RunId, Slice, TableId, Tree};
 
 impl FluidContent {
-    /// Carries out a plan that appends to the trees of `target`, by the rules of keyed content.
-    /// Counts as read what it takes from other runs, and the expected entries of the trees whose
-    /// keys it has.
+    /// Carries out a plan that appends to the append tables of `target`, by the rules of keyed
+    /// content. Counts as read what it takes from other runs, and the expected entries of the
+    /// append tables whose keys it has.
     pub(super) fn append(
         &mut self,
         tree: &Tree,
@@ -27,20 +27,20 @@ impl FluidContent {
         let sides: Vec<Vec<Segment>> = inputs.into_iter().map(|side| side.segments).collect();
         let new = merge(&sides, false, &self.workload);
         let taken = plan.inputs.iter().find(|input| input.run == target);
-        let trees: Vec<Slice> = match (taken, tree.run(target)) {
+        let tables: Vec<Slice> = match (taken, tree.run(target)) {
             (Some(input), Some((_, run))) => {
                 run.overlapping(&input.range).iter().cloned().collect()
             }
             _ => Vec::new(),
         };
         let mut ids = (tree.next_table().0..).map(TableId);
-        for part in parts(&new, &trees, plan.cut_bytes.unwrap_or(u64::MAX)) {
-            let root = match part.tree {
+        for part in parts(&new, &tables, plan.cut_bytes.unwrap_or(u64::MAX)) {
+            let root = match part.table {
                 Some(slice) if part.new.is_empty() => Some(slice.clone()),
                 Some(slice) => self.append_to(slice, &part.new, is_bottom, &mut outcome),
                 None => {
                     let id = ids.next().unwrap_or_default();
-                    self.new_tree(id, &part.new, is_bottom, &mut outcome)
+                    self.new_table(id, &part.new, is_bottom, &mut outcome)
                 }
             };
             outcome.slices.extend(root);
@@ -50,7 +50,8 @@ impl FluidContent {
         Ok(outcome)
     }
 
-    /// Appends `new` to the tree of `slice`. Returns the new root, or `None` if nothing is left.
+    /// Appends `new` to the append table of `slice`. Returns the new root, or `None` if nothing is
+    /// left.
     fn append_to(
         &mut self,
         slice: &Slice,
@@ -82,8 +83,8 @@ impl FluidContent {
         })
     }
 
-    /// Returns a new tree of `new`, or `None` if nothing is left of it.
-    fn new_tree(
+    /// Returns a new append table of `new`, or `None` if nothing is left of it.
+    fn new_table(
         &mut self,
         id: TableId,
         new: &[Segment],
@@ -147,37 +148,39 @@ fn cancelled(new: &[Segment], old: &[Segment], workload: &FluidWorkload) -> Amou
     sum
 }
 
-/// New segments that go to one tree: an old one, or a new one.
-struct TreePart<'a> {
-    tree: Option<&'a Slice>,
+/// New segments that go to one append table: an old one, or a new one.
+struct TablePart<'a> {
+    table: Option<&'a Slice>,
     new: Vec<Segment>,
 }
 
-/// Divides `new` among `trees`. Segments between two trees, or beyond them, make new trees if they
-/// fill [one part in so many](MergePlan::NEW_APPEND_PARTS) of a table of `cut_bytes`.
-fn parts<'a>(new: &[Segment], trees: &'a [Slice], cut_bytes: u64) -> Vec<TreePart<'a>> {
+/// Divides `new` among `tables`. Segments between two append tables, or beyond them, make new
+/// append tables if they fill [one part in so many](MergePlan::NEW_APPEND_PARTS) of a table of
+/// `cut_bytes`.
+fn parts<'a>(new: &[Segment], tables: &'a [Slice], cut_bytes: u64) -> Vec<TablePart<'a>> {
     let least = (cut_bytes / MergePlan::NEW_APPEND_PARTS).max(1) as f64;
-    let is_large = |gap: &[Segment]| trees.is_empty() || amount(gap).bytes >= least;
-    let start_of = |tree: Option<&Slice>| tree.map_or(u64::MAX, |tree| place(&tree.range().start));
-    let new_trees = |gap: &[Segment], parts: &mut Vec<TreePart<'a>>| {
-        parts.extend(cut_evenly(gap, cut_bytes).map(|new| TreePart { tree: None, new }));
+    let is_large = |gap: &[Segment]| tables.is_empty() || amount(gap).bytes >= least;
+    let start_of =
+        |table: Option<&Slice>| table.map_or(u64::MAX, |table| place(&table.range().start));
+    let new_tables = |gap: &[Segment], parts: &mut Vec<TablePart<'a>>| {
+        parts.extend(cut_evenly(gap, cut_bytes).map(|new| TablePart { table: None, new }));
     };
     let mut parts = Vec::new();
     let mut from = 0;
-    let in_front = clip(new, 0, start_of(trees.first()));
+    let in_front = clip(new, 0, start_of(tables.first()));
     if is_large(&in_front) {
-        from = start_of(trees.first());
-        new_trees(&in_front, &mut parts);
+        from = start_of(tables.first());
+        new_tables(&in_front, &mut parts);
     }
-    for (index, tree) in trees.iter().enumerate() {
-        let end = start_of(trees.get(index + 1));
-        let own_end = tree.range().end.as_ref().map_or(PLACES, |end| place(end)).max(from);
+    for (index, table) in tables.iter().enumerate() {
+        let end = start_of(tables.get(index + 1));
+        let own_end = table.range().end.as_ref().map_or(PLACES, |end| place(end)).max(from);
         let behind = clip(new, own_end, end);
         let is_new = is_large(&behind);
         let own = clip(new, from, if is_new { own_end } else { end });
-        parts.push(TreePart { tree: Some(tree), new: own });
+        parts.push(TablePart { table: Some(table), new: own });
         if is_new {
-            new_trees(&behind, &mut parts);
+            new_tables(&behind, &mut parts);
         }
         from = end;
     }
@@ -204,30 +207,30 @@ mod tests {
         Segment { start, end, from: 0.0, until: 1.0, is_clean: false, density }
     }
 
-    fn tree(id: u64, start: u64, end: u64) -> Slice {
+    fn table(id: u64, start: u64, end: u64) -> Slice {
         let Segment { start, end, .. } = segment(start, end);
         let range = KeyRange::new(key(start), key(end));
         Slice::whole(Table { id: TableId(id), root: 1, range, ..Table::default() })
     }
 
-    /// Returns the tree of each part, and the places of what goes there.
-    fn divided(new: (u64, u64), trees: &[Slice]) -> Vec<(Option<u64>, u64, u64)> {
-        // A gap needs 1000 bytes for a tree of its own.
-        let found = parts(&[segment(new.0, new.1)], trees, 32_000);
+    /// Returns the append table of each part, and the places of what goes there.
+    fn divided(new: (u64, u64), tables: &[Slice]) -> Vec<(Option<u64>, u64, u64)> {
+        // A gap needs 1000 bytes for an append table of its own.
+        let found = parts(&[segment(new.0, new.1)], tables, 32_000);
         let part = |place: u64| (place as f64 / PLACES as f64 * 1e6).round() as u64;
         let all = found.iter().map(|found| {
             let start = found.new.first().map_or(0, |first| part(first.start));
             let end = found.new.last().map_or(0, |last| part(last.end));
-            (found.tree.map(|tree| tree.table().id.0), start, end)
+            (found.table.map(|table| table.table().id.0), start, end)
         });
         all.collect()
     }
 
     #[test]
-    fn large_gaps_make_trees_and_small_ones_go_in_front() {
-        let trees = [tree(1, 2000, 10_000), tree(2, 10_900, 20_000), tree(3, 22_000, 30_000)];
+    fn large_gaps_make_tables_and_small_ones_go_in_front() {
+        let tables = [table(1, 2000, 10_000), table(2, 10_900, 20_000), table(3, 22_000, 30_000)];
         assert_eq!(
-            divided((0, 30_500), &trees),
+            divided((0, 30_500), &tables),
             [
                 (None, 0, 2000),
                 (Some(1), 2000, 10_900),
@@ -236,18 +239,18 @@ mod tests {
                 (Some(3), 22_000, 30_500),
             ]
         );
-        // In front of all trees a small gap goes to the first.
-        assert_eq!(divided((1500, 9000), &trees[..1]), [(Some(1), 1500, 9000)]);
-        // Nothing goes to the last tree.
+        // In front of all append tables a small gap goes to the first.
+        assert_eq!(divided((1500, 9000), &tables[..1]), [(Some(1), 1500, 9000)]);
+        // Nothing goes to the last append table.
         assert_eq!(
-            divided((3000, 11_000), &trees[..2]),
+            divided((3000, 11_000), &tables[..2]),
             [(Some(1), 3000, 10_900), (Some(2), 10_900, 11_000)]
         );
-        assert_eq!(divided((3000, 9000), &trees[..2]), [(Some(1), 3000, 9000), (Some(2), 0, 0)]);
+        assert_eq!(divided((3000, 9000), &tables[..2]), [(Some(1), 3000, 9000), (Some(2), 0, 0)]);
     }
 
     #[test]
-    fn new_trees_are_equally_large() {
+    fn new_append_tables_are_equally_large() {
         let cuts = divided((0, 90_000), &[]);
         assert_eq!(cuts, [(None, 0, 30_000), (None, 30_000, 60_000), (None, 60_000, 90_000)]);
     }

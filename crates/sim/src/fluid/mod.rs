@@ -14,8 +14,8 @@
 //! a thousand parts of it if keys that are written together lie together. Only within a part keys
 //! are assumed to be spread evenly and independently of their popularity.
 //!
-//! What is appended to a tree joins the intervals of its places in the same way. The size of the
-//! tree before and after tells how many of its entries became dead.
+//! What is appended to an append table joins the intervals of its places in the same way. The size
+//! of the append table before and after tells how many of its entries became dead.
 //!
 //! Sizes have no random variation. Only the blocks that overlap nothing, which merges can keep, are
 //! drawn at random.

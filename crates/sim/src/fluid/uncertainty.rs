@@ -22,11 +22,11 @@ const CLUSTERS: f64 = 0.30;
 const TIES: f64 = 0.03;
 const TIES_OF_NEW_KEYS: f64 = 0.27;
 
-/// The added error under policies that append to trees: this over the entries of a memtable.
+/// The added error under policies that use append tables: this over the entries of a memtable.
 /// Expected trees are equally large, where real ones vary, and are split and fused one by one.
 const TREES: f64 = 30.0;
 
-/// The added error under policies that append to trees if all writes are for new keys. Expected
+/// The added error under policies that use append tables if all writes are for new keys. Expected
 /// trees grow alike and are split at the same moment, where real ones are split one by one. So what
 /// a load has written for splits up to its end may be off by as much.
 const SPLITS: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! Appending entries to trees.
+//! Appending entries to append tables.
 
 use super::content::{KeyedContent, inputs};
 use super::entry::KeyedEntry;
@@ -11,17 +11,17 @@ use lsmith_tree::{
 use std::ops::Range;
 
 impl<E: KeyedEntry> KeyedContent<E> {
-    /// Carries out a plan that appends to the trees of `target`. Counts as read what it takes from
-    /// other runs, and those entries of the trees whose keys it has. The other entries of the trees
-    /// are neither read nor written.
+    /// Carries out a plan that appends to the append tables of `target`. Counts as read what it
+    /// takes from other runs, and those entries of the append tables whose keys it has. The other
+    /// entries of the append tables are neither read nor written.
     pub(super) fn append(&mut self, tree: &Tree, plan: &MergePlan, target: RunId) -> Outcome {
         let dropping = self.dropping(tree, plan).unwrap_or_default();
         let mut outcome = Outcome { cleared: dropping.cleared(plan), ..Outcome::default() };
         let mut sides = Vec::new();
-        let mut trees: Vec<Slice> = Vec::new();
+        let mut tables: Vec<Slice> = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
             if run.id() == target {
-                trees = run.overlapping(range).iter().cloned().collect();
+                tables = run.overlapping(range).iter().cloned().collect();
                 continue;
             }
             sides.push(self.take_input((level, run, range), &dropping, &mut outcome));
@@ -31,14 +31,14 @@ impl<E: KeyedEntry> KeyedContent<E> {
         count_dropped(dropped, &mut outcome);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
         let mut ids = (tree.next_table().0..).map(TableId);
-        for TreePart { tree, entries } in parts(&new, &trees, cut_bytes) {
+        for TablePart { table, entries } in parts(&new, &tables, cut_bytes) {
             let entries = &new[entries];
-            let root = match tree {
+            let root = match table {
                 Some(slice) if entries.is_empty() => Some(slice.clone()),
                 Some(slice) => self.append_to(slice, entries, dropping.clone(), &mut outcome),
                 None => {
                     let id = ids.next().unwrap_or_default();
-                    self.new_tree(id, entries, dropping.clone(), &mut outcome)
+                    self.new_table(id, entries, dropping.clone(), &mut outcome)
                 }
             };
             outcome.slices.extend(root);
@@ -47,7 +47,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         outcome
     }
 
-    /// Appends `new` to the tree of `slice`. Returns the new root, or `None` if nothing is left.
+    /// Appends `new` to the append table of `slice`. Returns the new root, or `None` if nothing is
+    /// left.
     fn append_to(
         &mut self,
         slice: &Slice,
@@ -100,8 +101,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         })
     }
 
-    /// Returns a new tree of `entries`, or `None` if nothing is left of them.
-    fn new_tree(
+    /// Returns a new append table of `entries`, or `None` if nothing is left of them.
+    fn new_table(
         &mut self,
         id: TableId,
         entries: &[E],
@@ -128,41 +129,43 @@ fn count_dropped(dropped: Dropped, outcome: &mut Outcome) {
     outcome.dropped_below = outcome.dropped_below.max(dropped.below);
 }
 
-/// New entries that go to one tree: an old one, or a new one.
-struct TreePart<'a> {
-    tree: Option<&'a Slice>,
+/// New entries that go to one append table: an old one, or a new one.
+struct TablePart<'a> {
+    table: Option<&'a Slice>,
     /// Their indexes.
     entries: Range<usize>,
 }
 
-/// Divides `new` among `trees`. Entries between two trees, or beyond them, make new trees if they
-/// fill [one part in so many](MergePlan::NEW_APPEND_PARTS) of a table of `cut_bytes`.
-fn parts<'a, E: KeyedEntry>(new: &[E], trees: &'a [Slice], cut_bytes: u64) -> Vec<TreePart<'a>> {
+/// Divides `new` among `tables`. Entries between two append tables, or beyond them, make new append
+/// tables if they fill [one part in so many](MergePlan::NEW_APPEND_PARTS) of a table of
+/// `cut_bytes`.
+fn parts<'a, E: KeyedEntry>(new: &[E], tables: &'a [Slice], cut_bytes: u64) -> Vec<TablePart<'a>> {
     let place = |key: Option<&Key>| {
         let end = key.map_or(u64::MAX, |key| rank_from(key));
         new.partition_point(|entry| u64::from(entry.rank()) < end)
     };
     let least = (cut_bytes / MergePlan::NEW_APPEND_PARTS).max(1);
     let is_large =
-        |entries: &Range<usize>| trees.is_empty() || bytes_of(&new[entries.clone()]) >= least;
-    let new_trees = |entries: Range<usize>, parts: &mut Vec<TreePart<'a>>| {
-        parts.extend(cut(new, entries, cut_bytes).map(|entries| TreePart { tree: None, entries }));
+        |entries: &Range<usize>| tables.is_empty() || bytes_of(&new[entries.clone()]) >= least;
+    let new_tables = |entries: Range<usize>, parts: &mut Vec<TablePart<'a>>| {
+        parts
+            .extend(cut(new, entries, cut_bytes).map(|entries| TablePart { table: None, entries }));
     };
     let mut parts = Vec::new();
     let mut from = 0;
-    let in_front = 0..place(trees.first().map(|tree| &tree.range().start));
+    let in_front = 0..place(tables.first().map(|table| &table.range().start));
     if is_large(&in_front) {
         from = in_front.end;
-        new_trees(in_front, &mut parts);
+        new_tables(in_front, &mut parts);
     }
-    for (index, tree) in trees.iter().enumerate() {
-        let end = place(trees.get(index + 1).map(|next| &next.range().start));
-        let behind = place(tree.range().end.as_ref()).max(from)..end;
+    for (index, table) in tables.iter().enumerate() {
+        let end = place(tables.get(index + 1).map(|next| &next.range().start));
+        let behind = place(table.range().end.as_ref()).max(from)..end;
         let is_new = is_large(&behind);
         let own = from..if is_new { behind.start } else { end };
-        parts.push(TreePart { tree: Some(tree), entries: own });
+        parts.push(TablePart { table: Some(table), entries: own });
         if is_new {
-            new_trees(behind, &mut parts);
+            new_tables(behind, &mut parts);
         }
         from = end;
     }

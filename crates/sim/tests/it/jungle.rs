@@ -1,5 +1,5 @@
-//! Trees that merges append to: exact sizes, bounded space, and the cost between leveling and
-//! tiering.
+//! Append tables that merges append to: exact sizes, bounded space, and the cost between leveling
+//! and tiering.
 
 use crate::common::{policy, unit};
 use lsmith_sim::{Event, Figures, KeyedSim};
@@ -14,7 +14,7 @@ const TABLE_BYTES: u64 = 256 << 10;
 /// What is seen of a simulation.
 struct Seen {
     figures: Figures,
-    /// The greatest total bytes of a tree over its bytes after a rewrite, at rest.
+    /// The greatest total bytes of an append table over its bytes after a rewrite, at rest.
     tree_max: f64,
     tree: Tree,
 }
@@ -43,13 +43,14 @@ fn updates(spec: &str, rounds: u64) -> Seen {
     Seen { figures: sim.figures(), tree_max, tree: sim.tree().clone() }
 }
 
-/// A map of what each tree holds, beside the simulation.
+/// A map of what each append table holds, beside the simulation.
 #[test]
 fn live_and_dead_bytes_are_exact() {
     let mut sim = KeyedSim::new(&policy("jungle(c=4, ratio=3)"), 8192);
     let mut rng = Rng::new(3, 0);
     let mut live: BTreeMap<u32, u32> = BTreeMap::new();
-    // Everything that was ever written to the file of a tree or replaced in it, and its entries.
+    // Everything that was ever written to the file of an append table or replaced in it, and its
+    // entries.
     let mut files: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let mut merges = 0;
     for _ in 0..6000 {
@@ -77,7 +78,7 @@ fn live_and_dead_bytes_are_exact() {
                 grown += now.0 - before;
                 assert_eq!(before > 0, slice.table().root > 1 || now.0 == before);
                 if before > 0 && now.0 > before {
-                    // Trees of one leaf: a batch replaces all nodes.
+                    // Append tables of one leaf: a batch replaces all nodes.
                     assert!(entries <= 128, "{entries}");
                     replaced += node_bytes(entries);
                 }

@@ -1,10 +1,10 @@
-//! Formulas of stacks, slots, textbooks and trees.
+//! Formulas of stacks, slots, textbooks and append tables.
 
 use crate::cost::{Bound, Ignored, Model, Setting};
 use crate::formulas::info::{FormulaInfo, FormulaParam, ratio};
 use crate::formulas::{
-    DeadShare, IndexShare, JungleModel, JungleTrees, SiltModel, SlotModel, Slots, Take, Textbook,
-    TreeNodes, UniversalModel, bounded_runs, constant, least_with_runs, partial, tiered,
+    AppendNodes, DeadShare, IndexShare, JungleModel, JungleTables, SiltModel, SlotModel, Slots,
+    Take, Textbook, UniversalModel, bounded_runs, constant, least_with_runs, partial, tiered,
     triangular, triangular_levels, unmerged,
 };
 use lsmith_spec::{Params, Spec, SpecError};
@@ -154,18 +154,18 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
     FormulaInfo {
         name: "jungle",
         source: "Ahn et al., HotStorage 2019, table of costs",
-        summary: "levels of append-only trees: (L + 1/c) (1 + index)",
+        summary: "levels of append tables: (L + 1/c) (1 + index)",
         params: &[
             FormulaParam {
                 name: "c",
                 default: "3",
-                meaning: "bytes of a tree over its live bytes at which it is rewritten; of \
-                          several, as 10/5/3, that of the last level counts",
+                meaning: "bytes of an append table over its live bytes at which it is \
+                          rewritten; of several, as 10/5/3, that of the last level counts",
             },
             FormulaParam {
                 name: "space",
                 default: "",
-                meaning: "in place of c: bytes of all trees over their live bytes",
+                meaning: "in place of c: bytes of all append tables over their live bytes",
             },
             GROWTH,
             FormulaParam {
@@ -320,11 +320,11 @@ fn rate(params: &Params<'_>) -> Result<f64, SpecError> {
 
 /// Returns the costs of the policy jungle that `spec` names, as the store has it, over all full
 /// memtables of `setting`. [`evaluate`](super::evaluate) has the paper's table of costs instead.
-/// `None` if single entries make trees, which is [beyond the formula](JungleTrees::holds).
+/// `None` if single entries make append tables, which is [beyond the formula](JungleTables::holds).
 ///
 /// # Errors
 /// Fails if a parameter is unknown or has a wrong value.
-pub fn jungle_trees(spec: &Spec, setting: &Setting<'_>) -> Result<Option<Model>, SpecError> {
+pub fn jungle_tables(spec: &Spec, setting: &Setting<'_>) -> Result<Option<Model>, SpecError> {
     let params = Params::new(spec, &["c", "space", "ratio", "table"], 0)?;
     let ratio = ratio(&params, 10.0)?;
     let is_given = params.text("table").is_some_and(|text| text != "auto");
@@ -332,15 +332,15 @@ pub fn jungle_trees(spec: &Spec, setting: &Setting<'_>) -> Result<Option<Model>,
     // The entry that fills a memtable belongs to it. So it has half an entry more than its bytes.
     let table = table.map_or(setting.sealed() - 0.5, |bytes| bytes as f64 / setting.item_bytes);
     let dead = match params.real_if_given("space", 1.0..=1000.0)? {
-        Some(space) => DeadShare::AllTrees(space),
-        None => DeadShare::EachTree(garbage_ratios(&params)?),
+        Some(space) => DeadShare::All(space),
+        None => DeadShare::Each(garbage_ratios(&params)?),
     };
-    let jungle = JungleTrees { dead, ratio, table };
+    let jungle = JungleTables { dead, ratio, table };
     Ok(jungle.holds().then(|| jungle.evaluate(setting)))
 }
 
-/// Returns the bytes of a tree per live byte at which it is rewritten: a number for each level, the
-/// last one for all deeper levels.
+/// Returns the bytes of an append table per live byte at which it is rewritten: a number for each
+/// level, the last one for all deeper levels.
 fn garbage_ratios(params: &Params<'_>) -> Result<Vec<f64>, SpecError> {
     let Some(list) = params.text("c").filter(|text| text.contains('/')) else {
         return Ok(vec![params.real("c", 3.0, 1.0..=1000.0)?]);
@@ -355,11 +355,12 @@ fn garbage_ratios(params: &Params<'_>) -> Result<Vec<f64>, SpecError> {
     list.split('/').map(limit).collect()
 }
 
-/// Returns the bytes of a tree of the last of `levels` per live byte at which it is rewritten.
+/// Returns the bytes of an append table of the last of `levels` per live byte at which it is
+/// rewritten.
 fn garbage_ratio(params: &Params<'_>, levels: usize) -> Result<f64, SpecError> {
     let each = garbage_ratios(params)?;
     let each = each.get(levels - 1).or(each.last()).copied().unwrap_or(3.0);
-    // Trees that are all written equally often hold half of what they may, in the mean.
+    // Append tables that are all written equally often hold half of what they may, in the mean.
     let all = params.real_if_given("space", 1.0..=500.0)?;
     Ok(all.map_or(each, |space| 2.0 * space - 1.0))
 }
@@ -375,8 +376,8 @@ fn jungle(params: &Params<'_>, setting: &Setting<'_>) -> Result<JungleModel, Spe
             let own = params.real("own", key, 0.0..=65536.0)?.min(key);
             let table = setting.sealed();
             let file_bytes = table * setting.item_bytes * garbage_ratio;
-            let nodes = TreeNodes::of_keys(key, own, setting.item_bytes, file_bytes);
-            let levels = TreeNodes::levels(table, &levels);
+            let nodes = AppendNodes::of_keys(key, own, setting.item_bytes, file_bytes);
+            let levels = AppendNodes::levels(table, &levels);
             nodes.share(table, &levels, garbage_ratio, garbage_ratio - 1.0)
         }
         None => share,

@@ -1,4 +1,4 @@
-//! Which trees are rewritten because too much of their files is dead.
+//! Which append tables are rewritten because too much of their files is dead.
 
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{Run, Slice, TreeView};
@@ -6,11 +6,11 @@ use lsmith_tree::{Run, Slice, TreeView};
 /// How much may be dead.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum DeadLimit {
-    /// Of each tree: bytes of its file over its live bytes. One number for each level, level 0
-    /// first; the last one holds for all deeper levels too.
-    EachTree(Vec<f64>),
-    /// Of all trees together: bytes of their files over their live bytes.
-    AllTrees(f64),
+    /// Of each append table: bytes of its file over its live bytes. One number for each level,
+    /// level 0 first; the last one holds for all deeper levels too.
+    Each(Vec<f64>),
+    /// Of all append tables together: bytes of their files over their live bytes.
+    All(f64),
 }
 
 impl DeadLimit {
@@ -24,10 +24,10 @@ impl DeadLimit {
                 let what = "space = 1 is out of range: expected more than 1";
                 return Err(SpecError::conflict(what));
             }
-            return Ok(DeadLimit::AllTrees(space));
+            return Ok(DeadLimit::All(space));
         }
         let Some(list) = params.text("c").filter(|text| text.contains('/')) else {
-            return Ok(DeadLimit::EachTree(vec![params.real("c", 3.0, 1.0..=1000.0)?]));
+            return Ok(DeadLimit::Each(vec![params.real("c", 3.0, 1.0..=1000.0)?]));
         };
         let limit = |text: &str| {
             let limit = text.parse::<f64>().ok().filter(|c| (1.0..=1000.0).contains(c));
@@ -36,20 +36,20 @@ impl DeadLimit {
                 SpecError::conflict(format!("c = {list}: {text} is out of range: {expected}"))
             })
         };
-        Ok(DeadLimit::EachTree(list.split('/').map(limit).collect::<Result<_, _>>()?))
+        Ok(DeadLimit::Each(list.split('/').map(limit).collect::<Result<_, _>>()?))
     }
 
     pub(super) fn print(&self, spec: Spec) -> Spec {
         match self {
-            DeadLimit::EachTree(levels) => {
+            DeadLimit::Each(levels) => {
                 let levels: Vec<String> = levels.iter().map(f64::to_string).collect();
                 spec.with("c", levels.join("/"))
             }
-            DeadLimit::AllTrees(space) => spec.with("space", space),
+            DeadLimit::All(space) => spec.with("space", space),
         }
     }
 
-    /// Returns how many times its live bytes the file of a tree of `level` may have.
+    /// Returns how many times its live bytes the file of an append table of `level` may have.
     fn of_level(levels: &[f64], level: usize) -> f64 {
         levels.get(level).or(levels.last()).copied().unwrap_or(3.0)
     }
@@ -57,64 +57,66 @@ impl DeadLimit {
     /// Returns the dead bytes over the limit.
     pub(super) fn excess(&self, view: &TreeView) -> f64 {
         match self {
-            DeadLimit::EachTree(levels) => {
+            DeadLimit::Each(levels) => {
                 let over = |(level, slice): (usize, &Slice)| {
                     over(slice, DeadLimit::of_level(levels, level)).max(0.0)
                 };
-                trees(view).map(|(level, _, slice)| over((level, slice))).sum()
+                slices(view).map(|(level, _, slice)| over((level, slice))).sum()
             }
-            DeadLimit::AllTrees(space) => over_all(view, *space).max(0.0),
+            DeadLimit::All(space) => over_all(view, *space).max(0.0),
         }
     }
 
-    /// Returns the tree that must be rewritten next. `is_free` says which trees no plan takes.
+    /// Returns the append table that must be rewritten next. `is_free` says which append tables no
+    /// plan takes.
     pub(super) fn due<'a>(
         &self,
         view: &'a TreeView,
         is_free: impl Fn(&Run, &Slice) -> bool,
     ) -> Option<(&'a Run, &'a Slice)> {
         match self {
-            DeadLimit::EachTree(levels) => {
+            DeadLimit::Each(levels) => {
                 let is_due =
                     |level, slice: &Slice| over(slice, DeadLimit::of_level(levels, level)) > 0.0;
-                let mut due = trees(view).filter(|(level, _, slice)| is_due(*level, slice));
+                let mut due = slices(view).filter(|(level, _, slice)| is_due(*level, slice));
                 due.find(|(_, run, slice)| is_free(run, slice)).map(|(_, run, slice)| (run, slice))
             }
-            DeadLimit::AllTrees(space) => due_of_all(view, *space, is_free),
+            DeadLimit::All(space) => due_of_all(view, *space, is_free),
         }
     }
 }
 
-/// Returns the dead bytes of a tree over what a file of `c` times its live bytes has.
+/// Returns the dead bytes of an append table over what a file of `c` times its live bytes has.
 fn over(slice: &Slice, c: f64) -> f64 {
     slice.dead_bytes() as f64 - (c - 1.0) * slice.bytes_with_nodes() as f64
 }
 
-/// Returns the dead bytes of all trees over what files of `space` times their live bytes have.
+/// Returns the dead bytes of all append tables over what files of `space` times their live bytes
+/// have.
 fn over_all(view: &TreeView, space: f64) -> f64 {
     let dead = view.tree.disk_runs().map(|run| run.dead_bytes()).fold(0, u64::saturating_add);
-    let nodes = trees(view).map(|(_, _, slice)| slice.bytes_with_nodes() - slice.size().bytes);
+    let nodes = slices(view).map(|(_, _, slice)| slice.bytes_with_nodes() - slice.size().bytes);
     let live = nodes.fold(view.tree.disk_bytes(), u64::saturating_add);
     dead as f64 - (space - 1.0) * live as f64
 }
 
-/// Returns the trees of all levels, level 0 first.
-fn trees(view: &TreeView) -> impl Iterator<Item = (usize, &Run, &Slice)> {
+/// Returns the append tables of all levels, level 0 first.
+fn slices(view: &TreeView) -> impl Iterator<Item = (usize, &Run, &Slice)> {
     let levels = view.tree.levels().iter().enumerate();
     let runs = levels.flat_map(|(at, level)| level.runs().iter().map(move |run| (at, &**run)));
     let slices = runs.flat_map(|(at, run)| run.slices().iter().map(move |slice| (at, run, slice)));
     slices.filter(|(_, _, slice)| slice.is_append())
 }
 
-/// Returns the tree that is rewritten next, so that in the end all trees together have at most
-/// `space` times their live bytes.
+/// Returns the append table that is rewritten next, so that in the end all append tables together
+/// have at most `space` times their live bytes.
 ///
-/// A rewrite of a tree of `l` live bytes costs `l`. If the tree gets `r` dead bytes per flush and
-/// is rewritten at `x l` dead bytes, it costs `r / x` per flush and holds `x l / 2` dead bytes on
-/// average. For a given total of dead bytes, the cost is least if `x² l / r` is the same for all
-/// trees. As `x l / r` is the age of the file, this is the share of dead bytes times the age. The
-/// tree with the greatest value comes first. Trees that are seldom written then hold few dead
-/// bytes, and trees that are often written hold many.
+/// A rewrite of an append table of `l` live bytes costs `l`. If the append table gets `r` dead
+/// bytes per flush and is rewritten at `x l` dead bytes, it costs `r / x` per flush and holds `x l
+/// / 2` dead bytes on average. For a given total of dead bytes, the cost is least if `x² l / r` is
+/// the same for all append tables. As `x l / r` is the age of the file, this is the share of dead
+/// bytes times the age. The append table with the greatest value comes first. Append tables that
+/// are seldom written then hold few dead bytes, and append tables that are often written hold many.
 fn due_of_all(
     view: &TreeView,
     space: f64,
@@ -128,7 +130,7 @@ fn due_of_all(
         let age = view.tree.flushes().saturating_sub(slice.table().born).max(1);
         slice.dead_bytes() as f64 / slice.bytes_with_nodes() as f64 * age as f64
     };
-    let all = trees(view).filter(|(_, _, slice)| slice.dead_bytes() > 0);
+    let all = slices(view).filter(|(_, _, slice)| slice.dead_bytes() > 0);
     let mut all: Vec<_> = all.map(|(_, run, slice)| (score(slice), run, slice)).collect();
     all.sort_by(|(left, ..), (right, ..)| right.total_cmp(left));
     for (_, run, slice) in all {

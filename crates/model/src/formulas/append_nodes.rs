@@ -18,39 +18,39 @@ const FILL: f64 = 0.72;
 const RESTART_ENTRIES: f64 = 16.0;
 const RESTART_BYTES: f64 = 4.0;
 
-/// Trees per table of live entries, of the first level and of the levels between it and the last.
-/// In stores of trees of 400 to 900 entries it was 1.2 to 1.6, and 1.6 to 1.7.
-const FIRST_TREES: f64 = 1.3;
-const UPPER_TREES: f64 = 1.6;
+/// Append tables per table of live entries, of the first level and of the levels between it and the
+/// last. In stores of append tables of 400 to 900 entries it was 1.2 to 1.6, and 1.6 to 1.7.
+const FIRST_TABLES: f64 = 1.3;
+const UPPER_TABLES: f64 = 1.6;
 
 /// Bytes of a block of values.
 const BLOCK_BYTES: f64 = 4096.0;
 
-/// Nodes of trees.
+/// Nodes of append tables.
 ///
-/// A tree goes down and is appended to those below its range. That writes anew each leaf in which
-/// it has a key, at least one at each end of the range, and the nodes above. `n` entries in `m`
-/// leaves get `b` new ones, so `m (1 - (1 - 1/m)^b)` leaves are written.
+/// An append table goes down and is appended to those below its range. That writes anew each leaf
+/// in which it has a key, at least one at each end of the range, and the nodes above. `n` entries
+/// in `m` leaves get `b` new ones, so `m (1 - (1 - 1/m)^b)` leaves are written.
 ///
 /// In the last level a range always has all its entries. In a level above, ranges begin empty, take
 /// batches in until their turn comes, and go down. If the level holds the share `x` of all keys,
 /// updates are for any key, and a range goes down when there were `a` updates per key since it was
 /// empty, then `x = 1 - (1 - exp(-a)) / a`. The range has the share `1 - exp(-a)` of its keys then.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TreeNodes {
+pub struct AppendNodes {
     /// Bytes of an entry of a leaf: a reference, with its key.
     pub reference_bytes: f64,
     /// Bytes of an entry, key and value.
     pub entry_bytes: f64,
 }
 
-/// A level of trees.
+/// A level of append tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TreeLevel {
+pub struct AppendLevel {
     /// Live entries.
     pub live: f64,
-    /// The number of trees.
-    pub trees: f64,
+    /// The number of append tables.
+    pub tables: f64,
 }
 
 /// What a batch does, and to what.
@@ -60,9 +60,9 @@ struct Batch {
     entries: f64,
     /// Entries of its range when it was appended.
     range: f64,
-    /// The trees of the range.
-    trees: f64,
-    /// Leaves, and trees, that it shares with its neighbours.
+    /// The append tables of the range.
+    tables: f64,
+    /// Leaves, and append tables, that it shares with its neighbours.
     edges: f64,
 }
 
@@ -75,10 +75,15 @@ struct Sums {
     held: f64,
 }
 
-impl TreeNodes {
+impl AppendNodes {
     /// Returns the nodes of the store for keys of `key_bytes` in files of `file_bytes`. A key
     /// shares all but `own_bytes` with the key in front.
-    pub fn of_keys(key_bytes: f64, own_bytes: f64, entry_bytes: f64, file_bytes: f64) -> TreeNodes {
+    pub fn of_keys(
+        key_bytes: f64,
+        own_bytes: f64,
+        entry_bytes: f64,
+        file_bytes: f64,
+    ) -> AppendNodes {
         let value_bytes = entry_bytes - key_bytes;
         let stored = (entry_bytes + 3.0).max(1.0);
         let in_block = (BLOCK_BYTES / stored).floor().max(1.0);
@@ -91,33 +96,33 @@ impl TreeNodes {
         // A byte, and two more for one in four: its reference is longer or shorter than the first.
         let head = 1.5;
         let restart = (key_bytes - own_bytes + RESTART_BYTES) / RESTART_ENTRIES;
-        TreeNodes { reference_bytes: head + own_bytes + restart + reference, entry_bytes }
+        AppendNodes { reference_bytes: head + own_bytes + restart + reference, entry_bytes }
     }
 
-    /// Returns the levels that trees of at most `table` entries make of `live` entries, the first
-    /// level first. Above the last level trees begin small and go down when they have a table or
-    /// more, so that there are more of them.
-    pub fn levels(table: f64, live: &[f64]) -> Vec<TreeLevel> {
+    /// Returns the levels that append tables of at most `table` entries make of `live` entries, the
+    /// first level first. Above the last level append tables begin small and go down when they have
+    /// a table or more, so that there are more of them.
+    pub fn levels(table: f64, live: &[f64]) -> Vec<AppendLevel> {
         let last = live.len().saturating_sub(1);
-        let trees = |at: usize, live: f64| match at {
+        let tables = |at: usize, live: f64| match at {
             _ if at == last => live / table,
-            0 => FIRST_TREES * live / table,
-            _ => UPPER_TREES * live / table,
+            0 => FIRST_TABLES * live / table,
+            _ => UPPER_TABLES * live / table,
         };
         let level = |(at, live): (usize, &f64)| {
-            let trees = trees(at, *live).max(1.0);
-            TreeLevel { live: *live, trees }
+            let tables = tables(at, *live).max(1.0);
+            AppendLevel { live: *live, tables }
         };
         live.iter().enumerate().map(level).collect()
     }
 
-    /// Returns what nodes add to trees in `levels`, the first level first, that take memtables of
-    /// `memtable` entries in. Each tree of the last level is rewritten when its file has
-    /// `garbage_ratio` times its live bytes. It holds `dead` dead bytes per live one.
+    /// Returns what nodes add to append tables in `levels`, the first level first, that take
+    /// memtables of `memtable` entries in. Each append table of the last level is rewritten when
+    /// its file has `garbage_ratio` times its live bytes. It holds `dead` dead bytes per live one.
     pub fn share(
         &self,
         memtable: f64,
-        levels: &[TreeLevel],
+        levels: &[AppendLevel],
         garbage_ratio: f64,
         dead: f64,
     ) -> IndexShare {
@@ -129,22 +134,22 @@ impl TreeNodes {
         let mut taken = 1.0;
         for level in upper {
             let batch =
-                Batch { entries, range: 0.0, trees: level.trees / ranges, edges: edges(ranges) };
+                Batch { entries, range: 0.0, tables: level.tables / ranges, edges: edges(ranges) };
             let in_turn = updates_of_share(level.live / keys);
             let batches = (in_turn / updates).round().max(1.0);
             self.grow(&mut sums, batch, keys / ranges, updates, batches, [taken, ranges]);
-            (updates, ranges) = (in_turn, level.trees);
+            (updates, ranges) = (in_turn, level.tables);
             entries = keys * -(-in_turn).exp_m1() / ranges;
             taken = 1.0 - (level.live / keys).min(1.0);
         }
         let batch = Batch {
             entries,
             range: keys / ranges,
-            trees: last.trees / ranges,
+            tables: last.tables / ranges,
             edges: edges(ranges),
         };
         let appended = self.written(batch) / entries;
-        let packed = self.packed(keys / last.trees.max(1.0));
+        let packed = self.packed(keys / last.tables.max(1.0));
         let rewritten = taken / (garbage_ratio - 1.0).max(1e-9);
         sums.nodes_written += taken * appended + rewritten * packed;
         sums.written += taken + rewritten;
@@ -183,17 +188,17 @@ impl TreeNodes {
 
     /// Returns the bytes of nodes that a batch writes.
     fn written(&self, batch: Batch) -> f64 {
-        let Batch { entries, range, trees, edges } = batch;
-        let in_tree = range / trees * self.reference_bytes;
-        let leaves = if in_tree > NODE_ROOM { in_tree / (NODE_ROOM * FILL) } else { 1.0 };
-        let leaf_bytes = in_tree / leaves + HEAD_BYTES;
-        let all = (leaves * trees + edges).max(1.0);
+        let Batch { entries, range, tables, edges } = batch;
+        let in_table = range / tables * self.reference_bytes;
+        let leaves = if in_table > NODE_ROOM { in_table / (NODE_ROOM * FILL) } else { 1.0 };
+        let leaf_bytes = in_table / leaves + HEAD_BYTES;
+        let all = (leaves * tables + edges).max(1.0);
         let touched = all * (1.0 - (1.0 - 1.0 / all).powf(entries));
         let above = if leaves > 1.0 { HEAD_BYTES + leaves * CHILD_BYTES } else { 0.0 };
-        touched * leaf_bytes + (trees + edges).min(entries) * above
+        touched * leaf_bytes + (tables + edges).min(entries) * above
     }
 
-    /// Returns the bytes of nodes per entry of a new tree of `entries`.
+    /// Returns the bytes of nodes per entry of a new append table of `entries`.
     fn packed(&self, entries: f64) -> f64 {
         let leaves = (entries * self.reference_bytes / NODE_ROOM).ceil().max(1.0);
         let above = if leaves > 1.0 { HEAD_BYTES + leaves * CHILD_BYTES } else { 0.0 };
@@ -201,7 +206,8 @@ impl TreeNodes {
     }
 }
 
-/// Returns the leaves, and trees, that a batch of one of `ranges` shares with its neighbours.
+/// Returns the leaves, and append tables, that a batch of one of `ranges` shares with its
+/// neighbours.
 fn edges(ranges: f64) -> f64 {
     if ranges > 1.0 { 1.0 } else { 0.0 }
 }

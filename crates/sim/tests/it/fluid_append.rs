@@ -1,4 +1,4 @@
-//! Fluid simulations of policies that append to trees, against keyed ones.
+//! Fluid simulations of policies that append to append tables, against keyed ones.
 
 use crate::fluid::{policy, workload};
 use lsmith_sim::{Event, Figures, FluidWorkload, KeyedWorkload, simulate_fluid, simulate_keyed};
@@ -12,7 +12,7 @@ const THRESHOLDS: [&str; 4] = ["jungle(c=1.5)", "jungle(c=2)", "jungle(c=3)", "j
 const SMALL_RATIO: [&str; 3] =
     ["jungle(c=2, ratio=4)", "jungle(c=3, ratio=4)", "jungle(c=10, ratio=4)"];
 
-/// Limits by level, and one for all trees.
+/// Limits by level, and one for all append tables.
 const LIMITS: [&str; 3] = ["jungle(c=10/5/2)", "jungle(space=1.5)", "jungle(space=2, ratio=4)"];
 
 /// Tombstones among updates.
@@ -71,7 +71,7 @@ fn updates_are_within_three_percent() {
         &[
             (few, 1_000_000, &THRESHOLDS),
             (few, 1_000_000, &SMALL_RATIO),
-            // One limit for all of six trees has a test of its own.
+            // One limit for all of six append tables has a test of its own.
             (few, 1_000_000, &[LIMITS[0], LIMITS[2]]),
             (large, 1_000_000, &THRESHOLDS),
             (large, 1_000_000, &["jungle(c=2, ratio=4)", "jungle(c=3, ratio=4)"]),
@@ -138,10 +138,10 @@ fn loads_of_few_flushes_are_within_their_uncertainty() {
     }
 }
 
-/// One limit for six trees. Before nodes were counted, chance decided which of two courses
+/// One limit for six append tables. Before nodes were counted, chance decided which of two courses
 /// rewriting took, 7 % apart.
 #[test]
-fn one_limit_of_few_trees_is_within_two_percent() {
+fn one_limit_of_few_append_tables_is_within_two_percent() {
     let policy = policy("jungle(space=1.5)");
     let of_seed = |seed: u32| {
         let spec = format!("churn(keys=50k, ops=600k, value=100B, seed={seed})");
@@ -156,9 +156,9 @@ fn one_limit_of_few_trees_is_within_two_percent() {
     assert!(found.iter().all(|(_, error)| error.abs() < 0.02), "{found:?}");
 }
 
-/// A split forgets the dead bytes of a tree. If there are few trees, one that is split earlier or
-/// later shows in their space. So does a level that moves down when its size, which hardly grows
-/// any more, happens to reach its limit.
+/// A split forgets the dead bytes of an append table. If there are few append tables, one that is
+/// split earlier or later shows in their space. So does a level that moves down when its size,
+/// which hardly grows any more, happens to reach its limit.
 #[test]
 fn chance_shows_in_space_only() {
     let large = "churn(keys=60k, ops=700k, value=1000B, flushes=600)";
@@ -171,7 +171,7 @@ fn chance_shows_in_space_only() {
     );
 }
 
-/// What is written to the file of a tree is live or dead, whatever is merged.
+/// What is written to the file of an append table is live or dead, whatever is merged.
 #[test]
 fn files_grow_by_what_is_written() {
     for spec in [
@@ -206,10 +206,10 @@ fn files_grow_by_what_is_written() {
     }
 }
 
-/// What broke: a tree of large entries could have the bytes of two tables and, of expected entries,
-/// less than two. It was split again and again.
+/// What broke: an append table of large entries could have the bytes of two tables and, of expected
+/// entries, less than two. It was split again and again.
 #[test]
-fn trees_of_single_expected_entries_come_to_rest() {
+fn append_tables_of_single_expected_entries_come_to_rest() {
     let input = FluidWorkload::new(&workload("uniform(keys=300, ops=2k, value=400B)"));
     let input = input.expect("a fluid workload");
     for table in [100, 500, 2000] {
