@@ -165,7 +165,7 @@ impl Committer {
         let PlanOutput { mut outcome, tables, bytes_read, bytes_written, filtered_from, .. } = done;
         // Range deletes that arrived meanwhile are not applied.
         if state.arrivals != reserved.arrivals {
-            outcome.cleared = SeqNo(0);
+            outcome.deletes_applied = SeqNo(0);
         }
         let discard = || tables.iter().for_each(|table| table.discard());
         // A damaged table can hold keys that are not in its range.

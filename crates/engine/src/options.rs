@@ -83,7 +83,7 @@ pub struct KeyspaceOptions {
     /// The name of the operator that [`Keyspace::combine`](crate::Keyspace::combine) applies:
     /// `counter`, or one that [`Builder::operator`](crate::Builder::operator) registers.
     ///
-    /// `None` means no operator for a new keyspace, and any for one that exists.
+    /// With `None`, a new keyspace gets no operator, and one that exists keeps its own.
     #[doc(alias = "merge operator")]
     pub operator: Option<String>,
     /// If given, entries of the keyspace can [expire](Expiry). A keyspace with an operator cannot

@@ -47,8 +47,8 @@ struct Pin {
 }
 
 impl Live {
-    /// Pins `before` for the live snapshots of the eras from `from` on that read the newest version
-    /// of `keyspace`. Ends their eras.
+    /// Makes live snapshots go on reading `before`, the version of `keyspace` that they read now.
+    /// Those are the snapshots of era `from` and later ones. Ends their eras.
     fn pin(&mut self, keyspace: u32, from: u64, before: &Arc<Version>, replaces: bool) {
         let mut next = from;
         while let Some((&(era, _), _)) = self.guards.range((next, 0)..).next() {

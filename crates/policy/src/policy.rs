@@ -164,9 +164,9 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The highest pressure of merges that writers did not cause lately, such as merges of a tree
-    /// that another policy has left. They slow writers, and do not stop them: such merges can take
-    /// hours.
+    /// The highest pressure by merges that recent writes did not cause, such as merges of a tree
+    /// that another policy has left. They can take hours, so they slow writers and do not stop
+    /// them.
     pub(crate) const PRESSURE_OF_LEFTOVERS_MAX: f64 = 0.9;
 
     /// Runs of level 0 with more memtables than this were not flushed there.

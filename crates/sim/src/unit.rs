@@ -79,7 +79,7 @@ fn table(id: TableId, bytes: u64, profile: Profile, root: u64) -> Slice {
         size: Size::of_bytes(bytes),
         dead_bytes: 0,
         born: 0,
-        cleared: lsmith_tree::SeqNo(0),
+        deletes_applied: lsmith_tree::SeqNo(0),
         expires: 0,
         seq_min: SeqNo(0),
         seq_max: SeqNo(0),

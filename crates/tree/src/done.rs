@@ -28,7 +28,7 @@ impl Slice {
     /// Returns true if the range delete with sequence number `seq` may hide entries of the slice.
     fn may_lie_under(&self, seq: SeqNo) -> bool {
         let table = self.table();
-        table.seq_min < seq && table.cleared < seq
+        table.seq_min < seq && table.deletes_applied < seq
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(range_delete_lines(&left), ["erased 50 m..x"]);
         assert_eq!(left.dropped().below(&KeyRange::new("c", "d")), SeqNo(50));
         assert_eq!(left.dropped().below(&KeyRange::new("n", "o")), SeqNo(0));
-        // A table that was cleared up to an older range delete may hold hidden entries.
+        // A table to which only an older range delete was applied may hold hidden entries.
         let merged = merged.replace("cleared 50", "cleared 49");
         assert_eq!(range_delete_lines(&after(&tree, &merged, 800)), ["erased 50 c..x"]);
         let gone = "edit\ntake r3 ..\ntake r1 ..\n";

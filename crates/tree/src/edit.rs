@@ -44,7 +44,7 @@ pub struct Outcome {
     /// The greatest sequence number of a tombstone that was dropped.
     pub dropped_below: SeqNo,
     /// Range deletes up to this sequence number hide no entry of new tables.
-    pub cleared: SeqNo,
+    pub deletes_applied: SeqNo,
     /// Empty room in the blocks that the output adds to its level, in logical bytes.
     pub room_added: u64,
     /// Empty room in the blocks of that level that the plan takes.
@@ -196,7 +196,7 @@ impl TreeEdit {
             if plan.mode == Mode::Merge && plan.makes_append() {
                 date_append(tree, plan, &mut slices);
             }
-            clear_new(tree, plan, outcome.cleared, &mut slices);
+            say_applied(tree, plan, outcome.deletes_applied, &mut slices);
             self.add.push(addition(tree, plan, slices)?);
         }
         for (mut part, slices) in outcome.rewritten.drain(..) {
@@ -266,10 +266,10 @@ fn date_append(tree: &Tree, plan: &MergePlan, slices: &mut [Slice]) {
 }
 
 /// Says of each new table up to which sequence number range deletes hide nothing of it. A table
-/// that the plan keeps in part is cleared as far as the tree says now: since the plan began, range
+/// that the plan keeps in part says what the tree says of it now: since the plan began, range
 /// deletes may have come [late](TreeEdit::add_late).
-fn clear_new(tree: &Tree, plan: &MergePlan, cleared: SeqNo, slices: &mut [Slice]) {
-    if cleared == SeqNo(0) && tree.range_deletes.is_empty() {
+fn say_applied(tree: &Tree, plan: &MergePlan, deletes_applied: SeqNo, slices: &mut [Slice]) {
+    if deletes_applied == SeqNo(0) && tree.range_deletes.is_empty() {
         return;
     }
     let target = match plan.place {
@@ -281,13 +281,13 @@ fn clear_new(tree: &Tree, plan: &MergePlan, cleared: SeqNo, slices: &mut [Slice]
     let old: BTreeMap<TableId, &Table> =
         runs.map(|slice| (slice.table().id, &**slice.table())).collect();
     for slice in slices {
-        let cleared = match old.get(&slice.table().id) {
-            None => cleared,
-            Some(table) if table.root == slice.table().root => table.cleared,
+        let deletes_applied = match old.get(&slice.table().id) {
+            None => deletes_applied,
+            Some(table) if table.root == slice.table().root => table.deletes_applied,
             // Of a new root of an old table nothing is known.
             Some(_) => continue,
         };
-        *slice = slice.clone().cleared_to(cleared);
+        *slice = slice.clone().with_deletes_applied(deletes_applied);
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Table {
     pub seq_max: SeqNo,
     /// Range deletes up to this sequence number hide no entry of the table: the merge that wrote it
     /// has left those out. 0 if nothing is known.
-    pub cleared: SeqNo,
+    pub deletes_applied: SeqNo,
     /// The time of the clock at which all entries have expired, deletions aside. 0 if an entry does
     /// not expire, or if that is not known.
     pub expires: u64,
@@ -186,11 +186,14 @@ impl Slice {
     }
 
     /// Returns this slice of a table whose entries are not hidden by range deletes up to `seq`.
-    pub(crate) fn cleared_to(self, seq: SeqNo) -> Slice {
-        if self.table.cleared == seq {
+    pub(crate) fn with_deletes_applied(self, seq: SeqNo) -> Slice {
+        if self.table.deletes_applied == seq {
             return self;
         }
-        Slice { table: Arc::new(Table { cleared: seq, ..Table::clone(&self.table) }), ..self }
+        Slice {
+            table: Arc::new(Table { deletes_applied: seq, ..Table::clone(&self.table) }),
+            ..self
+        }
     }
 
     /// Returns the part of `table` that consists of these cells, as [`clip`](Slice::clip) does with

@@ -352,7 +352,7 @@ pub struct Ops<'a> {
     stream: Stream<'a>,
     keys: &'a Keys,
     group: Option<&'a Group>,
-    /// Operations of a group that the last one of the stream led to.
+    /// In a group, the operations on other keyspaces that follow from the last one of the stream.
     waiting: VecDeque<Op>,
     /// User bytes to write before the end, if limited.
     bytes_left: Option<u64>,

@@ -12,9 +12,9 @@ use crate::Rng;
 pub struct Zipf {
     skew: f64,
     ranks: u64,
-    /// Integral up to the left end of the first rank's share.
+    /// The integral of the density up to where the share of the first rank begins.
     low: f64,
-    /// Integral up to the right end of the last rank's share.
+    /// The integral of the density up to where the share of the last rank ends.
     high: f64,
     /// Candidates that lie at most this far left of their rank are accepted at once.
     shortcut: f64,

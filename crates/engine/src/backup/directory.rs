@@ -131,7 +131,7 @@ impl BackupDir {
         Ok(self.names()?.iter().filter_map(used).max().unwrap_or(0) + 1)
     }
 
-    /// Puts the backup in force whose files are all there: writes its list.
+    /// Makes the backup valid by writing its list. All its files must be there.
     pub(crate) fn put_in_force(&self, list: &BackupList) -> Result<()> {
         let new = format!("{:06}{NEW_LIST}", list.id);
         // The names of all files, before one names them.

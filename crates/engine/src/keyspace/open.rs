@@ -64,9 +64,11 @@ pub(crate) fn open_keyspace(
     let with_profiles = |named: &Arc<Table>| {
         let found = tables[&named.id].table().tree_table();
         // The file does not say when it was begun, and which range deletes were applied.
-        match (named.born, named.cleared) {
+        match (named.born, named.deletes_applied) {
             (0, SeqNo(0)) => Arc::clone(found),
-            (born, cleared) => Arc::new(Table { born, cleared, ..Table::clone(found) }),
+            (born, deletes_applied) => {
+                Arc::new(Table { born, deletes_applied, ..Table::clone(found) })
+            }
         }
     };
     let tree = known.tree.clone().with_tables(with_profiles);

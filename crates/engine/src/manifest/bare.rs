@@ -6,8 +6,8 @@
 //! * Repeated descriptions of tables. Where merges keep blocks, a plan returns hundreds of slices
 //!   of few tables. If the same record or the inputs of the edit describe a table, later slices
 //!   only name it: in the text they are slices of a table without bounds and without bytes. A new
-//!   root of an append table is described again, and so is a table that is
-//!   [cleared](Table::cleared) less than before.
+//!   root of an append table is described again. So is a table to which fewer range deletes are
+//!   [applied](Table::deletes_applied) than before.
 
 use lsmith_tree::{KeyRange, Size, Slice, Table, TableId, Tree, TreeEdit};
 use rustc_hash::FxHashMap;
@@ -104,12 +104,13 @@ fn taken(edit: &TreeEdit, tree: &Tree) -> KnownTables {
     known
 }
 
-/// Returns the mere name of `table` if `known` has it, with the same root and cleared up to the
-/// same sequence number. Otherwise returns the table without its profile, and adds it to `known`.
+/// Returns the mere name of `table` if `known` has it, with the same root and the same range
+/// deletes applied. Otherwise returns the table without its profile, and adds it to `known`.
 fn short(table: &Arc<Table>, known: &mut KnownTables, names: &mut KnownTables) -> Arc<Table> {
     let id = table.id;
-    let is_like =
-        |before: &Arc<Table>| before.root == table.root && before.cleared == table.cleared;
+    let is_like = |before: &Arc<Table>| {
+        before.root == table.root && before.deletes_applied == table.deletes_applied
+    };
     if known.get(&id).is_some_and(is_like) {
         let name = || Arc::new(Table { id, range: KeyRange::ALL, ..Table::default() });
         return Arc::clone(names.entry(id).or_insert_with(name));

@@ -42,7 +42,7 @@ fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Res
         let table = slice.table();
         check_number("table", table.id.0, NUMBER_MAX)?;
         check_number("root", table.root, NUMBER_MAX)?;
-        check_seq(table.seq_min.max(table.seq_max).max(table.cleared))?;
+        check_seq(table.seq_min.max(table.seq_max).max(table.deletes_applied))?;
         check_size("of a table", table.size)?;
         check_number("dead bytes", table.dead_bytes, SIZE_MAX)?;
         check_number("flushes before a table", table.born, NUMBER_MAX)?;

@@ -78,7 +78,7 @@ fn seal_as_written(
         root: 0,
         dead_bytes: 0,
         born: 0,
-        cleared: lsmith_tree::SeqNo(0),
+        deletes_applied: lsmith_tree::SeqNo(0),
         range: KeyRange::inclusive(&first, &last),
         size: live_size(&memtable),
         seq_min: writes.oldest,

@@ -149,7 +149,8 @@ impl Merger {
         let storage = done.taken.iter().copied().sum();
         let taken = TakenSizes { storage, ..TakenSizes::default() };
         let mut outcome = outcome_of(done.counts, taken);
-        outcome.cleared = split.plan.hiding.cleared(&plan.hull(), &split.plan.snapshots);
+        outcome.deletes_applied =
+            split.plan.hiding.deletes_applied(&plan.hull(), &split.plan.snapshots);
         let mut output = self.output_of(split, done);
         if let Err(error) = panics::as_error("a merge", || output.open_tables()) {
             output.remove();

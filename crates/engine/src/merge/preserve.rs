@@ -40,7 +40,7 @@ impl Merger {
         let operators = reserved.keyspace.rules.for_merges();
         let applied = Applied { hiding: &hiding, snapshots: &snapshots, operators: &operators };
         let sides = sides(version, plan, applied, &tally)?;
-        let cleared = hiding.cleared(&plan.hull(), &snapshots);
+        let deletes_applied = hiding.deletes_applied(&plan.hull(), &snapshots);
         let fold = Fold::new(sides, snapshots, |_| reserved.bottom)?;
         let mut fold = fold.forgetting(reserved.forgets).combining(operators).hiding(hiding);
         let rules = self.preserve_rules(reserved, reuse, version);
@@ -70,7 +70,8 @@ impl Merger {
         new.output.finish_table()?;
         let closed = new.close_gap(version, plan, block_bytes)?;
         // Blocks that were copied as a whole may have entries under range deletes.
-        outcome.cleared = if new.copied == Size::default() { cleared } else { SeqNo(0) };
+        outcome.deletes_applied =
+            if new.copied == Size::default() { deletes_applied } else { SeqNo(0) };
         new.add_to(&mut outcome, &parts, closed)?;
         outcome.blocks.read = tally.blocks();
         Ok(Merged { outcome, bytes_read: tally.bytes(), is_filtered: counts.filtered > 0 })

@@ -207,7 +207,7 @@ impl Merger {
     ) -> Result<Merged> {
         let plan = SplitPlan::new(&self.context, reserved, version, table);
         let tally = Arc::clone(&plan.tally);
-        let cleared = plan.hiding.cleared(&reserved.plan.hull(), &plan.snapshots);
+        let deletes_applied = plan.hiding.deletes_applied(&reserved.plan.hull(), &plan.snapshots);
         let parts = self.parts_of(reserved, version);
         let done = match parts.len() {
             0 | 1 => vec![self.merge_part(&plan, &plan.inputs, version)],
@@ -233,7 +233,7 @@ impl Merger {
         output.open_tables()?;
         let taken = taken_of(version, &reserved.plan.inputs, &sizes);
         let mut outcome = outcome_of(counts, taken);
-        outcome.cleared = cleared;
+        outcome.deletes_applied = deletes_applied;
         outcome.blocks.read = tally.blocks();
         output.add_to(&mut outcome);
         Ok(Merged { outcome, bytes_read: tally.bytes(), is_filtered: counts.filtered > 0 })

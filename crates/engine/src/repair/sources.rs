@@ -251,7 +251,8 @@ impl RunSource {
         }
     }
 
-    /// Ends the slice of `table`. If its top is lost, all its entries are.
+    /// Ends the slice of `table`. If its top is lost, reports its entries as lost, and salvages
+    /// what it can.
     fn end_append(&mut self, table: &AppendRemains, range: &KeyRange) {
         self.slices.pop_front();
         if let Some(error) = table.lost_top() {

@@ -16,7 +16,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// entries of the append tables are neither read nor written.
     pub(super) fn append(&mut self, tree: &Tree, plan: &MergePlan, target: RunId) -> Outcome {
         let dropping = self.dropping(tree, plan).unwrap_or_default();
-        let mut outcome = Outcome { cleared: dropping.cleared(plan), ..Outcome::default() };
+        let mut outcome =
+            Outcome { deletes_applied: dropping.deletes_applied(plan), ..Outcome::default() };
         let mut sides = Vec::new();
         let mut tables: Vec<Slice> = Vec::new();
         for (level, run, range) in inputs(tree, plan) {

@@ -101,14 +101,14 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 side((newer.collect(), false))
             }
         };
-        let cleared = dropping.cleared(plan);
+        let deletes_applied = dropping.deletes_applied(plan);
         let pair = InputPair { newer, older: older.map_or(MergeSide::empty(), side) };
         let (output, dropped) = preserve::merge(pair, plan, rules, dropping, builder);
         outcome.dropped_below = dropped.below.max(below);
         let has_copies = output.sink.has_copies();
         let mut made = self.outcome_of(tree, plan, output, outcome);
         if !has_copies && made.outcome.rewritten.is_empty() {
-            made.outcome.cleared = cleared;
+            made.outcome.deletes_applied = deletes_applied;
         }
         made
     }

@@ -274,7 +274,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let dropping = self.dropping(tree, plan).map_err(illegal)?;
         let mut builder = self.builder(0);
-        let mut outcome = Outcome { cleared: dropping.cleared(plan), ..Outcome::default() };
+        let mut outcome =
+            Outcome { deletes_applied: dropping.deletes_applied(plan), ..Outcome::default() };
         let mut sides = Vec::new();
         for input in inputs(tree, plan) {
             sides.push(self.take_input(input, &dropping, &mut outcome));

@@ -19,7 +19,7 @@ impl Hiding {
     }
 
     /// Returns the greatest sequence number up to which the range deletes over `range` are applied.
-    pub(super) fn cleared(&self, range: &KeyRange) -> SeqNo {
+    pub(super) fn deletes_applied(&self, range: &KeyRange) -> SeqNo {
         self.walk.range_deletes().cleared_by(range, self.upto)
     }
 

@@ -83,8 +83,8 @@ pub(super) struct Dropped {
 
 impl Dropping {
     /// Returns the sequence number up to which `plan` applies the range deletes over its keys.
-    pub(super) fn cleared(&self, plan: &MergePlan) -> SeqNo {
-        self.hiding().map_or(SeqNo(0), |hiding| hiding.cleared(&plan.hull()))
+    pub(super) fn deletes_applied(&self, plan: &MergePlan) -> SeqNo {
+        self.hiding().map_or(SeqNo(0), |hiding| hiding.deletes_applied(&plan.hull()))
     }
 
     /// Returns what a merge drops that folds memory: only versions that newer ones replace.

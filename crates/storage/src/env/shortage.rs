@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 
-/// Keeps files open for speed alone.
+/// Who keeps files open that could be opened again, to save the time.
 pub trait KeepsOpen: Send + Sync {
     /// Closes them.
     fn close_all(&self);

@@ -144,7 +144,7 @@ impl Hiding {
 
     /// Returns the greatest sequence number up to which the range deletes over `range` are applied
     /// to all entries, if `snapshots` are the live ones, newest first.
-    pub fn cleared(&self, range: &KeyRange, snapshots: &[SeqNo]) -> SeqNo {
+    pub fn deletes_applied(&self, range: &KeyRange, snapshots: &[SeqNo]) -> SeqNo {
         self.walk.range_deletes().cleared_by(range, self.oldest_reader(snapshots))
     }
 

@@ -147,7 +147,7 @@ impl TableFacts {
             size: self.size,
             dead_bytes: 0,
             born: 0,
-            cleared: lsmith_tree::SeqNo(0),
+            deletes_applied: lsmith_tree::SeqNo(0),
             seq_min: self.seq_min,
             seq_max: self.seq_max,
             expires: self.expires,

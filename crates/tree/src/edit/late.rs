@@ -10,13 +10,13 @@ use crate::tree::Tree;
 
 impl TreeEdit {
     /// Adds range deletes that come from outside, with sequence numbers of their own. No merge has
-    /// applied them yet. So tables that merges have cleared up to greater sequence numbers are
-    /// cleared only up to these, in the edit and in `tree`.
+    /// applied them yet. So tables to which merges have applied later range deletes say that only
+    /// earlier ones are applied, in the edit and in `tree`.
     pub fn add_late(&mut self, tree: &Tree, late: impl IntoIterator<Item = (KeyRange, SeqNo)>) {
         let late: Vec<(KeyRange, SeqNo)> = late.into_iter().collect();
         for slice in self.add.iter_mut().flat_map(|addition| &mut addition.slices) {
             if let Some(seq) = cleared_before(slice, &late) {
-                *slice = slice.clone().cleared_to(seq);
+                *slice = slice.clone().with_deletes_applied(seq);
             }
         }
         let mut changed = Vec::new();
@@ -26,7 +26,7 @@ impl TreeEdit {
             for slice in run.slices() {
                 let Some(seq) = cleared_before(slice, &late) else { continue };
                 let kept = slice.left_without(&removed);
-                changed.extend(kept.map(|slice| (run.id(), slice.cleared_to(seq))));
+                changed.extend(kept.map(|slice| (run.id(), slice.with_deletes_applied(seq))));
             }
         }
         for (run, slice) in changed {
@@ -48,12 +48,12 @@ impl Slice {
     }
 }
 
-/// Returns the sequence number up to which the table of `slice` is cleared once `late` have come,
-/// if that is less than before. It is the same for all slices of a table.
+/// Returns the sequence number up to which range deletes are applied to the table of `slice` once
+/// `late` have come, if that is less than before. It is the same for all slices of a table.
 fn cleared_before(slice: &Slice, late: &[(KeyRange, SeqNo)]) -> Option<SeqNo> {
     let table = slice.table();
     let is_new = |(range, seq): &&(KeyRange, SeqNo)| {
-        table.seq_min < *seq && *seq <= table.cleared && range.overlaps(&table.range)
+        table.seq_min < *seq && *seq <= table.deletes_applied && range.overlaps(&table.range)
     };
     let oldest = late.iter().filter(is_new).map(|(_, seq)| *seq).min();
     oldest.map(|seq| SeqNo(seq.0 - 1))

@@ -188,7 +188,7 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
         }
     }
     if line.eat_word("cleared") {
-        table.cleared = SeqNo(line.integer("a sequence number")?);
+        table.deletes_applied = SeqNo(line.integer("a sequence number")?);
     }
     if line.eat_word("expires") {
         table.expires = line.integer("a time")?;

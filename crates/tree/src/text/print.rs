@@ -117,8 +117,8 @@ fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
             write!(f, " born {}", table.born)?;
         }
     }
-    if table.cleared > SeqNo(0) {
-        write!(f, " cleared {}", table.cleared)?;
+    if table.deletes_applied > SeqNo(0) {
+        write!(f, " cleared {}", table.deletes_applied)?;
     }
     if table.expires > 0 {
         write!(f, " expires {}", table.expires)?;

@@ -42,7 +42,7 @@ fn slices(first_table: u64) -> impl Strategy<Value = Vec<Slice>> {
                     born: index as u64 % 2 * first_table,
                     seq_min: SeqNo(u64::from(seqs)),
                     seq_max: SeqNo(7 * u64::from(seqs)),
-                    cleared: SeqNo(index as u64 % 3),
+                    deletes_applied: SeqNo(index as u64 % 3),
                     expires: index as u64 % 4 * 1000,
                     profile: vec![point].into(),
                 };

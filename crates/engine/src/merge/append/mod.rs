@@ -280,7 +280,8 @@ fn output(plan: &AppendPlan<'_>, grown: Grown, taken: &[Size]) -> PlanOutput {
     outcome.read += grown.met;
     outcome.reused += grown.kept;
     outcome.written = grown.written;
-    outcome.cleared = plan.hiding.cleared(&plan.reserved.plan.hull(), &plan.snapshots);
+    outcome.deletes_applied =
+        plan.hiding.deletes_applied(&plan.reserved.plan.hull(), &plan.snapshots);
     outcome.blocks.read = plan.tally.blocks();
     outcome.blocks.written = grown.value_blocks;
     let mut tables = Vec::new();
