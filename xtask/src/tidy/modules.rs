@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The folders of the crates whose modules ARCHITECTURE.md draws, each in the first fenced block of
 /// its section.
-const DRAWN: [&str; 13] = [
+const DRAWN: [&str; 14] = [
     "crates/spec",
     "crates/tree",
     "crates/policy",
@@ -21,6 +21,7 @@ const DRAWN: [&str; 13] = [
     "crates/papers",
     "crates/cli",
     "crates/fuzz",
+    "crates/rivals",
     "xtask",
 ];
 

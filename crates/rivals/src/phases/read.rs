@@ -1,7 +1,6 @@
 //! Phases that look up keys.
 
-use super::BATCH;
-use super::work::{Laps, Part};
+use super::part::{BATCH, Laps, Part};
 use crate::data::Key;
 use anyhow::{Result, ensure};
 use std::hint::black_box;

@@ -1,7 +1,7 @@
 //! Phases that read entries in order.
 
+use super::part::{Laps, Part};
 use super::read::Seen;
-use super::work::{Laps, Part};
 use anyhow::{Result, ensure};
 
 /// Entries of a scan whose time is taken together: each gets an equal part.

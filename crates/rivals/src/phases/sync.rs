@@ -1,6 +1,6 @@
 //! Phases whose every write is synced to the device.
 
-use super::work::{Laps, Part};
+use super::part::{Laps, Part};
 use crate::data::KEY_BYTES;
 use anyhow::Result;
 use std::sync::atomic::Ordering;

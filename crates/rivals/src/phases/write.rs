@@ -1,7 +1,6 @@
 //! Phases that write.
 
-use super::BATCH;
-use super::work::{Laps, Part};
+use super::part::{BATCH, Laps, Part};
 use crate::data::{KEY_BYTES, Key};
 use crate::meter::disk_bytes;
 use anyhow::Result;

@@ -1,8 +1,9 @@
 //! The core workloads of YCSB: Cooper et al., "Benchmarking cloud serving systems with YCSB"
 //! (2010).
 
+use super::letter::Letter;
+use super::part::{Laps, Part};
 use super::read::Seen;
-use super::work::{Laps, Part};
 use super::write::shuffle;
 use crate::data::KEY_BYTES;
 use anyhow::{Result, ensure};
@@ -14,59 +15,6 @@ const SKEW: f64 = 0.99;
 
 /// Most entries of a scan in workload E.
 const SCAN_MAX: u64 = 100;
-
-/// A workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Letter {
-    /// Half reads, half updates.
-    A,
-    /// Reads, and 5 % updates.
-    B,
-    /// Reads.
-    C,
-    /// Half reads, half reads with an update of the same key.
-    F,
-    /// Reads of the latest keys, and 5 % inserts.
-    D,
-    /// Short scans, and 5 % inserts.
-    E,
-}
-
-impl Letter {
-    /// All letters, in the order in which they run: letters with inserts come last.
-    pub(crate) const ALL: [Letter; 6] =
-        [Letter::A, Letter::B, Letter::C, Letter::F, Letter::D, Letter::E];
-
-    /// As in names of phases.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Letter::A => "a",
-            Letter::B => "b",
-            Letter::C => "c",
-            Letter::D => "d",
-            Letter::E => "e",
-            Letter::F => "f",
-        }
-    }
-
-    /// The one with this name.
-    pub(super) fn parse(name: &str) -> Option<Letter> {
-        Letter::ALL.into_iter().find(|letter| letter.name() == name)
-    }
-
-    /// Operations of 100 that write.
-    fn writes(self) -> u64 {
-        match self {
-            Letter::A | Letter::F => 50,
-            Letter::B | Letter::D | Letter::E => 5,
-            Letter::C => 0,
-        }
-    }
-
-    fn inserts(self) -> bool {
-        matches!(self, Letter::D | Letter::E)
-    }
-}
 
 /// Does the thread's part of a workload.
 pub(super) fn run(part: &mut Part<'_>, letter: Letter) -> Result<u64> {

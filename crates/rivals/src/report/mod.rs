@@ -1,70 +1,19 @@
 //! Rows, their medians, and the ratios between stores.
 
+mod row;
 mod tables;
 mod targets;
 
 use crate::args::Args;
 use crate::stores::Kind;
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::io::Write;
 
+pub(crate) use row::Row;
 pub(crate) use tables::line;
 
-/// What one phase has cost on one store.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Row {
-    /// The store.
-    pub(crate) store: String,
-    /// The phase.
-    pub(crate) phase: String,
-    /// Threads that called the store.
-    pub(crate) threads: usize,
-    /// Operations of all threads; entries of a scan, keys of a `multi_get`.
-    pub(crate) ops: u64,
-    /// Operations in a second on the clock, until the last has returned.
-    pub(crate) ops_per_s: f64,
-    /// User and system time of the process for an operation, until work in the background has
-    /// come to rest, in microseconds.
-    pub(crate) cpu_us_per_op: f64,
-    /// Bytes that reach the device for a byte of key or value written; `None` where none is.
-    pub(crate) device_bytes_per_user_byte: Option<f64>,
-    /// Bytes of pages written for an operation, whether they reach the device or vanish before.
-    pub(crate) written_bytes_per_op: f64,
-    /// The time of half of all operations at most, in nanoseconds.
-    pub(crate) p50_ns: u64,
-    /// The time of 99 % of all operations at most.
-    pub(crate) p99_ns: u64,
-    /// The time of 99.9 % of all operations at most.
-    pub(crate) p999_ns: u64,
-    /// The longest time of an operation.
-    pub(crate) max_ns: u64,
-    /// Bytes that all files take on the device at the end.
-    pub(crate) disk_bytes: u64,
-    /// Memory of the process at the end, mapped files included.
-    pub(crate) rss_bytes: u64,
-    /// Bytes of all files over the bytes of live keys and values, on average over the last quarter
-    /// of an overwrite.
-    pub(crate) space_over_live: Option<f64>,
-}
-
-/// How one store compares with another in one phase: the first's figure over the other's, the
-/// median over turns. Below 1 is better, except for operations a second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Ratio {
-    phase: String,
-    store: String,
-    rival: String,
-    ops_per_s: Option<f64>,
-    cpu_us_per_op: Option<f64>,
-    device_bytes_per_user_byte: Option<f64>,
-    p50_ns: Option<f64>,
-    p99_ns: Option<f64>,
-    p999_ns: Option<f64>,
-    max_ns: Option<f64>,
-    disk_bytes: Option<f64>,
-    rss_bytes: Option<f64>,
-}
+use row::Ratio;
 
 /// Everything that was measured.
 pub(crate) struct Report {

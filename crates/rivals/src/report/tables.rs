@@ -1,6 +1,6 @@
 //! Text: the preface, a line as rows come in, and tables at the end.
 
-use super::{Ratio, Row};
+use super::row::{Ratio, Row};
 use crate::args::Args;
 use crate::data::KEY_BYTES;
 use crate::stores::{Kind, Settings};

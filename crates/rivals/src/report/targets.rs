@@ -1,6 +1,6 @@
 //! What lsmith must reach with ten million keys, and whether it does.
 
-use super::Row;
+use super::row::Row;
 use std::fmt::Write;
 
 /// The value size for which the targets hold.

@@ -1,6 +1,6 @@
 //! fjall.
 
-use super::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};

@@ -1,7 +1,7 @@
 //! LevelDB through its C interface.
 #![allow(unsafe_code, reason = "a C library is called")]
 
-use super::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::{Result, bail};
 use leveldb_sys as c;

@@ -1,6 +1,6 @@
 //! LMDB: a B+ tree in a mapped file.
 
-use super::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use heed::types::Bytes;

@@ -1,6 +1,6 @@
 //! lsmith, as it is by default.
 
-use super::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use lsmith::{Batch, DEFAULT_KEYSPACE, Iter, Keyspace, PersistMode};

@@ -1,4 +1,4 @@
-//! The stores: what each must be able to do, and which there are.
+//! The stores: which there are, one file for each.
 
 #[cfg(feature = "fjall")]
 mod fjall;
@@ -11,139 +11,13 @@ mod lsmith;
 mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+mod store;
 #[cfg(test)]
 mod tests;
 
-use crate::data::Key;
+pub(crate) use store::{Kind, Levels, Settings, Store};
+
 use anyhow::{Result, bail};
-use std::path::Path;
-
-/// What all stores are opened with, as far as they can.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    /// Bytes of all write buffers together: where a store has two, each has half of them.
-    pub(crate) buffer_bytes: usize,
-    /// Bytes of the block cache.
-    pub(crate) cache_bytes: usize,
-    /// Bits of the Bloom filter per key.
-    pub(crate) filter_bits: u8,
-    /// lsmith's merge policy, if not its default.
-    pub(crate) policy: Option<String>,
-    /// RocksDB's levels, if not its defaults.
-    #[cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "only RocksDB has a choice"))]
-    pub(crate) levels: Option<Levels>,
-}
-
-/// Levels as LevelDB has them, for stores that have a choice.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "only RocksDB has a choice"))]
-pub(crate) struct Levels {
-    /// Files of level 0 that are merged into level 1; writers are stopped at as many.
-    pub(crate) level0_files: u32,
-    /// Bytes of level 1.
-    pub(crate) level1_bytes: u64,
-    /// The size of a level over the one above.
-    pub(crate) ratio: u32,
-    /// Bytes of a table.
-    pub(crate) table_bytes: u64,
-    /// The table of a full level that goes down: the next in key order, or else the largest.
-    pub(crate) in_turn: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            buffer_bytes: 64 << 20,
-            cache_bytes: 64 << 20,
-            filter_bits: 10,
-            policy: None,
-            levels: None,
-        }
-    }
-}
-
-/// One write of a batch: a value, or `None` to delete.
-pub(crate) type Write<'a> = (Key, Option<&'a [u8]>);
-
-/// What looks at a value.
-pub(crate) type Look<'a> = &'a mut dyn FnMut(&[u8]);
-
-/// What looks at an entry and says whether to go on.
-pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> bool;
-
-/// An open store. Several threads may use it at once. Unless asked to sync, a write survives the
-/// death of the process at most.
-pub(crate) trait Store: Send + Sync {
-    /// Gives `key` this `value`.
-    fn put(&self, key: &Key, value: &[u8], sync: bool) -> Result<()>;
-
-    /// Removes `key`.
-    fn delete(&self, key: &Key) -> Result<()>;
-
-    /// Carries out `writes` as one.
-    fn write(&self, writes: &[Write<'_>]) -> Result<()>;
-
-    /// Shows the value of `key`; false where it is absent.
-    fn get(&self, key: &Key, look: Look<'_>) -> Result<bool>;
-
-    /// Shows the values of those `keys` that are present, and counts them.
-    fn multi_get(&self, keys: &[Key], look: Look<'_>) -> Result<usize> {
-        let mut found = 0;
-        for key in keys {
-            found += usize::from(self.get(key, look)?);
-        }
-        Ok(found)
-    }
-
-    /// Visits the entries from `from` on, or all, in key order, until told to stop.
-    fn scan(&self, from: Option<&Key>, visit: Visit<'_>) -> Result<()>;
-
-    /// Visits all entries in reverse order, until told to stop.
-    fn scan_reverse(&self, visit: Visit<'_>) -> Result<()>;
-
-    /// Waits until work in the background has come to rest; false where the store cannot say.
-    fn settle(&self) -> Result<bool>;
-
-    /// Empties the write buffers, so that reads find every store alike.
-    fn flush(&self) -> Result<()> {
-        Ok(())
-    }
-
-    /// What the store says of itself under `name`, if it knows that.
-    fn property(&self, _name: &str) -> Result<Option<String>> {
-        Ok(None)
-    }
-
-    /// Writes that single puts must be gathered into for filling, where a store needs that.
-    fn gathers(&self) -> usize {
-        1
-    }
-}
-
-/// A store that can be opened.
-#[derive(Clone, Copy)]
-pub(crate) struct Kind {
-    /// The name on the command line.
-    pub(crate) name: &'static str,
-    /// What was linked, with its version.
-    pub(crate) version: &'static str,
-    /// How it differs from the common settings because it must.
-    pub(crate) differences: &'static [&'static str],
-    /// Opens a new store in a folder.
-    pub(crate) open: fn(&Path, &Settings) -> Result<Box<dyn Store>>,
-}
-
-impl PartialEq for Kind {
-    fn eq(&self, other: &Kind) -> bool {
-        self.name == other.name
-    }
-}
-
-impl std::fmt::Debug for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
 
 /// All stores that were built in.
 pub(crate) const KINDS: &[Kind] = &[

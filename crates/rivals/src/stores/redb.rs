@@ -1,6 +1,6 @@
 //! redb: a B+ tree in a file, copied on write.
 
-use super::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};

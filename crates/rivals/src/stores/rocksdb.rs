@@ -1,6 +1,6 @@
 //! RocksDB through its C interface.
 
-use super::{Kind, Levels, Look, Settings, Store, Visit, Write};
+use super::store::{Kind, Levels, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use rocksdb::{
