@@ -148,7 +148,7 @@ impl Store {
         self.engine().manifest.write(Record::Backup(list.stamp()), |_| ())?;
         let made = Backup::of(&list);
         let Backup { id, seq, bytes, copied_bytes, .. } = made;
-        tracing::info!(backup = id, %seq, bytes, copied_bytes, "a backup was made");
+        tracing::info!(number = id, %seq, bytes, copied_bytes, "a backup was made");
         Ok(made)
     }
 }
@@ -302,7 +302,7 @@ impl Backups {
     /// `Io`; `Full`.
     pub fn restore(&self, id: u64, dir: impl AsRef<Path>) -> Result<Backup> {
         let to = dir.as_ref().display();
-        let _span = tracing::info_span!("restore", backup = id, %to).entered();
+        let _span = tracing::info_span!("restore", number = id, %to).entered();
         let list = self.dir.list(id)?;
         let env = &self.dir.env;
         let path = |file: &BackupFile| self.dir.path_of(file);
