@@ -1,12 +1,18 @@
 //! Holds advice against every policy, simulated on all writes.
 
-use super::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::{Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::tune::{Limits, TrialCosts, Tuning, costs_of_all, judge};
-use lsmith_lab::{FileInputs, NoProgress, SharedProgress};
+use lsmith_lab::{FileInputs, NoProgress};
 use lsmith_policy::Registry;
 use lsmith_spec::{Spec, parse_bytes};
 use lsmith_workload::Workload;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "advice",
+    "what tune advises, against every policy simulated on all writes",
+    measure,
+);
 
 /// All kinds of workloads but traces, each of about 400,000 writes, so that samples of them are
 /// simulated before all of them; each with two sizes of memtables.
@@ -53,25 +59,21 @@ const ABOVE_MAX: f64 = 5.0;
 
 const ABOVE: &str = "above the best";
 
-/// Measures the figure.
-pub(super) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let settings = if effort.is_quick { &SETTINGS_QUICK[..] } else { &SETTINGS[..] };
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let settings = task.pick(&SETTINGS_QUICK[..], &SETTINGS);
     let panel = Panel::only(
         Axis::linear("setting", "number"),
         Axis::linear("score of the advised policy above the best within the limits", "%"),
     );
-    let mut figure = Figure::empty(info.name, info.title, vec![panel]);
+    let mut figure = task.figure([panel]);
     let registry = Registry::builtin();
     let mut setting = 0;
     for (spec, memtable) in settings {
         let workload = &Workload::from_spec(&spec.parse()?, &FileInputs)?;
         let memtable_bytes = parse_bytes(memtable)?;
         let no_limits = Limits { memtable_bytes, ..Limits::default() };
-        let unlimited = Tuning { registry: &registry, workload, limits: &no_limits, progress };
+        let unlimited =
+            Tuning { registry: &registry, workload, limits: &no_limits, progress: task.progress };
         let mut advised = Vec::new();
         for (read_cost_max, space_cost_max) in LIMITS {
             let limits =
@@ -95,10 +97,9 @@ pub(super) fn measure(
                 Err(_) => (0.0, !is_possible(limits, &all)),
             };
             figure.point("", ABOVE, f64::from(setting), above);
-            let claim = format!("{named}: advised policy above the best, %");
-            figure.claim(Claim::at_most(claim, above, ABOVE_MAX));
+            figure.at_most(format!("{named}: advised policy above the best, %"), above, ABOVE_MAX);
             let outside = f64::from(u8::from(!is_within));
-            figure.claim(Claim::at_most(format!("{named}: outside the limits"), outside, 0.0));
+            figure.at_most(format!("{named}: outside the limits"), outside, 0.0);
         }
     }
     figure.note(

@@ -114,12 +114,8 @@ mod tests {
     /// Figures of several bounds have a panel per bound, in which policies should look the same.
     #[test]
     fn policies_look_the_same_in_all_panels() {
-        let panel = |name: &str| Panel {
-            name: name.to_owned(),
-            title: name.to_owned(),
-            x: Axis::linear("x", ""),
-            y: Axis::linear("y", ""),
-        };
+        let panel =
+            |name: &str| Panel::new(name, name, Axis::linear("x", ""), Axis::linear("y", ""));
         let panels: Vec<Panel> = ["a", "b", "c", "d"].into_iter().map(panel).collect();
         let mut figure = Figure::empty("figure", "a figure", panels.clone());
         for (panel, policies) in [

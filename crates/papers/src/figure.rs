@@ -1,20 +1,8 @@
 //! Figures: panels, points, claims and notes.
 
-use crate::effort::Effort;
-use lsmith_lab::SharedProgress;
 use lsmith_lab::plot::Axis;
 use serde::Serialize;
-
-/// A figure that can be measured.
-#[derive(Clone, Copy, Debug)]
-pub struct FigureInfo {
-    /// The name, such as `thonangi-fig2`.
-    pub name: &'static str,
-    /// The title, one line.
-    pub title: &'static str,
-    /// The function that measures the figure.
-    pub measure: fn(&FigureInfo, Effort, &SharedProgress) -> anyhow::Result<Figure>,
-}
+use std::ops::RangeInclusive;
 
 /// A figure of a paper, measured again.
 ///
@@ -107,47 +95,19 @@ pub enum Verdict {
     Differs,
 }
 
+/// The range of all x.
+pub(crate) const ALL: RangeInclusive<f64> = f64::NEG_INFINITY..=f64::INFINITY;
+
 impl Panel {
+    /// Returns one panel of several.
+    pub fn new(name: impl Into<String>, title: impl Into<String>, x: Axis, y: Axis) -> Panel {
+        Panel { name: name.into(), title: title.into(), x, y }
+    }
+
     /// Returns the panel of a figure with one panel.
     #[must_use]
     pub fn only(x: Axis, y: Axis) -> Panel {
-        Panel { name: String::new(), title: String::new(), x, y }
-    }
-}
-
-impl Claim {
-    /// Returns a claim with a number.
-    #[must_use]
-    pub fn near(claim: impl Into<String>, paper: f64, measured: f64, tolerance: f64) -> Claim {
-        Claim::judged(claim.into(), Some(paper), measured, Test::Near, tolerance)
-    }
-
-    /// Returns the claim that a number, or a difference, is at most a bound.
-    #[must_use]
-    pub fn at_most(claim: impl Into<String>, measured: f64, bound: f64) -> Claim {
-        Claim::judged(claim.into(), None, measured, Test::AtMost, bound)
-    }
-
-    /// Returns the claim that a number, or a difference, is at least a bound.
-    #[must_use]
-    pub fn at_least(claim: impl Into<String>, measured: f64, bound: f64) -> Claim {
-        Claim::judged(claim.into(), None, measured, Test::AtLeast, bound)
-    }
-
-    fn judged(
-        claim: String,
-        paper: Option<f64>,
-        measured: f64,
-        test: Test,
-        tolerance: f64,
-    ) -> Claim {
-        let holds = match test {
-            Test::Near => paper.is_some_and(|paper| (measured - paper).abs() <= tolerance),
-            Test::AtMost => measured <= tolerance,
-            Test::AtLeast => measured >= tolerance,
-        };
-        let verdict = if holds { Verdict::Holds } else { Verdict::Differs };
-        Claim { claim, paper, measured, test, tolerance, verdict, why: None }
+        Panel::new("", "", x, y)
     }
 }
 
@@ -172,9 +132,66 @@ impl Figure {
         self.points.push(Point { panel, policy, x, y });
     }
 
-    /// Adds a claim if it is `Some`. `None` means too few measurements to judge it.
-    pub fn claim(&mut self, claim: impl Into<Option<Claim>>) {
-        self.claims.extend(claim.into());
+    /// Adds a point to the curve `policy` of `panel` for each of `points`.
+    pub(crate) fn draw(
+        &mut self,
+        panel: &str,
+        policy: &str,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) {
+        points.into_iter().for_each(|(x, y)| self.point(panel, policy, x, y));
+    }
+
+    /// Claims that a number is within `tolerance` of the paper's. Claims nothing if `measured` is
+    /// `None`: then there are too few measurements to judge.
+    pub fn near(
+        &mut self,
+        claim: impl Into<String>,
+        paper: f64,
+        measured: impl Into<Option<f64>>,
+        tolerance: f64,
+    ) {
+        self.judge(claim.into(), Some(paper), measured.into(), Test::Near, tolerance);
+    }
+
+    /// Claims that a number, or a difference, is at most `bound`. `None` as in
+    /// [`near`](Figure::near).
+    pub fn at_most(
+        &mut self,
+        claim: impl Into<String>,
+        measured: impl Into<Option<f64>>,
+        bound: f64,
+    ) {
+        self.judge(claim.into(), None, measured.into(), Test::AtMost, bound);
+    }
+
+    /// Claims that a number, or a difference, is at least `bound`. `None` as in
+    /// [`near`](Figure::near).
+    pub fn at_least(
+        &mut self,
+        claim: impl Into<String>,
+        measured: impl Into<Option<f64>>,
+        bound: f64,
+    ) {
+        self.judge(claim.into(), None, measured.into(), Test::AtLeast, bound);
+    }
+
+    fn judge(
+        &mut self,
+        claim: String,
+        paper: Option<f64>,
+        measured: Option<f64>,
+        test: Test,
+        tolerance: f64,
+    ) {
+        let Some(measured) = measured else { return };
+        let holds = match test {
+            Test::Near => paper.is_some_and(|paper| (measured - paper).abs() <= tolerance),
+            Test::AtMost => measured <= tolerance,
+            Test::AtLeast => measured >= tolerance,
+        };
+        let verdict = if holds { Verdict::Holds } else { Verdict::Differs };
+        self.claims.push(Claim { claim, paper, measured, test, tolerance, verdict, why: None });
     }
 
     /// Sets the reason of all differing claims whose wording contains `part`.
@@ -229,5 +246,27 @@ impl Figure {
         xs.sort_by(f64::total_cmp);
         xs.dedup();
         xs
+    }
+
+    /// Returns what `curve` has over what `base` has, at `x` in `panel`.
+    pub(crate) fn ratio(&self, panel: &str, curve: &str, base: &str, x: f64) -> Option<f64> {
+        Some(self.y(panel, curve, x)? / self.y(panel, base, x)?)
+    }
+
+    /// Returns by how many percent `curve` is above `base` at `x` in `panel`; negative for below.
+    pub(crate) fn excess(&self, panel: &str, curve: &str, base: &str, x: f64) -> Option<f64> {
+        Some((self.ratio(panel, curve, base, x)? - 1.0) * 100.0)
+    }
+
+    /// Returns the excess at each x of `panel` within `range`.
+    pub(crate) fn excesses(
+        &self,
+        panel: &str,
+        curve: &str,
+        base: &str,
+        range: RangeInclusive<f64>,
+    ) -> Vec<f64> {
+        let xs = self.xs(panel).into_iter().filter(|x| range.contains(x));
+        xs.filter_map(|x| self.excess(panel, curve, base, x)).collect()
     }
 }

@@ -2,13 +2,19 @@
 //! combining LSM-tree and copy-on-write B+-tree", HotStorage 2019: its table of costs, for the
 //! paper's store.
 
-use super::{Claim, Effort, Figure, FigureInfo, Panel};
-use lsmith_lab::SharedProgress;
+use crate::numbers::{most, over};
+use crate::{Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
 use lsmith_model::formulas::{IndexShare, JungleModel, Textbook};
 use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 use lsmith_policy::Registry;
 use lsmith_sim::{Figures, FluidWorkload, simulate_fluid};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "jungle-costs",
+    "writes, space and lookups of leveling, tiering and Jungle by their table of costs",
+    measure,
+);
 
 /// The paper's store: its number of records, bytes of keys and values, size of level 0, and updates
 /// per record.
@@ -36,6 +42,9 @@ const JUNGLE: &str = "jungle";
 const SIMULATED: [(&str, &str); 2] =
     [("leveled(ratio=10, l0=1, pick=round_robin)", LEVELING), ("tiered(ratio=10)", TIERING)];
 
+/// Where costs come from.
+const SOURCES: [&str; 2] = ["by the table", "in fluid simulation"];
+
 /// Bytes of an entry in simulation. Only their ratio to the bytes of a memtable matters.
 const SIMULATED_BYTES: u32 = 16;
 
@@ -45,19 +54,11 @@ const PANELS: [(&str, &str, &str); 3] = [
     ("c", "lookups with filters", "steps of binary searches"),
 ];
 
-/// Measures the figure.
-pub(super) fn measure(
-    info: &FigureInfo,
-    _: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let panels = PANELS.map(|(name, title, label)| Panel {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: Axis::linear("compaction threshold C", ""),
-        y: Axis::linear(label, ""),
-    });
-    let mut figure = Figure::empty(info.name, info.title, panels.to_vec());
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let mut figure = task.figure(PANELS.map(|(name, title, label)| {
+        let x = Axis::linear("compaction threshold C", "");
+        Panel::new(name, title, x, Axis::linear(label, ""))
+    }));
     let popularity = Popularity::uniform(KEYS)?;
     let record_bytes = KEY_BYTES + VALUE_BYTES;
     let setting = Setting {
@@ -69,13 +70,9 @@ pub(super) fn measure(
         loaded: 0.0,
         order: KeyOrder::Random,
     };
-    for row in rows(&setting) {
-        for (panel, y) in ["a", "b", "c"].iter().zip(row.costs) {
-            figure.point(panel, row.name, row.threshold, y);
-        }
-    }
+    draw_rows(&mut figure, &setting);
     table_claims(&mut figure);
-    let simulated = simulate(&popularity, progress)?;
+    let simulated = simulate(&popularity, task)?;
     measured_claims(&mut figure, &simulated);
     notes(&mut figure, &setting);
     Ok(figure)
@@ -86,21 +83,15 @@ fn false_positives() -> f64 {
     (1.0 - (-PROBES / FILTER_BITS).exp()).powf(PROBES)
 }
 
-/// A row of the table at one threshold. Only Jungle's row depends on the threshold.
-struct Row {
-    name: &'static str,
-    threshold: f64,
-    /// The costs of writes, space and lookups.
-    costs: [f64; 3],
-}
-
-fn rows(setting: &Setting<'_>) -> Vec<Row> {
+/// Draws the costs of writes, space and lookups by the table. The threshold is Jungle's alone.
+fn draw_rows(figure: &mut Figure, setting: &Setting<'_>) {
     let run_keys = RUN_BYTES / setting.item_bytes;
-    let mut rows = Vec::new();
     for threshold in THRESHOLDS {
         let mut row = |name, model: &Model, lookup| {
             let costs = [model.write_cost_system(), model.space_cost, lookup];
-            rows.push(Row { name, threshold, costs });
+            for ((panel, ..), cost) in PANELS.iter().zip(costs) {
+                figure.point(panel, name, threshold, cost);
+            }
         };
         for (name, textbook) in [(LEVELING, Textbook::Leveling), (TIERING, Textbook::Tiering)] {
             let model = textbook.evaluate(setting, RATIO);
@@ -112,19 +103,18 @@ fn rows(setting: &Setting<'_>) -> Vec<Row> {
         let model = jungle.evaluate(setting);
         row(JUNGLE, &model, jungle.lookup_steps(&model.reads(setting), run_keys, true));
     }
-    rows
 }
 
 /// Simulates the policies of two rows with expected sizes: all keys are loaded, then updated.
-fn simulate(popularity: &Popularity, progress: &SharedProgress) -> anyhow::Result<[Figures; 2]> {
-    progress.begin("fluid simulation", SIMULATED.len() as u64);
+fn simulate(popularity: &Popularity, task: &Task<'_>) -> anyhow::Result<[Figures; 2]> {
+    task.progress.begin("fluid simulation", SIMULATED.len() as u64);
     let writes = KEYS * (ROUNDS + 1);
     let memtable_bytes = LEVEL0_BYTES / (KEY_BYTES + VALUE_BYTES) * f64::from(SIMULATED_BYTES);
     let run = |done: u64, spec: &str| {
         let policy = Registry::builtin().build(spec)?;
         let workload = FluidWorkload::drawn(popularity.clone(), writes, SIMULATED_BYTES.into());
         let simulated = simulate_fluid(&policy, &workload, memtable_bytes as u64, &mut |_| {})?;
-        progress.advance(done);
+        task.progress.advance(done);
         anyhow::Ok(simulated.figures)
     };
     Ok([run(1, SIMULATED[0].0)?, run(2, SIMULATED[1].0)?])
@@ -132,74 +122,52 @@ fn simulate(popularity: &Popularity, progress: &SharedProgress) -> anyhow::Resul
 
 /// Adds the claims that the paper derives.
 fn table_claims(figure: &mut Figure) {
-    figure.claim(Claim::near(
-        "a filter of 10 bits per key and 3 probes lets through, %",
-        1.7,
-        false_positives() * 100.0,
-        0.1,
-    ));
+    let passed = false_positives() * 100.0;
+    figure.near("a filter of 10 bits per key and 3 probes lets through, %", 1.7, passed, 0.1);
     let share = INDEX_KEY_BYTES / VALUE_BYTES;
-    let claim = "index bytes written per value byte, from";
-    figure.claim(Claim::near(claim, 0.016, share, 0.0005));
+    figure.near("index bytes written per value byte, from", 0.016, share, 0.0005);
     let claim = "index bytes written per value byte, up to, for C = 10";
-    figure.claim(Claim::near(claim, 0.16, 10.0 * share, 0.005));
-    let y = |panel: &str, name: &str, threshold: f64| figure.y(panel, name, threshold);
-    let claims = [
-        y("b", TIERING, 10.0).map(|space| {
-            Claim::near("space of tiering as expected, T^2 / (T - 1)", 11.1, space, 0.05)
-        }),
-        y("b", LEVELING, 10.0).map(|space| {
-            let gigabytes = space * KEYS as f64 * (KEY_BYTES + VALUE_BYTES) / 1e9;
-            Claim::near("space of leveling as expected, GB", 22.0, gigabytes, 1.1)
-        }),
-        y("b", JUNGLE, 10.0).zip(y("b", TIERING, 10.0)).map(|(jungle, tiering)| {
-            let claim = "C = T: space of Jungle over that of tiering is 1 plus the index";
-            Claim::near(claim, 1.0 + share, jungle / tiering, 0.001)
-        }),
-        y("a", JUNGLE, 10.0).zip(y("a", TIERING, 10.0)).map(|(jungle, tiering)| {
-            let claim = "C = T: write cost of Jungle over that of tiering, very close";
-            Claim::near(claim, 1.0, jungle / tiering, 0.1)
-        }),
-        y("a", JUNGLE, 2.0).zip(y("a", LEVELING, 2.0)).map(|(jungle, leveling)| {
-            let claim = "C = 2: write cost of leveling over that of Jungle, at least";
-            Claim::at_least(claim, leveling / jungle, 3.0)
-        }),
-        y("c", JUNGLE, 10.0).zip(y("c", LEVELING, 10.0)).map(|(jungle, leveling)| {
-            let claim = "C = 10: steps of a lookup over those of leveling, nearly the same";
-            Claim::near(claim, 1.0, jungle / leveling, 0.25)
-        }),
-    ];
-    claims.into_iter().for_each(|claim| figure.claim(claim));
+    figure.near(claim, 0.16, 10.0 * share, 0.005);
+    let space = figure.y("b", TIERING, 10.0);
+    figure.near("space of tiering as expected, T^2 / (T - 1)", 11.1, space, 0.05);
+    let space = figure.y("b", LEVELING, 10.0);
+    let gigabytes = space.map(|space| space * KEYS as f64 * (KEY_BYTES + VALUE_BYTES) / 1e9);
+    figure.near("space of leveling as expected, GB", 22.0, gigabytes, 1.1);
+    let claim = "C = T: space of Jungle over that of tiering is 1 plus the index";
+    figure.near(claim, 1.0 + share, figure.ratio("b", JUNGLE, TIERING, 10.0), 0.001);
+    let claim = "C = T: write cost of Jungle over that of tiering, very close";
+    figure.near(claim, 1.0, figure.ratio("a", JUNGLE, TIERING, 10.0), 0.1);
+    let claim = "C = 2: write cost of leveling over that of Jungle, at least";
+    figure.at_least(claim, figure.ratio("a", LEVELING, JUNGLE, 2.0), 3.0);
+    let claim = "C = 10: steps of a lookup over those of leveling, nearly the same";
+    figure.near(claim, 1.0, figure.ratio("c", JUNGLE, LEVELING, 10.0), 0.25);
     let writes: Vec<f64> = figure.curve("a", JUNGLE).map(|(_, y)| y).collect();
-    let rise = writes.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::MIN, f64::max);
+    let rise = most(writes.windows(2).map(|pair| pair[1] - pair[0]));
     let claim = "the most that Jungle's write cost rises from one threshold to the next (it falls)";
-    figure.claim(Claim::at_most(claim, rise, 0.0));
+    figure.at_most(claim, rise, 0.0);
 }
 
 /// Adds the claims that the paper measured, judged by formulas and simulation.
 fn measured_claims(figure: &mut Figure, [leveled, tiered]: &[Figures; 2]) {
-    const TABLE: &str = "by the table";
-    const FLUID: &str = "in fluid simulation";
-    let y = |panel: &str, name: &str| figure.y(panel, name, 5.0).unwrap_or_default();
-    let times = [
-        (TABLE, y("a", LEVELING) / y("a", TIERING)),
-        (FLUID, leveled.write_cost_system / tiered.write_cost_system),
+    let y = |panel: &str, name: &str| figure.y(panel, name, 5.0);
+    let times = over(y("a", LEVELING), y("a", TIERING));
+    let fluid = leveled.write_cost_system / tiered.write_cost_system;
+    let spaces = [
+        ("tiering", 3.24, 0.8, [y("b", TIERING), Some(tiered.space_cost_mean)]),
+        ("leveling", 1.2, 0.1, [y("b", LEVELING), Some(leveled.space_cost_mean)]),
     ];
-    let spaces = [(TABLE, y("b", TIERING)), (FLUID, tiered.space_cost_mean)];
-    let spaces_leveled = [(TABLE, y("b", LEVELING)), (FLUID, leveled.space_cost_mean)];
-    let five = y("a", JUNGLE) / y("a", TIERING);
-    for (source, times) in times {
+    for (source, times) in SOURCES.into_iter().zip([times, Some(fluid)]) {
         let claim = format!("write cost of leveling over that of tiering, {source}");
-        figure.claim(Claim::near(claim, 4.0, times, 0.8));
+        figure.near(claim, 4.0, times, 0.8);
     }
-    for (source, space) in spaces {
-        figure.claim(Claim::near(format!("mean space of tiering, {source}"), 3.24, space, 0.8));
+    for (name, paper, tolerance, spaces) in spaces {
+        for (source, space) in SOURCES.into_iter().zip(spaces) {
+            figure.near(format!("mean space of {name}, {source}"), paper, space, tolerance);
+        }
     }
-    for (source, space) in spaces_leveled {
-        figure.claim(Claim::near(format!("mean space of leveling, {source}"), 1.2, space, 0.1));
-    }
+    let five = figure.ratio("a", JUNGLE, TIERING, 5.0);
     let claim = "C = 5: write cost of Jungle below that of tiering, over it by the table";
-    figure.claim(Claim::at_most(claim, five, 1.0));
+    figure.at_most(claim, five, 1.0);
     figure.explain(
         "leveling over that of tiering, by the table",
         "the table counts the worst: a merge meets a full level, T times what comes down, and \

@@ -12,12 +12,17 @@ pub(super) use aging::{
 };
 pub(super) use store::{READ_SECONDS, builder, write};
 
-use super::{Effort, Figure, FigureInfo, Panel};
+use super::{Figure, FigureInfo, Panel, Task};
 use aging::JUNGLE_ENTRIES;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{SharedProgress, measure_all};
 use lsmith_tree::logical_bytes;
 use store::Reading;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "jungle-fig6",
+    "bytes written and held by leveling, tiering and Jungle, after many updates",
+    measure,
+);
 
 /// The factor by which the full measurement is smaller than the paper's.
 const SHRINK: u64 = 8;
@@ -29,31 +34,23 @@ pub(super) const SHRINK_STORE_MAX: u64 = 4096;
 /// Updates per record in quick measurements of the store: at any scale it makes as many merges.
 const ROUNDS_QUICK: u64 = 4;
 
-/// Measures the figure.
-pub(super) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let smaller = if effort.is_quick { effort.shrink } else { 1 };
-    let mut figure = Figure::empty(info.name, info.title, panels());
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let smaller = task.pick(task.effort.shrink, 1);
+    let mut figure = task.figure(panels());
     let shrink = SHRINK * smaller;
-    simulated(&mut figure, &Aging::all(shrink, ROUNDS), progress)?;
+    simulated(&mut figure, &Aging::all(shrink, ROUNDS), task)?;
     let smaller = smaller.div_ceil(4);
     let shrink = (SHRINK_STORE * smaller).min(SHRINK_STORE_MAX);
-    let rounds = if effort.is_quick { ROUNDS_QUICK } else { ROUNDS };
+    let rounds = task.pick(ROUNDS_QUICK, ROUNDS);
     let jobs: Vec<Reading> = Aging::all(shrink, rounds).into_iter().map(Reading).collect();
-    stored(&mut figure, &jobs, progress)?;
+    stored(&mut figure, &jobs, task)?;
     claims::judge(&mut figure);
     Ok(figure)
 }
 
 fn panels() -> Vec<Panel> {
-    let panel = |name: &str, title: &str, y: &str, unit: &str| Panel {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: Axis::linear("compaction threshold c", ""),
-        y: Axis::linear(y, unit),
+    let panel = |name: &str, title: &str, y: &str, unit: &str| {
+        Panel::new(name, title, Axis::linear("compaction threshold c", ""), Axis::linear(y, unit))
     };
     const WRITTEN: &str = "bytes written per byte of updates";
     vec![
@@ -74,8 +71,8 @@ fn places(job: &Aging) -> Vec<f64> {
 }
 
 /// Adds what keyed simulations find.
-fn simulated(figure: &mut Figure, jobs: &[Aging], progress: &SharedProgress) -> anyhow::Result<()> {
-    let found = measure_all("keyed simulation", jobs, progress)?;
+fn simulated(figure: &mut Figure, jobs: &[Aging], task: &Task<'_>) -> anyhow::Result<()> {
+    let found = task.each("keyed simulation", jobs, Aging::work, Aging::measure)?;
     for (job, aged) in jobs.iter().zip(&found) {
         for x in places(job) {
             figure.point("write", job.curve, x, aged.write + aged.nodes);
@@ -103,8 +100,8 @@ fn simulated(figure: &mut Figure, jobs: &[Aging], progress: &SharedProgress) -> 
 }
 
 /// Adds what the store does.
-fn stored(figure: &mut Figure, jobs: &[Reading], progress: &SharedProgress) -> anyhow::Result<()> {
-    let found = measure_all("stores", jobs, progress)?;
+fn stored(figure: &mut Figure, jobs: &[Reading], task: &Task<'_>) -> anyhow::Result<()> {
+    let found = task.each("stores", jobs, Reading::work, Reading::measure)?;
     for (Reading(job), read) in jobs.iter().zip(&found) {
         for x in places(job) {
             figure.point("store write", job.curve, x, read.write);
@@ -120,10 +117,9 @@ fn stored(figure: &mut Figure, jobs: &[Reading], progress: &SharedProgress) -> a
     figure.note(format!(
         "The other panels: the store in lockstep at 1/{} of the paper's scale, {} records, each \
          updated {} times on average, files with nodes and filters. Then each record is looked up \
-         once on average, at random, by one \
-         reader, after as many lookups that fill the cache. Files are not mapped, and the cache \
-         holds a tenth of the data. A lookup takes its CPU time, and {} microseconds for each \
-         read of the device.",
+         once on average, at random, by one reader, after as many lookups that fill the cache. \
+         Files are not mapped, and the cache holds a tenth of the data. A lookup takes its CPU \
+         time, and {} microseconds for each read of the device.",
         job.shrink,
         job.keys(),
         job.rounds,

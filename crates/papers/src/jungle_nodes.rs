@@ -2,16 +2,22 @@
 //! by formula and in the store.
 
 use super::unsynced::Unsynced;
-use super::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::{Figure, FigureInfo, Panel, Task};
 use anyhow::bail;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, PersistMode, Store, inspect};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, Scratch, SharedProgress, Ticker, measure_all};
+use lsmith_lab::{Scratch, Ticker};
 use lsmith_model::formulas::{AppendLevel, AppendNodes, IndexShare};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{Rng, fill_value};
 use std::path::Path;
 use std::sync::Arc;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "jungle-nodes",
+    "bytes of nodes that Jungle writes and holds, predicted and in the store",
+    measure,
+);
 
 const KEY_BYTES: usize = 8;
 
@@ -152,9 +158,7 @@ impl Planted {
     }
 }
 
-impl Job for Planted {
-    type Output = Found;
-
+impl Planted {
     fn work(&self) -> u64 {
         self.keys * (self.rounds + 1) * self.value_bytes as u64
     }
@@ -206,25 +210,14 @@ fn written(keyspace: &Keyspace) -> u64 {
     tree.levels().iter().map(|level| level.counters().bytes_written).sum()
 }
 
-/// Measures the figure.
-pub(super) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let [full, quick] = ROUNDS;
-    let jobs = match effort.is_quick {
-        true => Planted::all(effort.shrink.min(32), quick),
-        false => Planted::all(1, full),
-    };
-    let found = measure_all("stores", &jobs, progress)?;
-    let panels = PANELS.map(|(name, y)| Panel {
-        name: name.to_owned(),
-        title: y.to_owned(),
-        x: Axis::linear("compaction threshold c", ""),
-        y: Axis::log(y, ""),
+    let jobs = Planted::all(task.pick(task.effort.shrink.min(32), 1), task.pick(quick, full));
+    let found = task.each("stores", &jobs, Planted::work, Planted::measure)?;
+    let panels = PANELS.map(|(name, y)| {
+        Panel::new(name, y, Axis::linear("compaction threshold c", ""), Axis::log(y, ""))
     });
-    let mut figure = Figure::empty(info.name, info.title, panels.to_vec());
+    let mut figure = task.figure(panels);
     for (job, Found { predicted, measured }) in jobs.iter().zip(&found) {
         let shares = [(predicted.written, measured.written), (predicted.held, measured.held)];
         for ((panel, _), (predicted, measured)) in PANELS.iter().zip(shares) {
@@ -232,7 +225,7 @@ pub(super) fn measure(
             figure.point(panel, &format!("{size}, formula"), job.threshold, predicted);
             figure.point(panel, &format!("{size}, store"), job.threshold, measured);
             let claim = format!("{panel}, {size}, c = {}: store over formula", job.threshold);
-            figure.claim(Claim::near(claim, 1.0, measured / predicted, OFF_MAX));
+            figure.near(claim, 1.0, measured / predicted, OFF_MAX);
         }
     }
     figure.explain(
@@ -242,9 +235,9 @@ pub(super) fn measure(
     );
     figure.note(format!(
         "`jungle` on the real store with keys of 8 bytes: all keys are loaded in random order and \
-         updated {} times at random. Nodes are counted from the second update of each key \
-         on. The formula is told the number of trees and of live entries of each level, and the \
-         dead bytes of the last one, means of what the store had.",
+         updated {} times at random. Nodes are counted from the second update of each key on. The \
+         formula is told the number of trees and of live entries of each level, and the dead bytes \
+         of the last one, means of what the store had.",
         jobs.first().map_or(0, |job| job.rounds),
     ));
     Ok(figure)

@@ -10,15 +10,21 @@ use super::jungle_fig6::{
     builder, write,
 };
 use super::unsynced::ReadCount;
-use super::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::{Figure, FigureInfo, Panel, Task};
 use anyhow::bail;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, StoreStats};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, Scratch, SharedProgress, Ticker, measure_all, thread_cpu_seconds};
+use lsmith_lab::{Scratch, Ticker, thread_cpu_seconds};
 use lsmith_tree::KeyRange;
 use lsmith_workload::Rng;
 use std::path::Path;
 use std::sync::Arc;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "jungle-reads",
+    "lookups and range reads of leveling, tiering and Jungle, between many updates",
+    measure,
+);
 
 /// The factor by which the full measurement is smaller than the paper's.
 const SHRINK: u64 = 512;
@@ -175,13 +181,7 @@ fn jungle(c: f64) -> String {
     format!("{JUNGLE}(c={c})")
 }
 
-impl Job for Looking {
-    type Output = Vec<Moment>;
-
-    fn work(&self) -> u64 {
-        self.aging.work()
-    }
-
+impl Looking {
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Vec<Moment>> {
         let dir = Scratch::new("lsmith-reproduce-")?;
         let reads = Arc::new(ReadCount::default());
@@ -247,16 +247,11 @@ fn look_up(
     })
 }
 
-/// Measures the figure.
-pub(super) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let shrink = (SHRINK * effort.shrink).min(SHRINK_STORE_MAX);
-    let jobs = Looking::all(shrink, effort.is_quick);
-    let found = measure_all("stores", &jobs, progress)?;
-    let mut figure = Figure::empty(info.name, info.title, panels(effort.is_quick));
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let shrink = (SHRINK * task.effort.shrink).min(SHRINK_STORE_MAX);
+    let jobs = Looking::all(shrink, task.effort.is_quick);
+    let found = task.each("stores", &jobs, |looking| looking.aging.work(), Looking::measure)?;
+    let mut figure = task.figure(panels(task.effort.is_quick));
     for (job, moments) in jobs.iter().zip(&found) {
         for (at, moment) in MOMENTS.iter().zip(moments) {
             add(&mut figure, job, 100.0 * at, moment);
@@ -266,7 +261,7 @@ pub(super) fn measure(
         }
     }
     judge(&mut figure);
-    let usual = if effort.is_quick {
+    let usual = if task.effort.is_quick {
         String::new()
     } else {
         format!(
@@ -291,8 +286,8 @@ pub(super) fn measure(
         READ_SECONDS * 1e6,
     ));
     figure.note(format!(
-        "Ranges: {} reads of each length at each moment, from random keys. The formula is told \
-         the live entries, batches, nodes and leaves of each tree.",
+        "Ranges: {} reads of each length at each moment, from random keys. The formula is told the \
+         live entries, batches, nodes and leaves of each tree.",
         ranges::READS,
     ));
     Ok(figure)
@@ -310,27 +305,19 @@ fn judge(figure: &mut Figure) {
         Some(mean(figure, panel, above)? / mean(figure, panel, below)?)
     };
     let found = mean(figure, "erring", LEVELING);
-    figure.claim(found.map(|part| Claim::near("runs that filters let pass, %", 1.7, part, 0.3)));
+    figure.near("runs that filters let pass, %", 1.7, found, 0.3);
     let found = over(figure, "lookups", [TIERING, LEVELING]);
-    figure.claim(found.map(|part| {
-        Claim::near("lookups per second of tiering over leveling (30 % fewer)", 0.7, part, 0.1)
-    }));
+    figure.near("lookups per second of tiering over leveling (30 % fewer)", 0.7, found, 0.1);
     let found = over(figure, "latency", [TIERING, LEVELING]);
-    figure.claim(
-        found.map(|part| Claim::near("p99 of tiering over leveling (three times)", 3.0, part, 0.6)),
-    );
+    figure.near("p99 of tiering over leveling (three times)", 3.0, found, 0.6);
     for c in THRESHOLDS {
         for below in [LEVELING, LEVELING_OF_TREES] {
             let found = over(figure, "lookups", [&jungle(c), below]);
-            figure.claim(found.map(|part| {
-                let claim = format!("lookups per second of jungle(c={c}) over {below} (no slower)");
-                Claim::at_least(claim, part, 0.98)
-            }));
+            let claim = format!("lookups per second of jungle(c={c}) over {below} (no slower)");
+            figure.at_least(claim, found, 0.98);
         }
         let found = over(figure, "latency", [&jungle(c), TIERING]);
-        figure.claim(found.map(|part| {
-            Claim::near(format!("p99 of jungle(c={c}) over tiering (a third)"), 0.33, part, 0.1)
-        }));
+        figure.near(format!("p99 of jungle(c={c}) over tiering (a third)"), 0.33, found, 0.1);
     }
     explain(figure);
 }
@@ -366,7 +353,7 @@ fn add_ranges(figure: &mut Figure, job: &Looking, moments: &[Moment]) {
         figure.point(RANGES, &format!("{name}, formula"), items as f64, predicted);
         figure.point(RANGES, &format!("{name}, store"), items as f64, counted);
         let claim = format!("{name}, ranges of {items}: blocks of the store over the formula's");
-        figure.claim(Claim::near(claim, 1.0, counted / predicted, OFF_MAX));
+        figure.near(claim, 1.0, counted / predicted, OFF_MAX);
     }
 }
 
@@ -395,18 +382,20 @@ const PANELS: [(&str, &str, &str); 12] = [
 const USUAL: &str = ", 10 bits";
 
 fn panels(is_quick: bool) -> Vec<Panel> {
-    let of = |(name, title, y): &(&str, &str, &str), suffix: &str| Panel {
-        name: format!("{name}{suffix}"),
-        title: format!("{title}{suffix}"),
-        x: Axis::linear("updates made", "%"),
-        y: Axis::linear(y, ""),
+    let of = |(name, title, y): &(&str, &str, &str), suffix: &str| {
+        Panel::new(
+            format!("{name}{suffix}"),
+            format!("{title}{suffix}"),
+            Axis::linear("updates made", "%"),
+            Axis::linear(y, ""),
+        )
     };
-    let ranges = Panel {
-        name: RANGES.to_owned(),
-        title: "blocks of a range read, nodes included".to_owned(),
-        x: Axis::log("entries of a range read", ""),
-        y: Axis::log("blocks", ""),
-    };
+    let ranges = Panel::new(
+        RANGES,
+        "blocks of a range read, nodes included",
+        Axis::log("entries of a range read", ""),
+        Axis::log("blocks", ""),
+    );
     let kinds = if is_quick { &[""][..] } else { &["", USUAL] };
     let all = kinds.iter().flat_map(|end| PANELS.iter().map(move |panel| of(panel, end)));
     all.chain([ranges]).collect()

@@ -2,9 +2,14 @@
 //! and for key ranges, compared with one threshold for all trees.
 
 use super::jungle_fig6::{Aged, Aging, ROUNDS};
-use super::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::{Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{SharedProgress, measure_all};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "jungle-tuned",
+    "bytes written over bytes held by Jungle, with one threshold and with many",
+    measure,
+);
 
 /// The factor by which the full measurement is smaller than the paper's store.
 const SHRINK: u64 = 16;
@@ -42,22 +47,19 @@ fn write_of_one(frontier: &[(f64, f64)], space: f64) -> Option<f64> {
     Some(left + (right - left) * (space - least) / (most - least))
 }
 
-/// Measures the figure.
-pub(super) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let shrink = SHRINK * if effort.is_quick { effort.shrink } else { 1 };
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let shrink = SHRINK * task.pick(task.effort.shrink, 1);
     let jobs: Vec<Aging> = UPDATES.iter().flat_map(|(.., hot)| jobs(*hot, shrink)).collect();
-    let found = measure_all("keyed simulation", &jobs, progress)?;
-    let panels = UPDATES.map(|(name, title, _)| Panel {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: Axis::linear("bytes held per live byte, mean", ""),
-        y: Axis::linear("bytes written per byte of updates", ""),
+    let found = task.each("keyed simulation", &jobs, Aging::work, Aging::measure)?;
+    let panels = UPDATES.map(|(name, title, _)| {
+        Panel::new(
+            name,
+            title,
+            Axis::linear("bytes held per live byte, mean", ""),
+            Axis::linear("bytes written per byte of updates", ""),
+        )
     });
-    let mut figure = Figure::empty(info.name, info.title, panels.to_vec());
+    let mut figure = task.figure(panels);
     for (panel, _, hot) in UPDATES {
         let of_panel = jobs.iter().zip(&found).filter(|(job, _)| job.hot == hot);
         for (job, Aged { write, space_mean, .. }) in of_panel.clone() {
@@ -72,7 +74,7 @@ pub(super) fn measure(
             let bound = if job.curve == BY_RANGE && hot > 0.0 { 0.99 } else { 1.03 };
             let claim =
                 format!("{}, {panel}: writes over those of one c in as much space", job.spec);
-            figure.claim(Claim::at_most(claim, write / one, bound));
+            figure.at_most(claim, write / one, bound);
         }
     }
     figure.note(format!(

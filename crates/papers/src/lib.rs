@@ -1,6 +1,6 @@
 //! Measures figures of the papers on merge policies again, and judges the claims of the papers.
 //!
-//! A figure is a file with one function that measures, and one line in `registry.rs`.
+//! A figure is a file with its `FIGURE`, and one line in `registry.rs`.
 //!
 //! * [`FIGURES`] lists all figures, [`figure_named`] finds one.
 //! * [`Figure`] is the result: points, claims with verdicts, and notes. It serializes as JSON; the
@@ -13,7 +13,7 @@
 //! use lsmith_papers::{Effort, Verdict, figure_named};
 //!
 //! let info = figure_named("jungle-costs")?;
-//! let figure = (info.measure)(info, Effort::QUICK, &NoProgress)?;
+//! let figure = info.measure(Effort::QUICK, &NoProgress)?;
 //! assert!(figure.claims.iter().any(|claim| claim.verdict == Verdict::Holds));
 //! # Ok::<(), anyhow::Error>(())
 //! ```
@@ -39,12 +39,18 @@ mod jungle_tuned;
 mod lsmtk;
 mod mao;
 mod msls;
+mod numbers;
 mod optimum;
 mod registry;
+mod sweep;
+mod task;
 mod thonangi;
 mod unsynced;
 
 pub use drawing::draw_svg;
 pub use effort::Effort;
-pub use figure::{Claim, Figure, FigureInfo, Panel, Point, Test, Verdict};
+pub use figure::{Claim, Figure, Panel, Point, Test, Verdict};
 pub use registry::{FIGURES, figure_named};
+pub use task::FigureInfo;
+
+use task::Task;

@@ -1,15 +1,21 @@
 //! The text on triangular compaction in lsmtk: bytes ingested, bytes written by merges, and the
 //! quotient over time.
 
-use super::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::{Effort, Figure, FigureInfo, Panel, Task};
 use anyhow::Context;
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, KeyedSim, Parts};
 use lsmith_spec::format_bytes;
 use lsmith_tree::{EntryKind, Mode};
 use lsmith_workload::{Rng, Zipf};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "lsmtk-wa",
+    "write cost of triangular merges over the tables ingested",
+    measure,
+);
 
 /// Tables of level 0 that go down together, and the levels of the text's script.
 const BATCH: u64 = 8;
@@ -123,22 +129,14 @@ struct Ingest {
     flushes: u64,
 }
 
-/// A merge that was carried out.
-#[derive(Clone, Copy, Debug)]
-struct Merged {
-    /// Tables ingested before.
-    flushes: u64,
-    /// Bytes of all inputs, in tables.
-    tables: f64,
-}
-
 /// What came out.
 struct Course {
     ingest: Ingest,
     /// Tables ingested, with what was counted until then.
     looks: Vec<(u64, Parts)>,
-    /// The merges until [`DRAWN_TABLES`] tables were ingested.
-    merges: Vec<Merged>,
+    /// The merges until [`DRAWN_TABLES`] tables were ingested: tables ingested before, and bytes of
+    /// all inputs, in tables.
+    merges: Vec<(f64, f64)>,
 }
 
 impl Course {
@@ -156,13 +154,7 @@ fn cost(parts: &Parts) -> f64 {
     parts.merge_written_bytes as f64 / parts.flush_bytes.max(1) as f64
 }
 
-impl Job for Ingest {
-    type Output = Course;
-
-    fn work(&self) -> u64 {
-        self.flushes
-    }
-
+impl Ingest {
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
         let policy = Registry::builtin().build(self.spec)?;
         let mut sim = KeyedSim::new(&policy, MEMTABLE_BYTES);
@@ -191,7 +183,7 @@ impl Job for Ingest {
                         tree.run(input.run).map(|(_, run)| run.size_within(&input.range).bytes)
                     });
                     let tables = inputs.sum::<u64>() as f64 / MEMTABLE_BYTES as f64;
-                    merges.push(Merged { flushes: before + 1, tables });
+                    merges.push(((before + 1) as f64, tables));
                 };
                 sim.flush(live_bytes, &mut observe).with_context(|| self.spec.to_owned())?;
             }
@@ -212,16 +204,11 @@ impl Job for Ingest {
     }
 }
 
-/// Measures the figure.
-pub(super) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let levels = match effort.is_quick {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let levels = match task.effort.is_quick {
         // A smaller effort than a quick one has fewer levels.
         true => (LEVELS_QUICK + u64::from(Effort::QUICK.shrink.ilog2()))
-            .saturating_sub(u64::from(effort.shrink.max(1).ilog2()))
+            .saturating_sub(u64::from(task.effort.shrink.max(1).ilog2()))
             .clamp(3, LEVELS_QUICK),
         false => LEVELS,
     };
@@ -230,13 +217,13 @@ pub(super) fn measure(
     for keys in [Keys::Uniform, Keys::Skewed, Keys::Sequential] {
         jobs.extend(POLICIES.map(|spec| Ingest { keys, spec, flushes }));
     }
-    let courses = measure_all("keyed simulation", &jobs, progress)?;
+    let courses = task.each("keyed simulation", &jobs, |ingest| ingest.flushes, Ingest::measure)?;
 
-    let mut figure = Figure::empty(info.name, info.title, panels(flushes));
+    let mut figure = task.figure(panels(flushes));
     for course in &courses {
         let Ingest { keys, spec, .. } = course.ingest;
         if keys != Keys::Theory {
-            course.costs().for_each(|(x, y)| figure.point(keys.panel(), spec, x, y));
+            figure.draw(keys.panel(), spec, course.costs());
         }
     }
     theory(&mut figure, &courses[0], levels);
@@ -244,9 +231,8 @@ pub(super) fn measure(
         courses.iter().find(|course| course.ingest.keys == keys && course.ingest.spec == spec)
     };
     for spec in [RATIO, BYTES] {
-        for merged in find(Keys::Uniform, spec).into_iter().flat_map(|course| &course.merges) {
-            figure.point("triangles", spec, merged.flushes as f64, merged.tables);
-        }
+        let merges = find(Keys::Uniform, spec).into_iter().flat_map(|course| &course.merges);
+        figure.draw("triangles", spec, merges.copied());
     }
     let last = |keys: Keys, spec: &str| find(keys, spec).map_or(0.0, Course::last);
     claims(&mut figure, find(Keys::Uniform, RATIO), &last);
@@ -255,11 +241,8 @@ pub(super) fn measure(
 }
 
 fn panels(flushes: u64) -> Vec<Panel> {
-    let panel = |name: &str, title: String, x: Axis, y: &str| Panel {
-        name: name.to_owned(),
-        title,
-        x,
-        y: Axis::linear(y, "bytes merged per byte ingested"),
+    let panel = |name: &str, title: String, x: Axis, y: &str| {
+        Panel::new(name, title, x, Axis::linear(y, "bytes merged per byte ingested"))
     };
     let tables = || Axis::log("tables ingested", "");
     let mut panels = vec![panel(
@@ -275,12 +258,8 @@ fn panels(flushes: u64) -> Vec<Panel> {
     ] {
         panels.push(panel(name, format!("{title}, {flushes} tables"), tables(), "write cost"));
     }
-    panels.push(Panel {
-        name: "triangles".to_owned(),
-        title: "each merge, new keys at random".to_owned(),
-        x: Axis::linear("tables ingested", ""),
-        y: Axis::log("bytes of a merge", "tables"),
-    });
+    let [x, y] = [Axis::linear("tables ingested", ""), Axis::log("bytes of a merge", "tables")];
+    panels.push(Panel::new("triangles", "each merge, new keys at random", x, y));
     panels
 }
 
@@ -295,17 +274,14 @@ fn theory(figure: &mut Figure, course: &Course, levels: u64) {
         off = off.max((cost(parts) - expected).abs());
         figure.point("theory", RATIO, levels as f64, cost(parts));
     }
-    for levels in 3..=levels {
-        figure.point("theory", FORMULA, levels as f64, 1.0 + levels as f64 / 2.0);
-    }
-    figure.claim(Claim::at_most(
-        format!("theory: most distance of the write cost from 1 + L/2, L from 3 to {levels}"),
-        off,
-        1e-9,
-    ));
+    let formula = (3..=levels).map(|levels| (levels as f64, 1.0 + levels as f64 / 2.0));
+    figure.draw("theory", FORMULA, formula);
+    let claim =
+        format!("theory: most distance of the write cost from 1 + L/2, L from 3 to {levels}");
+    figure.at_most(claim, off, 1e-9);
     if levels == LEVELS {
         let claim = "theory: write cost with 11 levels (the text's script)";
-        figure.claim(Claim::near(claim, 6.5, course.last(), 0.005));
+        figure.near(claim, 6.5, course.last(), 0.005);
     }
 }
 
@@ -313,50 +289,32 @@ fn claims(figure: &mut Figure, uniform: Option<&Course>, last: &dyn Fn(Keys, &st
     let cost = last(Keys::Uniform, RATIO);
     let early = uniform.into_iter().flat_map(|course| course.costs());
     let early = early.map(|(_, cost)| cost).fold(0.0, f64::max);
-    figure.claim(Claim::at_least(
-        "uniform: greatest write cost on the way (above the theory's 6.5 at the start)",
-        early,
-        6.5,
-    ));
+    let claim = "uniform: greatest write cost on the way (above the theory's 6.5 at the start)";
+    figure.at_least(claim, early, 6.5);
     figure.explain(
         "greatest write cost on the way",
         "the theory's cost is that of all levels, and a young tree has few: the cost grows by a \
          half with each doubling. The original's prototype took other triangles at first.",
     );
-    figure.claim(Claim::at_most(
-        "uniform: write cost at the end (less than the theory's 6.5)",
-        cost,
-        6.5,
-    ));
-    figure.claim(Claim::near(
-        "uniform: write cost at the end (2.91 in the original's README)",
-        README_COST,
-        cost,
-        0.3,
-    ));
+    figure.at_most("uniform: write cost at the end (less than the theory's 6.5)", cost, 6.5);
+    let claim = "uniform: write cost at the end (2.91 in the original's README)";
+    figure.near(claim, README_COST, cost, 0.3);
     figure.explain(
         "2.91 in the original's README",
         "with keys at random, triangles that keep level 0 bounded write each byte once per \
          doubling, half of the time. 2.91 is the theory's cost with 3.8 levels.",
     );
     for spec in [RATIO, BYTES] {
-        figure.claim(Claim::at_most(
-            format!("{spec}: write cost with skewed keys over that with keys at random (less)"),
-            last(Keys::Skewed, spec) / last(Keys::Uniform, spec).max(f64::MIN_POSITIVE),
-            1.0,
-        ));
-        figure.claim(Claim::at_most(
-            format!("{spec}: write cost with keys in order (moves only)"),
-            last(Keys::Sequential, spec),
-            0.0,
-        ));
-        figure.claim(Claim::at_least(
-            format!(
-                "{spec}, uniform: write cost of leveled over it (one level at a time is dearer)"
-            ),
-            last(Keys::Uniform, "leveled") / last(Keys::Uniform, spec).max(f64::MIN_POSITIVE),
-            1.0,
-        ));
+        let uniform = last(Keys::Uniform, spec).max(f64::MIN_POSITIVE);
+        let claim =
+            format!("{spec}: write cost with skewed keys over that with keys at random (less)");
+        figure.at_most(claim, last(Keys::Skewed, spec) / uniform, 1.0);
+        let claim = format!("{spec}: write cost with keys in order (moves only)");
+        figure.at_most(claim, last(Keys::Sequential, spec), 0.0);
+        let claim = format!(
+            "{spec}, uniform: write cost of leveled over it (one level at a time is dearer)"
+        );
+        figure.at_least(claim, last(Keys::Uniform, "leveled") / uniform, 1.0);
     }
 }
 

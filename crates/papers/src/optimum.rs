@@ -1,13 +1,20 @@
 //! Compares the cost of every policy with the optimum at its mean number of runs.
 
-use super::{Claim, Effort, Figure, FigureInfo, Panel};
+use crate::numbers::{least, mean};
+use crate::{Effort, Figure, FigureInfo, Panel, Task};
 use anyhow::Context;
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_model::formulas::write_cost_bound;
 use lsmith_model::optimum::{Hull, write_cost_least};
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, Figures, UNIT_BYTES, simulate_unit};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "optimum",
+    "write cost of every policy above the least at its mean number of runs",
+    measure,
+);
 
 /// The number of simulated flushes.
 const FLUSHES: u64 = 20_000;
@@ -34,35 +41,17 @@ const RUNS_SHOWN: f64 = 40.0;
 /// The greatest drawn write cost. Points above it would flatten all others.
 const COST_SHOWN: f64 = 100.0;
 
-/// Measures the figure.
-pub(super) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let flushes = if effort.is_quick {
-        FLUSHES_QUICK * Effort::QUICK.shrink / effort.shrink
-    } else {
-        FLUSHES
-    };
-    let runs_axis = || Axis::log("runs after a flush, mean", "");
-    let panels = vec![
-        Panel {
-            name: "a".to_owned(),
-            title: format!("{flushes} flushes"),
-            x: runs_axis(),
-            y: Axis::log("write cost", "bytes written per byte flushed"),
-        },
-        Panel {
-            name: "b".to_owned(),
-            title: "over the least at as many runs".to_owned(),
-            x: runs_axis(),
-            y: Axis::log("write cost over the least", ""),
-        },
-    ];
-    let mut figure = Figure::empty(info.name, info.title, panels);
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let flushes = task.pick(FLUSHES_QUICK * Effort::QUICK.shrink / task.effort.shrink, FLUSHES);
+    let x = || Axis::log("runs after a flush, mean", "");
+    let cost = Axis::log("write cost", "bytes written per byte flushed");
+    let over_least = Axis::log("write cost over the least", "");
+    let mut figure = task.figure([
+        Panel::new("a", format!("{flushes} flushes"), x(), cost),
+        Panel::new("b", "over the least at as many runs", x(), over_least),
+    ]);
     let jobs = jobs(flushes);
-    let found = measure_all("unit simulation", &jobs, progress)?;
+    let found = task.each("unit simulation", &jobs, |run| run.flushes, Run::measure)?;
     let hull = Hull::new(flushes);
     let excess = |figures: &Figures| {
         let least = hull.write_cost(figures.read_cost_mean);
@@ -70,11 +59,9 @@ pub(super) fn measure(
     };
     let excesses: Vec<f64> = found.iter().map(excess).collect();
     draw(&mut figure, &jobs, &found, &excesses);
-    for point in hull.points(HULL_POINTS) {
-        if point.runs_mean <= RUNS_SHOWN && point.write_cost <= COST_SHOWN {
-            figure.point("a", HULL, point.runs_mean, point.write_cost);
-        }
-    }
+    let points = hull.points(HULL_POINTS).into_iter().map(|it| (it.runs_mean, it.write_cost));
+    let is_shown = |(runs, cost): &(f64, f64)| *runs <= RUNS_SHOWN && *cost <= COST_SHOWN;
+    figure.draw("a", HULL, points.filter(is_shown));
     claims(&mut figure, flushes, &jobs, &found, &excesses);
     notes(&mut figure, flushes);
     Ok(figure)
@@ -129,13 +116,7 @@ fn jobs(flushes: u64) -> Vec<Run> {
     jobs
 }
 
-impl Job for Run {
-    type Output = Figures;
-
-    fn work(&self) -> u64 {
-        self.flushes
-    }
-
+impl Run {
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Figures> {
         let policy = Registry::builtin().build(&self.spec)?;
         let sizes = std::iter::repeat_n(UNIT_BYTES, self.flushes as usize);
@@ -149,22 +130,17 @@ impl Job for Run {
 }
 
 fn claims(figure: &mut Figure, flushes: u64, jobs: &[Run], found: &[Figures], excesses: &[f64]) {
-    figure.claim(Claim::near(
-        "k = 4, 1024 flushes: least write cost, by the recursion",
-        8.7832,
-        write_cost_least(1024, 4),
-        5e-5,
-    ));
-    let least = excesses.iter().copied().fold(f64::INFINITY, f64::min);
+    let claim = "k = 4, 1024 flushes: least write cost, by the recursion";
+    figure.near(claim, 8.7832, write_cost_least(1024, 4), 5e-5);
     let claim = "all policies: the least that one is above the hull, % (none is below)";
-    figure.claim(Claim::at_least(claim, least, 0.0));
+    figure.at_least(claim, least(excesses.iter().copied()), 0.0);
     let bounded = || jobs.iter().zip(found).filter(|(job, _)| job.runs_max.is_some());
     let over_least = bounded().map(|(job, found)| {
         let runs_max = job.runs_max.unwrap_or(1);
         found.write_cost_system / write_cost_least(flushes, runs_max)
     });
     let claim = "policies with a bound k: the least write cost over the optimum with k runs";
-    figure.claim(Claim::at_least(claim, over_least.fold(f64::INFINITY, f64::min), 1.0));
+    figure.at_least(claim, least(over_least), 1.0);
     for name in ["minlatency", "binomial"] {
         let many = |k: u64| 1 << (2 * k) <= flushes;
         let shown =
@@ -174,22 +150,21 @@ fn claims(figure: &mut Figure, flushes: u64, jobs: &[Run], found: &[Figures], ex
             found.write_cost_eager / bound
         });
         let claim = format!("{name}, past 4^k flushes: most eager write cost over its bound");
-        figure.claim(Claim::at_most(claim, over_bound.fold(0.0, f64::max), 1.0));
+        figure.at_most(claim, over_bound.fold(0.0, f64::max), 1.0);
     }
     let mean_excess = |curve: &str| {
         let of_curve = jobs.iter().zip(excesses).filter(|(job, _)| job.curve == curve);
-        let (sum, count) = of_curve.fold((0.0, 0.0), |sum, (_, x)| (sum.0 + x, sum.1 + 1.0));
-        sum / count
+        mean(of_curve.map(|(_, excess)| *excess)).unwrap_or(f64::NAN)
     };
     let [minlatency, binomial] = ["minlatency", "binomial"].map(mean_excess);
     for (name, excess) in [("minlatency", minlatency), ("binomial", binomial)] {
         let claim = format!("{name}: above the hull, %, mean over k (near the least)");
-        figure.claim(Claim::at_most(claim, excess, 25.0));
+        figure.at_most(claim, excess, 25.0);
     }
     for other in BOUNDED.iter().skip(2) {
-        let claim = format!("{other}: points above the worse of these two in that mean");
         let more = mean_excess(other) - minlatency.max(binomial);
-        figure.claim(Claim::at_least(claim, more, 0.0));
+        let claim = format!("{other}: points above the worse of these two in that mean");
+        figure.at_least(claim, more, 0.0);
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, json: bool) -> anyhow::Result<()> 
     let info = figure_named(name).map_err(bad_argument)?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     let bars = Bars::new();
-    let figure = (info.measure)(info, effort, &bars)?;
+    let figure = info.measure(effort, &bars)?;
     drop(bars);
     let drawn = match &args.svg {
         Some(dir) => draw_svg(&figure, dir)?,
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn claims_with_one_reason_are_explained_together() {
         let mut figure = Figure::empty("drawn", "a drawing", Vec::new());
-        figure.claim(Claim::near("rr costs one", 1.0, 2.0, 0.5));
-        figure.claim(Claim::near("rr costs two", 2.0, 2.0, 0.5));
-        figure.claim(Claim::near("rr costs three", 3.0, 2.0, 0.5));
-        figure.claim(Claim::near("full costs four", 4.0, 2.0, 0.5));
+        figure.near("rr costs one", 1.0, 2.0, 0.5);
+        figure.near("rr costs two", 2.0, 2.0, 0.5);
+        figure.near("rr costs three", 3.0, 2.0, 0.5);
+        figure.near("full costs four", 4.0, 2.0, 0.5);
         figure.explain("rr costs", "it always costs two.");
         let paragraphs = reasons(&figure.claims);
         assert_eq!(

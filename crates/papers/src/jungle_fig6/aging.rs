@@ -2,7 +2,7 @@
 
 use super::nodes::NodeMeter;
 use anyhow::Context;
-use lsmith_lab::{Job, Ticker};
+use lsmith_lab::Ticker;
 use lsmith_policy::Registry;
 use lsmith_sim::{KeyedSim, Parts};
 use lsmith_spec::format_bytes;
@@ -104,14 +104,13 @@ fn held(tree: &Tree) -> u64 {
     tree.disk_bytes() + dead
 }
 
-impl Job for Aging {
-    type Output = Aged;
-
-    fn work(&self) -> u64 {
+impl Aging {
+    pub(crate) fn work(&self) -> u64 {
         self.keys() * (self.rounds + 1)
     }
 
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Aged> {
+    /// Simulates the store key by key.
+    pub(crate) fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Aged> {
         let policy = Registry::builtin().build(&self.spec)?;
         let mut sim = KeyedSim::new(&policy, TABLE_BYTES / self.shrink);
         let bytes = logical_bytes(KEY_BYTES, VALUE_BYTES);

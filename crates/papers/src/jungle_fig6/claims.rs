@@ -1,10 +1,8 @@
 //! The claims of the figure.
 
 use super::aging::{JUNGLE, JUNGLE_ENTRIES, LEVELING, THRESHOLDS, TIERING};
-use crate::{Claim, Figure};
-
-/// What was found by another simulation of the paper's store, at its scale.
-const FOUND_ELSEWHERE: &str = "(another simulation)";
+use crate::Figure;
+use crate::numbers::{less, over};
 
 /// A claim that is explained. Other claims must not contain it.
 const WRITES_OF_FIVE: &str = "jungle(c=5) over tiering, writes";
@@ -19,78 +17,58 @@ pub(super) fn judge(figure: &mut Figure) {
 }
 
 fn writes(figure: &mut Figure) {
-    let write = |figure: &Figure, curve: &str, c: f64| figure.y("write", curve, c);
-    let over = |figure: &Figure, [(above, c), (below, d)]: [(&str, f64); 2]| {
-        Some(write(figure, above, c)? / write(figure, below, d)?)
+    let over = |[above, below]: [(&str, f64); 2]| {
+        let write = |(curve, c): (&str, f64)| figure.y("write", curve, c);
+        over(write(above), write(below))
     };
-    let (leveling, tiering) = ((LEVELING, 2.0), (TIERING, 2.0));
-    let jungle = |c: f64| (JUNGLE, c);
-    let found = over(figure, [tiering, leveling]);
-    figure.claim(found.map(|part| Claim::near("tiering writes over leveling", 0.25, part, 0.08)));
-    let found = over(figure, [jungle(10.0), tiering]);
-    figure.claim(found.map(|part| Claim::near("jungle(c=10) over tiering", 1.0, part, 0.2)));
-    let found = over(figure, [leveling, jungle(2.0)]);
-    figure.claim(found.map(|part| Claim::at_least("leveling over jungle(c=2)", part, 3.0)));
-    let found = over(figure, [jungle(5.0), tiering]);
-    figure.claim(found.map(|part| Claim::at_most(WRITES_OF_FIVE, part, 1.0)));
+    let [leveling, tiering, two, five, ten] =
+        [(LEVELING, 2.0), (TIERING, 2.0), (JUNGLE, 2.0), (JUNGLE, 5.0), (JUNGLE, 10.0)];
+    let found = [[tiering, leveling], [ten, tiering], [leveling, two], [five, tiering]].map(over);
+    figure.near("tiering writes over leveling", 0.25, found[0], 0.08);
+    figure.near("jungle(c=10) over tiering", 1.0, found[1], 0.2);
+    figure.at_least("leveling over jungle(c=2)", found[2], 3.0);
+    figure.at_most(WRITES_OF_FIVE, found[3], 1.0);
 }
 
 fn spaces(figure: &mut Figure) {
-    let y = |figure: &Figure, panel: &str, curve: &str, c: f64| figure.y(panel, curve, c);
     for (curve, paper, tolerance) in [(LEVELING, 1.2, 0.1), (TIERING, 3.24, 0.4)] {
-        let found = y(figure, "space", curve, 2.0);
-        let claim = format!("space of {curve}, mean");
-        figure.claim(found.map(|space| Claim::near(claim, paper, space, tolerance)));
+        let found = figure.y("space", curve, 2.0);
+        figure.near(format!("space of {curve}, mean"), paper, found, tolerance);
     }
-    let spread = |figure: &Figure, curve: &str, c: f64| {
-        let edge = |edge: &str| y(figure, "space range", &format!("{curve}, {edge}"), c);
-        Some(edge("most")? - edge("least")?)
+    let spread = |curve: &str| {
+        let edge = |edge: &str| figure.y("space range", &format!("{curve}, {edge}"), 3.0);
+        less(edge("most"), edge("least"))
     };
-    let tighter = spread(figure, JUNGLE, 3.0).zip(spread(figure, TIERING, 3.0));
-    figure.claim(tighter.map(|(jungle, tiering)| {
-        let claim = "space of jungle(c=3), most less least, over that of tiering (tighter)";
-        Claim::at_most(claim, jungle / tiering, 1.0)
-    }));
+    let claim = "space of jungle(c=3), most less least, over that of tiering (tighter)";
+    figure.at_most(claim, over(spread(JUNGLE), spread(TIERING)), 1.0);
 }
 
+/// Holds the figure against another simulation of the paper's store, at its scale.
 fn found_elsewhere(figure: &mut Figure) {
-    for (panel, what, curve, c, elsewhere, tolerance) in [
-        ("write", "writes", LEVELING, 3.0, 18.2, 0.9),
-        ("write", "writes", JUNGLE, 3.0, 3.53, 0.18),
-        ("write", "writes without nodes", JUNGLE_ENTRIES, 3.0, 3.24, 0.16),
-        ("space", "space", LEVELING, 3.0, 1.14, 0.05),
-        ("space", "space", JUNGLE, 3.0, 2.12, 0.1),
+    for (name, what, panel, curve, elsewhere, tolerance) in [
+        ("leveling", "writes", "write", LEVELING, 18.2, 0.9),
+        ("jungle(c=3)", "writes", "write", JUNGLE, 3.53, 0.18),
+        ("jungle(c=3)", "writes without nodes", "write", JUNGLE_ENTRIES, 3.24, 0.16),
+        ("leveling", "space", "space", LEVELING, 1.14, 0.05),
+        ("jungle(c=3)", "space", "space", JUNGLE, 2.12, 0.1),
     ] {
-        let found = figure.y(panel, curve, c);
-        let is_jungle = [JUNGLE, JUNGLE_ENTRIES].contains(&curve);
-        let name = if is_jungle { "jungle(c=3)" } else { curve };
-        let claim = format!("{name}: {what} {FOUND_ELSEWHERE}");
-        figure.claim(found.map(|found| Claim::near(claim, elsewhere, found, tolerance)));
+        let found = figure.y(panel, curve, 3.0);
+        let claim = format!("{name}: {what} (another simulation)");
+        figure.near(claim, elsewhere, found, tolerance);
     }
 }
 
 fn reads(figure: &mut Figure) {
     for c in THRESHOLDS {
-        let lookups = |curve: &str| figure.y("lookups", curve, c);
-        let found = lookups(JUNGLE).zip(lookups(LEVELING)).map(|(jungle, leveling)| {
-            let claim = format!("lookups per second of jungle(c={c}) over leveling (no slower)");
-            Claim::at_least(claim, jungle / leveling, 0.98)
-        });
-        figure.claim(found);
+        let claim = format!("lookups per second of jungle(c={c}) over leveling (no slower)");
+        figure.at_least(claim, figure.ratio("lookups", JUNGLE, LEVELING, c), 0.98);
     }
-    let lookups = |curve: &str| figure.y("lookups", curve, 3.0);
-    let found = lookups(TIERING).zip(lookups(LEVELING)).map(|(tiering, leveling)| {
-        let claim = "lookups per second of tiering over leveling (30 % fewer)";
-        Claim::near(claim, 0.7, tiering / leveling, 0.1)
-    });
-    figure.claim(found);
+    let claim = "lookups per second of tiering over leveling (30 % fewer)";
+    figure.near(claim, 0.7, figure.ratio("lookups", TIERING, LEVELING, 3.0), 0.1);
+    let [jungle, tiering] = [JUNGLE, TIERING].map(|curve| format!("{curve}, p99"));
     for c in THRESHOLDS {
-        let p99 = |curve: &str| figure.y("latency", &format!("{curve}, p99"), c);
-        let found = p99(JUNGLE).zip(p99(TIERING)).map(|(jungle, tiering)| {
-            let claim = format!("p99 of lookups of jungle(c={c}) over tiering (a third)");
-            Claim::at_most(claim, jungle / tiering, 0.4)
-        });
-        figure.claim(found);
+        let claim = format!("p99 of lookups of jungle(c={c}) over tiering (a third)");
+        figure.at_most(claim, figure.ratio("latency", &jungle, &tiering, c), 0.4);
     }
 }
 
@@ -103,8 +81,8 @@ fn explain(figure: &mut Figure) {
     figure.explain(
         "space of tiering",
         "it depends on the size of memory, which the paper does not give: 3.5 to 4.2 with a \
-         quarter to four times of it. Keys are uniform, so that runs share few keys until they \
-         are merged.",
+         quarter to four times of it. Keys are uniform, so that runs share few keys until they are \
+         merged.",
     );
     figure.explain(
         "leveling: writes (another",

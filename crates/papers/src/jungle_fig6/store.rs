@@ -4,7 +4,7 @@ use super::aging::{Aging, KEY_BYTES, TABLE_BYTES, VALUE_BYTES};
 use crate::unsynced::{ReadCount, Unsynced};
 use anyhow::bail;
 use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, PersistMode, Store};
-use lsmith_lab::{Job, Scratch, Ticker, thread_cpu_seconds};
+use lsmith_lab::{Scratch, Ticker, thread_cpu_seconds};
 use lsmith_workload::{Rng, fill_value};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -57,14 +57,12 @@ impl Observer for Rests {
     }
 }
 
-impl Job for Reading {
-    type Output = Read;
-
-    fn work(&self) -> u64 {
+impl Reading {
+    pub(super) fn work(&self) -> u64 {
         self.0.work()
     }
 
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Read> {
+    pub(super) fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Read> {
         let Reading(aging) = self;
         let keys = aging.keys();
         let entry = (KEY_BYTES + VALUE_BYTES) as u64;

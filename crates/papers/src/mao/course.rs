@@ -1,9 +1,9 @@
 //! Simulations with samples along the way.
 
-use crate::{Effort, Figure, Panel};
+use crate::{Effort, Figure, Panel, Task};
 use anyhow::Context;
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_policy::Registry;
 use lsmith_sim::{
     Event, FigureCounter, Figures, KeyedWorkload, UNIT_BYTES, simulate_keyed, simulate_unit,
@@ -47,30 +47,17 @@ pub(super) fn flushes_of(flushes: u64, effort: Effort) -> u64 {
     (flushes * least / effort.shrink.max(least)).max(1)
 }
 
-/// Runs all plans in parallel.
-///
-/// # Errors
-/// Fails if a policy cannot be built or breaks a rule.
-pub(super) fn simulate_all(
-    plans: &[Plan<'_>],
-    progress: &SharedProgress,
-) -> anyhow::Result<Vec<Course>> {
-    measure_all("simulation", plans, progress)
+/// Returns the specs of all `names` with each value of a parameter, name by name.
+pub(super) fn specs<'a, V: std::fmt::Display>(
+    names: impl IntoIterator<Item = &'a str>,
+    parameter: &str,
+    values: &[V],
+) -> Vec<String> {
+    let of = |name| values.iter().map(move |value| format!("{name}({parameter}={value})"));
+    names.into_iter().flat_map(of).collect()
 }
 
-/// Returns a plan for `flushes` of size one under each of `specs`.
-pub(super) fn unit_plans<S: Into<String>>(
-    specs: impl IntoIterator<Item = S>,
-    flushes: u64,
-    every: u64,
-) -> Vec<Plan<'static>> {
-    let plan = |spec: S| Plan { spec: spec.into(), input: Input::Unit(flushes), every };
-    specs.into_iter().map(plan).collect()
-}
-
-impl Job for Plan<'_> {
-    type Output = Course;
-
+impl Plan<'_> {
     fn work(&self) -> u64 {
         match self.input {
             Input::Unit(flushes) | Input::Sized(_, flushes) => flushes,
@@ -83,7 +70,7 @@ impl Job for Plan<'_> {
         }
     }
 
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
+    fn simulate(&self, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
         let policy = Registry::builtin().build(&self.spec)?;
         let mut counter = FigureCounter::new();
         let mut looks = Vec::new();
@@ -142,29 +129,64 @@ impl Course {
         costs.retain(|(flushes, _)| keep(*flushes as u64));
         costs
     }
+}
 
-    /// Adds `points` of this course to `panel` of `figure`.
-    pub(super) fn draw(&self, figure: &mut Figure, panel: &str, points: &[(f64, f64)]) {
-        for (x, y) in points {
-            figure.point(panel, &self.spec, *x, *y);
+/// The samples of several policies.
+#[derive(Clone, Debug)]
+pub(super) struct Courses(pub(super) Vec<Course>);
+
+impl Courses {
+    /// Runs all plans in parallel.
+    ///
+    /// # Errors
+    /// Fails if a policy cannot be built or breaks a rule.
+    pub(super) fn simulate(task: &Task<'_>, plans: &[Plan<'_>]) -> anyhow::Result<Courses> {
+        Ok(Courses(task.each("simulation", plans, Plan::work, Plan::simulate)?))
+    }
+
+    /// Simulates `flushes` of size one under each of `specs`.
+    ///
+    /// # Errors
+    /// As [`Courses::simulate`].
+    pub(super) fn unit<S: Into<String>>(
+        task: &Task<'_>,
+        specs: impl IntoIterator<Item = S>,
+        flushes: u64,
+        every: u64,
+    ) -> anyhow::Result<Courses> {
+        let plan = |spec: S| Plan { spec: spec.into(), input: Input::Unit(flushes), every };
+        Courses::simulate(task, &specs.into_iter().map(plan).collect::<Vec<_>>())
+    }
+
+    /// Returns the course of `spec`.
+    ///
+    /// # Panics
+    /// Panics if there is none.
+    pub(super) fn of(&self, spec: &str) -> &Course {
+        self.0.iter().find(|course| course.spec == spec).expect("every plan has its course")
+    }
+
+    /// Returns the write cost of `spec` at the end.
+    pub(super) fn cost(&self, spec: &str) -> f64 {
+        self.of(spec).write_cost()
+    }
+
+    /// Draws the write costs of `specs` over the flushes for which `keep(flushes)` is true.
+    pub(super) fn draw(
+        &self,
+        figure: &mut Figure,
+        panel: &str,
+        specs: impl IntoIterator<Item = impl AsRef<str>>,
+        keep: impl Fn(u64) -> bool,
+    ) {
+        for spec in specs {
+            let course = self.of(spec.as_ref());
+            figure.draw(panel, &course.spec, course.write_costs_where(&keep));
         }
     }
 }
 
-/// Returns the course of `spec`.
-///
-/// # Panics
-/// Panics if there is none.
-pub(super) fn course<'a>(courses: &'a [Course], spec: &str) -> &'a Course {
-    courses.iter().find(|course| course.spec == spec).expect("every plan has its course")
-}
-
 /// Returns a panel of write cost over flushes.
 pub(super) fn panel(name: &str, title: &str) -> Panel {
-    Panel {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: Axis::linear("flushes", ""),
-        y: Axis::linear("write cost", ""),
-    }
+    Panel::new(name, title, Axis::linear("flushes", ""), Axis::linear("write cost", ""))
 }

@@ -1,14 +1,21 @@
 //! Write cost over time, on the store and as simulated.
 
-use super::course::{Course, panel, simulate_all, unit_plans};
+use super::course::{Course, Courses, Input, Plan, panel};
 use super::fig9::scale;
-use super::fit::{fit_line, mean};
+use super::fit::fit_line;
 use super::store::{Scale, StoreRun, flushed_first};
-use crate::{Claim, Effort, Figure, FigureInfo};
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
-use lsmith_workload::Workload;
+use crate::numbers::{mean, over};
+use crate::{Figure, FigureInfo, Task};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "mao-fig10",
+    "write cost over flushes, on the real store and simulated",
+    measure,
+);
 
 const K: u64 = 7;
+/// The policies: two that look at the number of flushes only, two that look at sizes, and constant.
+const POLICIES: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", CONSTANT];
 const STATIC: [&str; 2] = ["minlatency", "binomial"];
 const DYNAMIC: [&str; 2] = ["bigtable", "exploring"];
 
@@ -23,26 +30,6 @@ const SCALE_QUICK: Scale = Scale { flushes: 2_000, memtable_bytes: 32 << 10, val
 
 /// The points of a curve.
 const POINTS: u64 = 240;
-
-/// A run on the store.
-struct Observed<'a> {
-    policy: &'static str,
-    scale: Scale,
-    workload: &'a Workload,
-}
-
-impl Job for Observed<'_> {
-    type Output = StoreRun;
-
-    fn work(&self) -> u64 {
-        self.scale.flushes
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<StoreRun> {
-        let policy = flushed_first(self.policy, &format!("k={K}"));
-        self.scale.run(&policy, self.workload, &mut || ticker.tick(1))
-    }
-}
 
 /// The write costs of a policy over flushes.
 struct Pair {
@@ -66,49 +53,37 @@ impl Pair {
     }
 }
 
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let full = scale(effort, SCALE, SCALE_QUICK);
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let full = scale(task.effort, SCALE, SCALE_QUICK);
     let short = Scale { flushes: (full.flushes / CONSTANT_PART).max(1), ..full };
     let of = |policy: &str| if policy == CONSTANT { short } else { full };
-    let policies: Vec<&'static str> = STATIC.into_iter().chain(DYNAMIC).chain([CONSTANT]).collect();
-    let workloads = policies.iter().map(|policy| of(policy).workload());
-    let workloads: Vec<Workload> = workloads.collect::<anyhow::Result<_>>()?;
-    let jobs: Vec<Observed<'_>> = policies
-        .iter()
-        .zip(&workloads)
-        .map(|(policy, workload)| Observed { policy, scale: of(policy), workload })
-        .collect();
-    let observed = measure_all("runs on the store", &jobs, progress)?;
+    let observed = task.each("runs on the store", &POLICIES, |policy| of(policy).flushes, {
+        |policy, ticker| {
+            let scale = of(policy);
+            let spec = flushed_first(policy, &format!("k={K}"));
+            scale.run(&spec, &scale.workload()?, &mut || ticker.tick(1))
+        }
+    })?;
     let every = (full.flushes / POINTS).max(1);
-    let specs = policies.iter().map(|policy| format!("{policy}(k={K})"));
-    let plans: Vec<_> = specs
-        .zip(&policies)
-        .flat_map(|(spec, policy)| unit_plans([spec], of(policy).flushes, every))
-        .collect();
-    let simulated = simulate_all(&plans, progress)?;
-    let pairs: Vec<Pair> = policies
-        .iter()
-        .zip(observed.iter().zip(&simulated))
+    let plans = POLICIES.map(|policy| {
+        let input = Input::Unit(of(policy).flushes);
+        Plan { spec: format!("{policy}(k={K})"), input, every }
+    });
+    let Courses(simulated) = Courses::simulate(task, &plans)?;
+    let runs = observed.iter().zip(&simulated);
+    let pairs: Vec<Pair> = POLICIES
+        .into_iter()
+        .zip(runs)
         .map(|(policy, (run, course))| pair(policy, run, course))
         .collect();
-
-    let panels = vec![
+    let mut figure = task.figure([
         panel("a", &format!("on the store, k = {K}")),
         panel("b", &format!("simulated, k = {K}")),
-    ];
-    let mut figure = Figure::empty(info.name, info.title, panels);
+    ]);
     // Constant would flatten all others.
     let shown = || pairs.iter().filter(|pair| pair.policy != CONSTANT);
-    for pair in shown() {
-        pair.observed.iter().for_each(|(x, y)| figure.point("a", pair.policy, *x, *y));
-    }
-    for pair in shown() {
-        pair.simulated.iter().for_each(|(x, y)| figure.point("b", pair.policy, *x, *y));
-    }
+    shown().for_each(|pair| figure.draw("a", pair.policy, pair.observed.iter().copied()));
+    shown().for_each(|pair| figure.draw("b", pair.policy, pair.simulated.iter().copied()));
     claims(&mut figure, &pairs);
     note(&mut figure, full, short, &pairs);
     Ok(figure)
@@ -126,35 +101,22 @@ fn pair(policy: &'static str, run: &StoreRun, course: &Course) -> Pair {
 
 fn claims(figure: &mut Figure, pairs: &[Pair]) {
     let apart = |policy: &str| pairs.iter().find(|pair| pair.policy == policy)?.apart();
-    for policy in STATIC.into_iter().chain([CONSTANT]) {
-        figure.claim(apart(policy).map(|apart| {
-            let claim = format!(
-                "{policy}: the simulation differs from the store by this share, averaged over time \
-                 (tracks it closely)"
-            );
-            Claim::at_most(claim, apart, 0.03)
-        }));
+    let fixed = STATIC.into_iter().chain([CONSTANT]);
+    let fixed = fixed.map(|policy| (policy, "tracks it closely", 0.03));
+    for (policy, tracks, bound) in fixed.chain(DYNAMIC.map(|policy| (policy, "tracks it", 0.15))) {
+        let claim = format!(
+            "{policy}: the simulation differs from the store by this share, averaged over time \
+             ({tracks})"
+        );
+        figure.at_most(claim, apart(policy), bound);
     }
-    for policy in DYNAMIC {
-        figure.claim(apart(policy).map(|apart| {
-            let claim = format!(
-                "{policy}: the simulation differs from the store by this share, averaged over time \
-                 (tracks it)"
-            );
-            Claim::at_most(claim, apart, 0.15)
-        }));
-    }
-    let sides = [STATIC, DYNAMIC].map(|policies| mean(policies.into_iter().filter_map(apart)));
-    if let [Some(fixed), Some(dynamic)] = sides {
-        let claim = "that share of bigtable and exploring over that of minlatency and binomial \
-                     (not as closely)";
-        figure.claim(Claim::at_least(claim, dynamic / fixed, 1.0));
-    }
+    let [fixed, dynamic] = [STATIC, DYNAMIC].map(|all| mean(all.into_iter().filter_map(apart)));
+    let claim = "that share of bigtable and exploring over that of minlatency and binomial (not as \
+                 closely)";
+    figure.at_least(claim, over(dynamic, fixed), 1.0);
     for pair in pairs {
-        figure.claim(pair.r_squared().map(|r_squared| {
-            let claim = format!("{}: R² of a line of observed over simulated costs", pair.policy);
-            Claim::at_least(claim, r_squared, 0.95)
-        }));
+        let claim = format!("{}: R² of a line of observed over simulated costs", pair.policy);
+        figure.at_least(claim, pair.r_squared(), 0.95);
     }
 }
 

@@ -1,9 +1,12 @@
 //! Long runs.
 
-use super::course::{Course, course, flushes_of, panel, simulate_all, unit_plans};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
-use lsmith_lab::SharedProgress;
+use super::course::{Courses, Input, Plan, flushes_of, panel};
+use crate::numbers::most;
+use crate::{Effort, Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("mao-fig12", "write cost over 100,000 and a million flushes", measure);
 
 /// A panel: the bound of the stacks, and the ratio for which leveled has the same read cost.
 #[derive(Clone, Copy, Debug)]
@@ -63,98 +66,86 @@ impl Setting {
     }
 }
 
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     // The longest simulations start first.
-    let plans: Vec<_> = SETTINGS
-        .iter()
-        .rev()
-        .flat_map(|setting| {
-            let flushes = setting.flushes(effort);
-            let specs = setting.specs().into_iter().rev();
-            unit_plans(specs, flushes, (flushes / POINTS).max(1))
-        })
-        .collect();
-    let mut courses = simulate_all(&plans, progress)?;
+    let plans = SETTINGS.iter().rev().flat_map(|setting| {
+        let flushes = setting.flushes(task.effort);
+        let every = (flushes / POINTS).max(1);
+        let specs = setting.specs().into_iter().rev();
+        specs.map(move |spec| Plan { spec, input: Input::Unit(flushes), every })
+    });
+    let Courses(mut courses) = Courses::simulate(task, &plans.collect::<Vec<_>>())?;
     courses.reverse();
-
-    let panels = SETTINGS.map(|setting| Panel {
+    let mut figure = task.figure(SETTINGS.map(|setting| Panel {
         y: Axis::log("write cost", ""),
         ..panel(setting.name, &format!("k = {}", setting.k))
-    });
-    let mut figure = Figure::empty(info.name, info.title, panels.to_vec());
-    let mut rest = &courses[..];
+    }));
     for setting in &SETTINGS {
-        let (own, others) = rest.split_at(setting.specs().len());
-        rest = others;
-        for course in own {
-            course.draw(&mut figure, setting.name, &course.write_costs());
-        }
+        let specs = setting.specs();
+        let own = Courses(courses.drain(..specs.len()).collect());
+        own.draw(&mut figure, setting.name, specs, |_| true);
         // The numbers of the text are for the full length.
-        if setting.flushes(effort) == setting.flushes {
-            claim_reads(&mut figure, setting, own);
-            claim_costs(&mut figure, setting, own);
+        if setting.flushes(task.effort) == setting.flushes {
+            claim_reads(&mut figure, setting, &own);
+            claim_costs(&mut figure, setting, &own);
         }
     }
-    note(&mut figure, effort);
+    note(&mut figure, task.effort);
     Ok(figure)
 }
 
-fn claim_reads(figure: &mut Figure, setting: &Setting, courses: &[Course]) {
+fn claim_reads(figure: &mut Figure, setting: &Setting, courses: &Courses) {
     let Setting { name, k, reads: [tiered_read, leveled_read], .. } = *setting;
-    let tiered = course(courses, "tiered(ratio=2)").last().read_cost_mean;
+    let read = |spec: &str| courses.of(spec).last().read_cost_mean;
+    let tiered = read("tiered(ratio=2)");
     let claim = format!("{name}: mean read cost of tiered(ratio=2)");
-    figure.claim(Claim::near(claim, tiered_read, tiered, 0.01));
+    figure.near(claim, tiered_read, tiered, 0.01);
     for ratio in setting.ratios().into_iter().rev() {
-        let leveled = course(courses, &format!("leveled(ratio={ratio})")).last();
+        let leveled = courses.of(&format!("leveled(ratio={ratio})")).last().read_cost_mean_l0_one;
         let claim = format!("{name}: mean read cost of leveled(ratio={ratio})");
-        figure.claim(Claim::near(claim, leveled_read, leveled.read_cost_mean_l0_one, 0.01));
+        figure.near(claim, leveled_read, leveled, 0.01);
     }
     let reads = ["minlatency", "binomial", "bigtable", "exploring"]
-        .map(|name| course(courses, &setting.bounded(name)).last().read_cost_mean / k as f64);
-    let most = reads.into_iter().fold(0.0, f64::max);
+        .map(|name| read(&setting.bounded(name)) / k as f64);
     let claim =
         format!("{name}: most mean read cost over k, bounded policies but constant (below 1)");
-    figure.claim(Claim::at_most(claim, most, 1.0));
-    let constant = course(courses, &setting.bounded("constant")).last().read_cost_mean;
+    figure.at_most(claim, most(reads), 1.0);
     let claim = format!("{name}: mean read cost of constant (k/2)");
-    figure.claim(Claim::near(claim, k as f64 / 2.0, constant, 0.5));
+    figure.near(claim, k as f64 / 2.0, read(&setting.bounded("constant")), 0.5);
     let claim = format!("{name}: mean read cost of tiered over k");
-    figure.claim(if k == 10 {
-        Claim::at_most(format!("{claim} (slightly lower)"), tiered / k as f64, 1.0)
-    } else {
-        Claim::at_least(format!("{claim} (higher)"), tiered / k as f64, 1.0)
-    });
+    match k {
+        10 => figure.at_most(format!("{claim} (slightly lower)"), tiered / k as f64, 1.0),
+        _ => figure.at_least(format!("{claim} (higher)"), tiered / k as f64, 1.0),
+    }
 }
 
-fn claim_costs(figure: &mut Figure, setting: &Setting, courses: &[Course]) {
+fn claim_costs(figure: &mut Figure, setting: &Setting, courses: &Courses) {
     let name = setting.name;
-    let cost = |policy: &str| course(courses, &setting.bounded(policy)).write_cost();
-    let tiered = course(courses, "tiered(ratio=2)").write_cost();
+    let cost = |policy: &str| courses.cost(&setting.bounded(policy));
+    let [minlatency, binomial, bigtable, exploring] =
+        ["minlatency", "binomial", "bigtable", "exploring"].map(cost);
     for ratio in setting.ratios().into_iter().rev() {
-        let leveled = course(courses, &format!("leveled(ratio={ratio})")).write_cost();
-        for policy in ["binomial", "minlatency"] {
+        let leveled = courses.cost(&format!("leveled(ratio={ratio})"));
+        for (policy, cost) in [("binomial", binomial), ("minlatency", minlatency)] {
             let claim = format!(
                 "{name}: write cost of leveled(ratio={ratio}) over that of {policy} (3 to 4)"
             );
-            figure.claim(Claim::near(claim, 3.5, leveled / cost(policy), 0.6));
+            figure.near(claim, 3.5, leveled / cost, 0.6);
         }
         if name == "a" {
             let claim = "a: write cost of leveled over that of exploring (comparable)";
-            figure.claim(Claim::near(claim, 1.0, leveled / cost("exploring"), 0.15));
+            figure.near(claim, 1.0, leveled / exploring, 0.15);
             let claim = "a: write cost of leveled over that of bigtable (slightly better)";
-            figure.claim(Claim::at_most(claim, leveled / cost("bigtable"), 1.0));
+            figure.at_most(claim, leveled / bigtable, 1.0);
         }
     }
+    let tiered = courses.cost("tiered(ratio=2)");
     let claim =
         format!("{name}: write cost of tiered over the less of bigtable and exploring (lower)");
-    figure.claim(Claim::at_most(claim, tiered / cost("bigtable").min(cost("exploring")), 1.0));
+    figure.at_most(claim, tiered / bigtable.min(exploring), 1.0);
     let claim =
         format!("{name}: write cost of tiered over the more of binomial and minlatency (higher)");
-    figure.claim(Claim::at_least(claim, tiered / cost("binomial").max(cost("minlatency")), 1.0));
+    figure.at_least(claim, tiered / binomial.max(minlatency), 1.0);
 }
 
 fn note(figure: &mut Figure, effort: Effort) {
@@ -173,9 +164,8 @@ fn note(figure: &mut Figure, effort: Effort) {
     );
     figure.explain(
         "write cost of tiered over the less of bigtable and exploring",
-        "that every flush is written once before it \
-         is merged counts; if only runs that last until the next flush did, tiered would be below \
-         them, but below binomial and minlatency too.",
+        "that every flush is written once before it is merged counts; if only runs that last until \
+         the next flush did, tiered would be below them, but below binomial and minlatency too.",
     );
     if effort.is_quick {
         figure.note(format!(

@@ -1,9 +1,12 @@
 //! Write cost over flushes of the policies that bound the number of runs.
 
-use super::course::{Course, course, flushes_of, panel, simulate_all, unit_plans};
-use super::fit::{fit_line, least, mean, power_of};
-use crate::{Claim, Effort, Figure, FigureInfo};
-use lsmith_lab::SharedProgress;
+use super::course::{Course, Courses, flushes_of, panel, specs};
+use super::fit::{fit_line, power_of};
+use crate::numbers::{least, mean};
+use crate::{Figure, FigureInfo, Task};
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("mao-fig3", "write cost over flushes, policies with at most k runs", measure);
 
 /// The paper's bounds, with the letters of their panels: long runs and beginnings.
 const PANELS: [(u64, &str, &str); 3] = [(5, "a", "d"), (6, "b", "e"), (7, "c", "f")];
@@ -23,58 +26,30 @@ const EVERY_LONG: u64 = 100;
 const SHOWN: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
 const CONSTANT: &str = "constant";
 
-/// The courses of the drawn policies with one bound, in the order of [`SHOWN`].
-struct Bound<'a> {
-    k: u64,
-    shown: [&'a Course; 4],
-    constant: &'a Course,
-}
-
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let flushes = flushes_of(FLUSHES, effort);
-    let bounded = |k: u64| {
-        let names = SHOWN.into_iter().chain([CONSTANT]);
-        names.map(move |name| format!("{name}(k={k})"))
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let bounds = PANELS.map(|(k, ..)| k);
+    let all = specs(SHOWN.into_iter().chain([CONSTANT]), "k", &bounds);
+    let courses = Courses::unit(task, all, flushes_of(FLUSHES, task.effort), EVERY)?;
+    let panel = |name, k, shown: u64| {
+        panel(name, &format!("k = {k}, {shown} flushes, 4^k = {}", regime(k)))
     };
-    let specs = PANELS.iter().flat_map(|(k, ..)| bounded(*k));
-    let courses = simulate_all(&unit_plans(specs, flushes, EVERY), progress)?;
-    let bounds = PANELS.map(|(k, ..)| Bound {
-        k,
-        shown: SHOWN.map(|name| course(&courses, &format!("{name}(k={k})"))),
-        constant: course(&courses, &format!("{CONSTANT}(k={k})")),
-    });
-
-    let titles = PANELS.map(|(k, long, beginning)| {
-        let title = |shown: u64| format!("k = {k}, {shown} flushes, 4^k = {}", regime(k));
-        (panel(long, &title(SHOWN_LONG)), panel(beginning, &title(SHOWN_SHORT)))
-    });
-    let (long, beginnings): (Vec<_>, Vec<_>) = titles.into_iter().unzip();
-    let mut figure =
-        Figure::empty(info.name, info.title, long.into_iter().chain(beginnings).collect());
-    draw(&mut figure, &bounds);
-    for bound in &bounds {
-        claim_small(&mut figure, bound);
-        claim_large(&mut figure, bound);
+    let long = PANELS.map(|(k, long, _)| panel(long, k, SHOWN_LONG));
+    let beginnings = PANELS.map(|(k, _, beginning)| panel(beginning, k, SHOWN_SHORT));
+    let mut figure = task.figure(long.into_iter().chain(beginnings));
+    for (k, long, _) in PANELS {
+        let is_shown = |at: u64| at <= SHOWN_LONG && at.is_multiple_of(EVERY_LONG);
+        courses.draw(&mut figure, long, specs(SHOWN, "k", &[k]), is_shown);
+    }
+    for (k, _, beginning) in PANELS {
+        courses.draw(&mut figure, beginning, specs(SHOWN, "k", &[k]), |at| at <= SHOWN_SHORT);
+    }
+    for k in bounds {
+        let shown = SHOWN.map(|name| courses.of(&format!("{name}(k={k})")));
+        claim_small(&mut figure, k, shown);
+        claim_large(&mut figure, k, shown, courses.of(&format!("{CONSTANT}(k={k})")));
     }
     note(&mut figure);
     Ok(figure)
-}
-
-fn draw(figure: &mut Figure, bounds: &[Bound<'_>]) {
-    for (bound, (_, long, _)) in bounds.iter().zip(PANELS) {
-        for course in bound.shown {
-            course.draw(figure, long, &course.write_costs_where(shown_long));
-        }
-    }
-    for (bound, (_, _, beginning)) in bounds.iter().zip(PANELS) {
-        for course in bound.shown {
-            course.draw(figure, beginning, &course.write_costs_where(|at| at <= SHOWN_SHORT));
-        }
-    }
 }
 
 /// Returns the flushes at which the large-n regime begins.
@@ -82,73 +57,60 @@ fn regime(k: u64) -> u64 {
     1 << (2 * k)
 }
 
-/// Returns true if a long run has a point at `flushes`.
-fn shown_long(flushes: u64) -> bool {
-    flushes <= SHOWN_LONG && flushes.is_multiple_of(EVERY_LONG)
-}
-
-impl Bound<'_> {
-    /// Returns the write costs of the drawn policies in the small-n regime, averaged over flushes.
-    fn means(&self) -> Option<[f64; 4]> {
-        let mean_of = |course: &Course| {
-            let costs = course.write_costs_where(|at| at <= regime(self.k));
-            mean(costs.into_iter().map(|(_, cost)| cost))
-        };
-        let [minlatency, binomial, bigtable, exploring] = self.shown;
-        Some([mean_of(minlatency)?, mean_of(binomial)?, mean_of(bigtable)?, mean_of(exploring)?])
+/// Judges the small-n regime by the write costs of `shown`, averaged over flushes.
+fn claim_small(figure: &mut Figure, k: u64, shown: [&Course; 4]) {
+    let mean_of = |course: &Course| {
+        mean(course.write_costs_where(|at| at <= regime(k)).into_iter().map(|(_, cost)| cost))
+    };
+    let means = shown.map(mean_of);
+    let [Some(minlatency), Some(binomial), Some(bigtable), Some(exploring)] = means else { return };
+    let regime = format!("k = {k}, up to 4^k flushes, mean write costs");
+    for (claim, ratio, bound) in [
+        (
+            "minlatency over the least of the others (it is least)",
+            minlatency / binomial.min(bigtable).min(exploring),
+            1.0,
+        ),
+        (
+            "binomial over the less of bigtable and exploring (it is second)",
+            binomial / bigtable.min(exploring),
+            1.0,
+        ),
+        ("bigtable over exploring (exploring is last)", bigtable / exploring, 1.0),
+        (
+            "the most over minlatency (all are close behind)",
+            binomial.max(bigtable).max(exploring) / minlatency,
+            1.5,
+        ),
+    ] {
+        figure.at_most(format!("{regime}: {claim}"), ratio, bound);
     }
 }
 
-fn claim_small(figure: &mut Figure, bound: &Bound<'_>) {
-    let Some([minlatency, binomial, bigtable, exploring]) = bound.means() else { return };
-    let regime = format!("k = {}, up to 4^k flushes, mean write costs", bound.k);
-    figure.claim(Claim::at_most(
-        format!("{regime}: minlatency over the least of the others (it is least)"),
-        minlatency / binomial.min(bigtable).min(exploring),
-        1.0,
-    ));
-    figure.claim(Claim::at_most(
-        format!("{regime}: binomial over the less of bigtable and exploring (it is second)"),
-        binomial / bigtable.min(exploring),
-        1.0,
-    ));
-    figure.claim(Claim::at_most(
-        format!("{regime}: bigtable over exploring (exploring is last)"),
-        bigtable / exploring,
-        1.0,
-    ));
-    figure.claim(Claim::at_most(
-        format!("{regime}: the most over minlatency (all are close behind)"),
-        binomial.max(bigtable).max(exploring) / minlatency,
-        1.5,
-    ));
-}
-
-fn claim_large(figure: &mut Figure, bound: &Bound<'_>) {
-    let k = bound.k;
+fn claim_large(figure: &mut Figure, k: u64, shown: [&Course; 4], constant: &Course) {
     let [minlatency, binomial, bigtable, exploring] =
-        bound.shown.map(|course| course.write_costs_where(|at| at > regime(k)));
+        shown.map(|course| course.write_costs_where(|at| at > regime(k)));
     let pairs = minlatency.iter().zip(&binomial);
-    figure.claim(mean(pairs.map(|(one, other)| (other.1 / one.1 - 1.0).abs())).map(|apart| {
-        let claim = "minlatency and binomial differ in write cost by this share, on average";
-        Claim::at_most(format!("k = {k}, past 4^k flushes: {claim}"), apart, 0.02)
-    }));
+    let apart = mean(pairs.map(|(one, other)| (other.1 / one.1 - 1.0).abs()));
+    let claim = format!(
+        "k = {k}, past 4^k flushes: minlatency and binomial differ in write cost by this share, on \
+         average"
+    );
+    figure.at_most(claim, apart, 0.02);
     for (name, costs) in [("minlatency", &minlatency), ("binomial", &binomial)] {
-        figure.claim(power_of(costs).map(|power| {
-            let claim = format!("k = {k}, past 4^k flushes t: {name} grows as t^(1/k), exponent");
-            Claim::near(claim, 1.0 / k as f64, power, 0.1)
-        }));
+        let claim = format!("k = {k}, past 4^k flushes t: {name} grows as t^(1/k), exponent");
+        figure.near(claim, 1.0 / k as f64, power_of(costs), 0.1);
     }
     let lines = [&bigtable, &exploring].map(|costs| fit_line(costs).map(|line| line.r_squared));
     if let [Some(bigtable), Some(exploring)] = lines {
-        let growth = "bigtable and exploring grow linearly, R² of a line at least";
-        let claim = format!("k = {k}, past 4^k flushes: {growth}");
-        figure.claim(least([bigtable, exploring]).map(|r| Claim::at_least(claim, r, 0.9)));
+        let claim = format!(
+            "k = {k}, past 4^k flushes: bigtable and exploring grow linearly, R² of a line at least"
+        );
+        figure.at_least(claim, least([bigtable, exploring]), 0.9);
     }
-    let constant = bound.constant.last();
-    let predicted = constant.parts.flushes as f64 / (2 * k) as f64;
+    let predicted = constant.last().parts.flushes as f64 / (2 * k) as f64;
     let claim = format!("k = {k}: constant grows as t/k, write cost at the end over t/2k");
-    figure.claim(Claim::near(claim, 1.0, bound.constant.write_cost() / predicted, 0.02));
+    figure.near(claim, 1.0, constant.write_cost() / predicted, 0.02);
 }
 
 fn note(figure: &mut Figure) {
@@ -163,8 +125,8 @@ fn note(figure: &mut Figure) {
     );
     figure.note(format!(
         "Simulated until {FLUSHES} flushes: from 4^7 to the {SHOWN_LONG} of the paper is too short \
-         a way to tell growth. Write costs go in waves, which is why neither \
-         exponents nor lines are met exactly."
+         a way to tell growth. Write costs go in waves, which is why neither exponents nor lines \
+         are met exactly."
     ));
     figure.note(
         "constant is left out of the drawing: its write cost in the thousands would flatten all \

@@ -1,9 +1,11 @@
 //! Write cost over flushes of tiered and leveled.
 
-use super::course::{Course, course, flushes_of, panel, simulate_all, unit_plans};
-use super::fit::{least, most};
-use crate::{Claim, Effort, Figure, FigureInfo};
-use lsmith_lab::SharedProgress;
+use super::course::{Course, Courses, flushes_of, panel, specs};
+use crate::numbers::{least, most, over};
+use crate::{Figure, FigureInfo, Task};
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("mao-fig4", "write cost over flushes, tiered and leveled", measure);
 
 /// The approximate flushes of a run, and of the second part of the figure.
 const FLUSHES: u64 = 24_000;
@@ -20,74 +22,52 @@ pub(super) const RATIOS: [u64; 4] = [4, 8, 16, 32];
 const BOUNDED: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
 const BOUNDS: [u64; 7] = [3, 4, 5, 6, 7, 8, 10];
 
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let flushes = flushes_of(FLUSHES, effort);
-    let ratios = |name: &'static str| RATIOS.map(|ratio| format!("{name}(ratio={ratio})"));
-    let tiered = ratios("tiered");
-    let leveled = ratios("leveled");
-    let bounded = BOUNDED
-        .into_iter()
-        .flat_map(|name| BOUNDS.map(|k| format!("{name}(k={k})")))
-        .collect::<Vec<_>>();
-    let specs = tiered.iter().chain(&leveled).chain(&bounded);
-    let courses = simulate_all(&unit_plans(specs, flushes, EVERY), progress)?;
-
-    let panels = vec![
-        panel("a-tiered", &format!("tiered, {flushes} flushes")),
-        panel("a-leveled", &format!("leveled, {flushes} flushes")),
-        panel("b-tiered", &format!("tiered, {} flushes", BEGINNING.min(flushes))),
-        panel("b-leveled", &format!("leveled, {} flushes", BEGINNING.min(flushes))),
-    ];
-    let mut figure = Figure::empty(info.name, info.title, panels);
-    for (part, is_long) in [("a", true), ("b", false)] {
-        for (name, specs) in [("tiered", &tiered), ("leveled", &leveled)] {
-            for spec in specs {
-                let course = course(&courses, spec);
-                let points = course.write_costs_where(|at| {
-                    if is_long { at % EVERY_LONG == 0 } else { at <= BEGINNING }
-                });
-                course.draw(&mut figure, &format!("{part}-{name}"), &points);
-            }
-        }
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let flushes = flushes_of(FLUSHES, task.effort);
+    let [tiered, leveled] = ["tiered", "leveled"].map(|name| specs([name], "ratio", &RATIOS));
+    let bounded = specs(BOUNDED, "k", &BOUNDS);
+    let all = tiered.iter().chain(&leveled).chain(&bounded);
+    let courses = Courses::unit(task, all, flushes, EVERY)?;
+    let sized = [("tiered", &tiered), ("leveled", &leveled)];
+    let parts = [("a", flushes), ("b", BEGINNING.min(flushes))];
+    let mut figure = task.figure(parts.into_iter().flat_map(|(part, shown)| {
+        let title = |name| format!("{name}, {shown} flushes");
+        sized.map(|(name, _)| panel(&format!("{part}-{name}"), &title(name)))
+    }));
+    for (name, specs) in sized {
+        let long = |at: u64| at.is_multiple_of(EVERY_LONG);
+        courses.draw(&mut figure, &format!("a-{name}"), specs, long);
     }
-    let of_tiered = tiered.map(|spec| course(&courses, &spec));
-    let of_leveled = leveled.map(|spec| course(&courses, &spec));
-    let of_bounded: Vec<&Course> = bounded.iter().map(|spec| course(&courses, spec)).collect();
-    claim_ranks(&mut figure, &of_tiered, &of_leveled, &of_bounded);
-    claim_ratios(&mut figure, &of_tiered, &of_leveled);
-    claim_growth(&mut figure, &of_tiered, &of_leveled);
+    for (name, specs) in sized {
+        courses.draw(&mut figure, &format!("b-{name}"), specs, |at| at <= BEGINNING);
+    }
+    let of = |specs: &[String]| specs.iter().map(|spec| courses.of(spec)).collect::<Vec<_>>();
+    let [tiered, leveled] = [of(&tiered), of(&leveled)];
+    claim_ranks(&mut figure, &tiered, &leveled, &of(&bounded));
+    claim_ratios(&mut figure, &tiered, &leveled);
+    claim_growth(&mut figure, &tiered, &leveled);
     note(&mut figure);
     Ok(figure)
 }
 
 fn claim_ranks(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course], bounded: &[&Course]) {
-    let costs = |courses: &[&Course]| -> Vec<f64> {
-        courses.iter().map(|course| course.write_cost()).collect()
-    };
-    let others = costs(bounded).into_iter().chain(costs(leveled));
-    if let Some(next) = least(others) {
-        for course in tiered {
-            let claim = format!(
-                "{}: write cost over the least of all but tiered (tiered is lowest)",
-                course.spec
-            );
-            figure.claim(Claim::at_most(claim, course.write_cost() / next, 1.0));
-        }
+    let next = least(bounded.iter().chain(leveled).map(|course| course.write_cost()));
+    for course in tiered {
+        let claim = format!(
+            "{}: write cost over the least of all but tiered (tiered is lowest)",
+            course.spec
+        );
+        figure.at_most(claim, next.map(|next| course.write_cost() / next), 1.0);
     }
-    for (from, bounds) in [(6, "k from 6"), (3, "k from 3")] {
-        let rivals: Vec<&Course> =
-            bounded.iter().copied().filter(|course| bound_of(course) >= from).collect();
-        if let (Some(dearest), Some(cheapest)) = (most(costs(&rivals)), least(costs(leveled))) {
-            let claim = format!(
-                "least write cost of leveled over the most of minlatency, binomial, bigtable and \
-                 exploring, {bounds} (leveled is above all but constant)"
-            );
-            figure.claim(Claim::at_least(claim, cheapest / dearest, 1.0));
-        }
+    for from in [6, 3] {
+        let rivals = bounded.iter().filter(|course| bound_of(course) >= from);
+        let dearest = most(rivals.map(|course| course.write_cost()));
+        let cheapest = least(leveled.iter().map(|course| course.write_cost()));
+        let claim = format!(
+            "least write cost of leveled over the most of minlatency, binomial, bigtable and \
+             exploring, k from {from} (leveled is above all but constant)"
+        );
+        figure.at_least(claim, over(cheapest, dearest), 1.0);
     }
 }
 
@@ -106,17 +86,19 @@ fn claim_ratios(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course]) {
         };
         // The cost of each ratio over the cost of the ratio before it.
         let steps = |courses: &[&Course]| -> Option<Vec<f64>> {
-            courses.windows(2).map(|pair| Some(cost(pair[1])? / cost(pair[0])?)).collect()
+            courses.windows(2).map(|pair| over(cost(pair[1]), cost(pair[0]))).collect()
         };
         let when = at.map_or("at the end".to_owned(), |at| format!("after {at} flushes"));
-        figure.claim(steps(tiered).and_then(most).map(|step| {
-            let claim = "most write cost over that of half the ratio (smaller ratio, higher cost)";
-            Claim::at_most(format!("tiered, {when}: {claim}"), step, 1.0)
-        }));
-        figure.claim(steps(leveled).and_then(least).map(|step| {
-            let claim = "least write cost over that of half the ratio (smaller ratio, lower cost)";
-            Claim::at_least(format!("leveled, {when}: {claim}"), step, 1.0)
-        }));
+        let claim = format!(
+            "tiered, {when}: most write cost over that of half the ratio (smaller ratio, higher \
+             cost)"
+        );
+        figure.at_most(claim, steps(tiered).and_then(most), 1.0);
+        let claim = format!(
+            "leveled, {when}: least write cost over that of half the ratio (smaller ratio, lower \
+             cost)"
+        );
+        figure.at_least(claim, steps(leveled).and_then(least), 1.0);
     }
 }
 
@@ -131,15 +113,11 @@ fn claim_growth(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course]) {
         let courses = courses.iter().zip(RATIOS);
         most(courses.filter_map(|(course, ratio)| of(course, ratio as f64)))
     };
-    figure.claim(excess(tiered, |_| 1.0).map(|excess| {
-        let claim = "tiered: most write cost over 1 + log t, base B, at any time (it is O(log t))";
-        Claim::at_most(claim, excess, 1.0)
-    }));
-    figure.claim(excess(leveled, |ratio| ratio + 1.0).map(|excess| {
-        let claim = "leveled: most write cost over B + 1 times 1 + log t, base B, at any time (it \
-                     is O(B log t))";
-        Claim::at_most(claim, excess, 1.0)
-    }));
+    let claim = "tiered: most write cost over 1 + log t, base B, at any time (it is O(log t))";
+    figure.at_most(claim, excess(tiered, |_| 1.0), 1.0);
+    let claim = "leveled: most write cost over B + 1 times 1 + log t, base B, at any time (it is \
+                 O(B log t))";
+    figure.at_most(claim, excess(leveled, |ratio| ratio + 1.0), 1.0);
 }
 
 fn note(figure: &mut Figure) {

@@ -1,11 +1,14 @@
 //! The trade between write cost and read cost.
 
-use super::course::{Course, course, flushes_of, simulate_all, unit_plans};
+use super::course::{Courses, flushes_of, specs};
 use super::fig4::RATIOS;
-use super::fit::{between, least, most};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
-use lsmith_lab::SharedProgress;
+use super::fit::between;
+use crate::numbers::{least, most, over};
+use crate::{Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("mao-fig5", "mean read cost against write cost", measure);
 
 /// The approximate flushes of a run.
 const FLUSHES: u64 = 24_000;
@@ -23,36 +26,19 @@ const FARTHER: [u64; 3] = [12, 14, 16];
 type Curve = Vec<(f64, f64)>;
 
 /// The curves of all policies.
-struct Curves {
-    minlatency: Curve,
-    binomial: Curve,
-    bigtable: Curve,
-    exploring: Curve,
-    constant: Curve,
-    tiered: Curve,
-    leveled: Curve,
-    /// The points of minlatency with the bounds [`FARTHER`].
-    farther: Curve,
-}
+struct Curves(Courses);
 
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let flushes = flushes_of(FLUSHES, effort);
-    let bounded = BOUNDED.iter().flat_map(|name| BOUNDS.map(|k| format!("{name}(k={k})")));
-    let sized = ["tiered", "leveled"]
-        .iter()
-        .flat_map(|name| RATIOS.map(|ratio| format!("{name}(ratio={ratio})")));
-    let farther = FARTHER.map(|k| format!("minlatency(k={k})"));
-    let specs: Vec<String> = bounded.chain(sized).chain(farther).collect();
-    let courses = simulate_all(&unit_plans(specs, flushes, flushes), progress)?;
-
-    let axes = (Axis::log("write cost", ""), Axis::log("runs after a flush, mean", ""));
-    let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(axes.0, axes.1)]);
-    let curves = Curves::of(&courses);
-    curves.draw(&mut figure);
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let flushes = flushes_of(FLUSHES, task.effort);
+    let mut all = specs(BOUNDED, "k", &BOUNDS);
+    all.extend(specs(["tiered", "leveled"], "ratio", &RATIOS));
+    all.extend(specs(["minlatency"], "k", &FARTHER));
+    let curves = Curves(Courses::unit(task, all, flushes, flushes)?);
+    let x = Axis::log("write cost", "");
+    let mut figure = task.figure([Panel::only(x, Axis::log("runs after a flush, mean", ""))]);
+    for name in BOUNDED.into_iter().chain(["tiered", "leveled"]) {
+        figure.draw("", name, ascending(&curves.of(name)));
+    }
     claim_large(&mut figure, &curves);
     claim_small(&mut figure, &curves);
     claim_sized(&mut figure, &curves);
@@ -61,40 +47,19 @@ pub(crate) fn measure(
 }
 
 impl Curves {
-    fn of(courses: &[Course]) -> Curves {
-        let point = |spec: String| {
-            let figures = course(courses, &spec).last();
-            (figures.write_cost_system, figures.read_cost_mean)
-        };
-        let bounded = |name: &str| BOUNDS.map(|k| point(format!("{name}(k={k})"))).to_vec();
-        let sized =
-            |name: &str| RATIOS.map(|ratio| point(format!("{name}(ratio={ratio})"))).to_vec();
-        Curves {
-            minlatency: bounded("minlatency"),
-            binomial: bounded("binomial"),
-            bigtable: bounded("bigtable"),
-            exploring: bounded("exploring"),
-            constant: bounded("constant"),
-            tiered: sized("tiered"),
-            leveled: sized("leveled"),
-            farther: FARTHER.map(|k| point(format!("minlatency(k={k})"))).to_vec(),
+    fn of(&self, name: &str) -> Curve {
+        match name {
+            "tiered" | "leveled" => self.points(&specs([name], "ratio", &RATIOS)),
+            _ => self.points(&specs([name], "k", &BOUNDS)),
         }
     }
 
-    fn draw(&self, figure: &mut Figure) {
-        for (name, curve) in [
-            ("minlatency", &self.minlatency),
-            ("binomial", &self.binomial),
-            ("bigtable", &self.bigtable),
-            ("exploring", &self.exploring),
-            ("constant", &self.constant),
-            ("tiered", &self.tiered),
-            ("leveled", &self.leveled),
-        ] {
-            for (x, y) in ascending(curve) {
-                figure.point("", name, x, y);
-            }
-        }
+    fn points(&self, specs: &[String]) -> Curve {
+        let point = |spec: &String| {
+            let figures = self.0.of(spec).last();
+            (figures.write_cost_system, figures.read_cost_mean)
+        };
+        specs.iter().map(point).collect()
     }
 }
 
@@ -120,118 +85,91 @@ fn least_excess(curve: &[(f64, f64)], other: &[(f64, f64)]) -> Option<f64> {
 
 /// Adds claims for k = 4, 5, 6 and 7: mostly after 4^k flushes.
 fn claim_large(figure: &mut Figure, curves: &Curves) {
-    let Curves { minlatency, binomial, bigtable, exploring, constant, .. } = curves;
-    let pairs = minlatency.iter().zip(binomial).take(4);
+    let [minlatency, binomial, _, _, constant] = BOUNDED.map(|name| curves.of(name));
+    let pairs = minlatency.iter().zip(&binomial).take(4);
     let apart =
         pairs.flat_map(|((w1, r1), (w2, r2))| [(w2 / w1 - 1.0).abs(), (r2 / r1 - 1.0).abs()]);
-    figure.claim(most(apart).map(|apart| {
-        let claim = "k = 4 to 7: write and read costs of minlatency and binomial differ at most by \
-                     this share (they are the same)";
-        Claim::at_most(claim, apart, 0.05)
-    }));
-    let curves = [minlatency, binomial, bigtable, exploring];
-    let shares = curves
-        .into_iter()
-        .flat_map(|curve| curve.iter().zip(BOUNDS).take(4).map(|((_, read), k)| read / k as f64));
-    figure.claim(least(shares).map(|share| {
-        let claim = "k = 4 to 7: least mean read cost over k, all but constant (it is close to k)";
-        Claim::at_least(claim, share, 0.8)
-    }));
-    for (name, curve) in [("bigtable", bigtable), ("exploring", exploring)] {
-        figure.claim(least_excess(&curve[..3], minlatency).map(|excess| {
-            let claim = format!(
-                "k = 4 to 6: least write cost of {name} over that of minlatency at the same read \
-                 cost (it is far from the frontier)"
-            );
-            Claim::at_least(claim, excess, 1.5)
-        }));
+    let claim = "k = 4 to 7: write and read costs of minlatency and binomial differ at most by \
+                 this share (they are the same)";
+    figure.at_most(claim, most(apart), 0.05);
+    let shares = BOUNDED[..4].iter().flat_map(|name| {
+        let curve = curves.of(name).into_iter();
+        curve.zip(BOUNDS).take(4).map(|((_, read), k)| read / k as f64)
+    });
+    let claim = "k = 4 to 7: least mean read cost over k, all but constant (it is close to k)";
+    figure.at_least(claim, least(shares), 0.8);
+    for name in ["bigtable", "exploring"] {
+        let claim = format!(
+            "k = 4 to 6: least write cost of {name} over that of minlatency at the same read cost \
+             (it is far from the frontier)"
+        );
+        figure.at_least(claim, least_excess(&curves.of(name)[..3], &minlatency), 1.5);
     }
-    let dearer = constant.iter().zip(minlatency).map(|((one, _), (other, _))| one / other);
-    figure.claim(least(dearer).map(|excess| {
-        let claim = "least write cost of constant over that of minlatency with the same k \
-                     (constant is far from optimal)";
-        Claim::at_least(claim, excess, 10.0)
-    }));
+    let dearer = constant.iter().zip(&minlatency).map(|((one, _), (other, _))| one / other);
+    let claim = "least write cost of constant over that of minlatency with the same k (constant is \
+                 far from optimal)";
+    figure.at_least(claim, least(dearer), 10.0);
 }
 
 /// Adds claims for k = 8 and 10: within 4^k flushes.
 fn claim_small(figure: &mut Figure, curves: &Curves) {
-    let Curves { minlatency, binomial, bigtable, exploring, .. } = curves;
-    let small = [("minlatency", minlatency), ("bigtable", bigtable), ("exploring", exploring)];
-    for (name, curve) in small {
-        figure.claim(least_excess(&curve[4..], binomial).map(|excess| {
-            let claim = format!(
-                "k = 8 and 10: least write cost of {name} over that of binomial at the same read \
-                 cost (binomial is slightly better)"
-            );
-            Claim::at_least(claim, excess, 1.0)
-        }));
+    let [minlatency, binomial, bigtable, exploring, _] = BOUNDED.map(|name| curves.of(name));
+    for name in ["minlatency", "bigtable", "exploring"] {
+        let claim = format!(
+            "k = 8 and 10: least write cost of {name} over that of binomial at the same read cost \
+             (binomial is slightly better)"
+        );
+        figure.at_least(claim, least_excess(&curves.of(name)[4..], &binomial), 1.0);
     }
-    for (name, curve, condition) in [
-        ("bigtable", bigtable, "they are comparable"),
-        ("exploring", exploring, "it is close to the frontier"),
-    ] {
-        figure.claim(least_excess(&curve[4..], minlatency).map(|excess| {
-            let claim = format!(
-                "k = 8 and 10: least write cost of {name} over that of minlatency at the same read \
-                 cost ({condition})"
-            );
-            Claim::near(claim, 1.0, excess, 0.2)
-        }));
+    for (name, condition) in
+        [("bigtable", "they are comparable"), ("exploring", "it is close to the frontier")]
+    {
+        let claim = format!(
+            "k = 8 and 10: least write cost of {name} over that of minlatency at the same read \
+             cost ({condition})"
+        );
+        figure.near(claim, 1.0, least_excess(&curves.of(name)[4..], &minlatency), 0.2);
     }
-    let eight = exploring[4];
-    let ten = exploring[5];
+    let [eight, ten] = [exploring[4], exploring[5]];
     let apart = most([(ten.0 / eight.0 - 1.0).abs(), (ten.1 / eight.1 - 1.0).abs()]);
-    figure.claim(apart.map(|apart| {
-        let claim = "k = 8 and 10: write and read costs of exploring differ at most by this share \
-                     (the points are indistinguishable)";
-        Claim::at_most(claim, apart, 0.1)
-    }));
-    figure.claim(Claim::at_most(
-        "k = 10: read cost of exploring over the least of the others (it lies low)",
-        ten.1 / binomial[5].1.min(bigtable[5].1).min(minlatency[5].1),
-        1.0,
-    ));
+    let claim = "k = 8 and 10: write and read costs of exploring differ at most by this share (the \
+                 points are indistinguishable)";
+    figure.at_most(claim, apart, 0.1);
+    let others = binomial[5].1.min(bigtable[5].1).min(minlatency[5].1);
+    let claim = "k = 10: read cost of exploring over the least of the others (it lies low)";
+    figure.at_most(claim, ten.1 / others, 1.0);
 }
 
 fn claim_sized(figure: &mut Figure, curves: &Curves) {
-    let Curves { minlatency, binomial, bigtable, exploring, tiered, leveled, farther, .. } = curves;
-    let others = || [minlatency, binomial, bigtable, exploring, leveled].into_iter().flatten();
-    let dearest = most(others().map(|(_, read)| *read));
-    let cheapest = least(others().map(|(write, _)| *write));
+    let tiered = curves.of("tiered");
+    let leveled = curves.of("leveled");
+    let bounded = || BOUNDED[..4].iter().flat_map(|name| curves.of(name));
+    let others = || bounded().chain(leveled.iter().copied());
+    let dearest = most(others().map(|(_, read)| read));
     let reads = least(tiered.iter().map(|(_, read)| *read));
-    if let (Some(dearest), Some(reads)) = (dearest, reads) {
-        let claim = "least read cost of tiered over the most of all others (tiered is higher)";
-        figure.claim(Claim::at_least(claim, reads / dearest, 1.0));
-    }
+    let claim = "least read cost of tiered over the most of all others (tiered is higher)";
+    figure.at_least(claim, over(reads, dearest), 1.0);
+    let cheapest = least(others().map(|(write, _)| write));
     let writes = most(tiered[1..].iter().map(|(write, _)| *write));
-    if let (Some(cheapest), Some(writes)) = (cheapest, writes) {
-        let claim = "B = 8 to 32: most write cost of tiered over the least of all others (tiered \
-                     is significantly lower)";
-        figure.claim(Claim::at_most(claim, writes / cheapest, 0.75));
-    }
-    let bounded = || [minlatency, binomial, bigtable, exploring].into_iter().flatten();
-    let bounded_most = most(bounded().map(|(_, read)| *read));
+    let claim = "B = 8 to 32: most write cost of tiered over the least of all others (tiered is \
+                 significantly lower)";
+    figure.at_most(claim, over(writes, cheapest), 0.75);
+    let bounded_most = most(bounded().map(|(_, read)| read));
     let leveled_most = most(leveled.iter().map(|(_, read)| *read));
-    if let (Some(leveled), Some(bounded)) = (leveled_most, bounded_most) {
-        let claim = "most read cost of leveled over the most of the bounded policies (comparable)";
-        figure.claim(Claim::near(claim, 1.0, leveled / bounded, 0.2));
+    let claim = "most read cost of leveled over the most of the bounded policies (comparable)";
+    figure.near(claim, 1.0, over(leveled_most, bounded_most), 0.2);
+    for name in ["minlatency", "binomial"] {
+        let claim = format!(
+            "least write cost of leveled over that of {name} at the same read cost ({name} is \
+             closer to the frontier)"
+        );
+        figure.at_least(claim, least_excess(&leveled, &curves.of(name)), 2.0);
     }
-    for (name, other) in [("minlatency", minlatency), ("binomial", binomial)] {
-        figure.claim(least_excess(leveled, other).map(|excess| {
-            let claim = format!(
-                "least write cost of leveled over that of {name} at the same read cost ({name} is \
-                 closer to the frontier)"
-            );
-            Claim::at_least(claim, excess, 2.0)
-        }));
-    }
-    let longer: Curve = minlatency.iter().chain(farther).copied().collect();
-    figure.claim(least_excess(tiered, &longer).map(|excess| {
-        let claim = "write cost of tiered (B = 4) over that of minlatency with k up to 16 at the \
-                     same read cost (minlatency is closer to the frontier)";
-        Claim::at_least(claim, excess, 1.0)
-    }));
+    let mut longer = curves.of("minlatency");
+    longer.extend(curves.points(&specs(["minlatency"], "k", &FARTHER)));
+    let claim = "write cost of tiered (B = 4) over that of minlatency with k up to 16 at the same \
+                 read cost (minlatency is closer to the frontier)";
+    figure.at_least(claim, least_excess(&tiered, &longer), 1.0);
 }
 
 fn note(figure: &mut Figure, flushes: u64) {

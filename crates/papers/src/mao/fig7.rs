@@ -1,102 +1,90 @@
 //! Write cost over flushes with updates.
 
-use super::course::{Course, course, panel};
-use super::fit::most;
-use super::updates::{
-    BOUNDED, LEVELED, Run, Scale, TIERED, cost_ratio, flushes_left, pairs_turned,
-};
-use crate::{Claim, Effort, Figure, FigureInfo};
-use lsmith_lab::SharedProgress;
+use super::course::{Courses, panel};
+use super::updates::{BOUNDED, LEVELED, Run, Scale, TIERED, flushes_left};
+use crate::numbers::most;
+use crate::{Figure, FigureInfo, Panel, Task};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "mao-fig7",
+    "write cost over flushes where 70 % of the writes are updates",
+    measure,
+);
 
 /// The share of updates. Most updates go to the newest keys.
 pub(super) const UPDATES: Run = Run::Update { share: 0.7, deletes: 0.0, dist: "latest" };
 
-/// Costs that differ by at most this share count as equal when policies are ranked.
-const TIE: f64 = 0.03;
+/// The panels, with the policies in them.
+const PANELS: [(&str, &str, [&str; 4]); 3] =
+    [("a", "k = 6", BOUNDED), ("b-tiered", "tiered", TIERED), ("b-leveled", "leveled", LEVELED)];
+
+/// Groups of policies.
+const GROUPS: [(&str, [&str; 4]); 3] =
+    [("bounded, k = 6", BOUNDED), ("tiered", TIERED), ("leveled", LEVELED)];
 
 /// The flushes of the paper's run with updates per flush of as many new keys: 26,400 over 1.5 times
 /// 24,000.
 const FLUSHES_LEFT: f64 = 26_400.0 / 36_000.0;
 
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let scale = Scale::of(effort);
-    let all = || BOUNDED.into_iter().chain(TIERED).chain(LEVELED);
-    let updates = scale.simulate(&scale.workload(UPDATES, "hashed")?, all(), progress)?;
-    let loads = scale.simulate(&scale.workload(Run::Load, "hashed")?, all(), progress)?;
+/// Returns the panels of costs over flushes.
+pub(super) fn panels() -> Vec<Panel> {
+    PANELS.map(|(name, title, _)| panel(name, title)).to_vec()
+}
+
+/// Draws costs in these panels.
+pub(super) fn draw(figure: &mut Figure, courses: &Courses) {
+    for (name, _, specs) in PANELS {
+        courses.draw(figure, name, specs, |_| true);
+    }
+}
+
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let scale = Scale::of(task.effort);
+    let stacks: Vec<&str> = BOUNDED.into_iter().chain(TIERED).collect();
+    let all = || stacks.iter().copied().chain(LEVELED);
+    let updates = scale.simulate(task, UPDATES, "hashed", all())?;
+    let loads = scale.simulate(task, Run::Load, "hashed", all())?;
     let mut others = Vec::new();
     for dist in ["uniform", "zipf"] {
         let run = Run::Update { share: 0.7, deletes: 0.0, dist };
-        let workload = scale.workload(run, "hashed")?;
-        others
-            .push((dist, scale.simulate(&workload, BOUNDED.into_iter().chain(TIERED), progress)?));
+        others.push((dist, scale.simulate(task, run, "hashed", stacks.iter().copied())?));
     }
-
-    let panels =
-        vec![panel("a", "k = 6"), panel("b-tiered", "tiered"), panel("b-leveled", "leveled")];
-    let mut figure = Figure::empty(info.name, info.title, panels);
-    for (letter, specs) in [("a", BOUNDED), ("b-tiered", TIERED), ("b-leveled", LEVELED)] {
-        for spec in specs {
-            let course = course(&updates, spec);
-            course.draw(&mut figure, letter, &course.write_costs());
-        }
-    }
-    let left = flushes_left(effort)?;
+    let mut figure = task.figure(panels());
+    draw(&mut figure, &updates);
+    let left = flushes_left(task.effort)?;
     let claim = "flushes over those of as many new keys, memtables of 3300 records";
-    figure.claim(Claim::near(claim, FLUSHES_LEFT, left, 0.1));
-    claim_costs(&mut figure, &updates, &loads);
-    claim_ranks(&mut figure, &updates, &loads, &others);
+    figure.near(claim, FLUSHES_LEFT, left, 0.1);
+    for (group, specs) in GROUPS {
+        let ratios = specs.iter().map(|spec| updates.cost_ratio(&loads, spec));
+        let claim = format!(
+            "{group}: write cost over that without updates at the same flushes, most of all \
+             policies (somewhat reduced)"
+        );
+        figure.at_most(claim, ratios.collect::<Option<Vec<f64>>>().and_then(most), 1.0);
+    }
+    for (group, specs) in GROUPS {
+        let claim = format!(
+            "{group}: pairs of policies of which the other is dearer than without updates, \
+             differences up to 3 % aside (relative performance is unchanged)"
+        );
+        figure.at_most(claim, updates.pairs_turned(&loads, &specs), 0.0);
+    }
+    for (dist, courses) in &others {
+        let claim = format!(
+            "bounded and tiered: such pairs where updated keys chosen as `dist={dist}` (results \
+             are similar)"
+        );
+        figure.at_most(claim, courses.pairs_turned(&loads, &stacks), 0.0);
+    }
     figure.note(scale.note());
     note(&mut figure, &updates, &loads);
     Ok(figure)
 }
 
-fn claim_costs(figure: &mut Figure, updates: &[Course], loads: &[Course]) {
-    for (group, specs) in [("bounded, k = 6", BOUNDED), ("tiered", TIERED), ("leveled", LEVELED)] {
-        let ratios: Option<Vec<f64>> =
-            specs.iter().map(|spec| cost_ratio(updates, loads, spec)).collect();
-        figure.claim(ratios.and_then(most).map(|ratio| {
-            let claim = format!(
-                "{group}: write cost over that without updates at the same flushes, most of all \
-                 policies (somewhat reduced)"
-            );
-            Claim::at_most(claim, ratio, 1.0)
-        }));
-    }
-}
-
-fn claim_ranks(
-    figure: &mut Figure,
-    updates: &[Course],
-    loads: &[Course],
-    others: &[(&str, Vec<Course>)],
-) {
-    for (group, specs) in [("bounded, k = 6", BOUNDED), ("tiered", TIERED), ("leveled", LEVELED)] {
-        let claim = format!(
-            "{group}: pairs of policies of which the other is dearer than without updates, \
-             differences up to 3 % aside (relative performance is unchanged)"
-        );
-        let turned = pairs_turned(updates, loads, &specs, TIE);
-        figure.claim(Claim::at_most(claim, turned as f64, 0.0));
-    }
-    let stacks: Vec<&str> = BOUNDED.into_iter().chain(TIERED).collect();
-    for (dist, courses) in others {
-        let claim = format!(
-            "bounded and tiered: such pairs where updated keys chosen as `dist={dist}` (results \
-             are similar)"
-        );
-        let turned = pairs_turned(courses, loads, &stacks, TIE);
-        figure.claim(Claim::at_most(claim, turned as f64, 0.0));
-    }
-}
-
-fn note(figure: &mut Figure, updates: &[Course], loads: &[Course]) {
+fn note(figure: &mut Figure, updates: &Courses, loads: &Courses) {
     let cost = |spec: &&str| {
-        let ratio = cost_ratio(updates, loads, spec)?;
-        let end = course(updates, spec).write_cost();
+        let ratio = updates.cost_ratio(loads, spec)?;
+        let end = updates.cost(spec);
         Some(format!("{spec} {end:.2} at the end, {ratio:.2} times that without updates"))
     };
     let all = BOUNDED.iter().chain(&TIERED).chain(&LEVELED);

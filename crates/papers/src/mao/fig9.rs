@@ -1,13 +1,27 @@
 //! The time of a merge.
 
+use super::course::flushes_of;
 use super::fig4::RATIOS;
-use super::fit::fit_line;
-use super::store::{Merge, Scale, StoreRun, flushed_first};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
-use lsmith_lab::SharedProgress;
+use super::fit::{Line, fit_line};
+use super::store::{Merge, Scale, flushed_first};
+use crate::{Effort, Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
 
-const BOUNDED: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "mao-fig9",
+    "time of each merge against the bytes that it writes, on the real store",
+    measure,
+);
+
+/// The policies with their parameter.
+pub(super) const FAMILIES: [(&str, &str); 6] = [
+    ("minlatency", "k"),
+    ("binomial", "k"),
+    ("bigtable", "k"),
+    ("exploring", "k"),
+    ("tiered", "ratio"),
+    ("leveled", "ratio"),
+];
 const BOUNDS: [u64; 5] = [4, 5, 6, 7, 8];
 
 /// The least R² of a good linear prediction.
@@ -21,76 +35,51 @@ const R_SQUARED_ELAPSED: f64 = 0.9;
 const SCALE: Scale = Scale { flushes: 250, memtable_bytes: 2 << 20, value_bytes: 1000 };
 const SCALE_QUICK: Scale = Scale { flushes: 500, memtable_bytes: 64 << 10, value_bytes: 100 };
 
-/// A policy and its curve.
-struct Setting {
-    family: &'static str,
-    spec: String,
-}
-
-fn settings(effort: Effort) -> Vec<Setting> {
-    let bounds = if effort.is_quick { &BOUNDS[..1] } else { &BOUNDS };
-    let ratios = if effort.is_quick { &RATIOS[..1] } else { &RATIOS };
-    let setting = |family, parameter: &str, value: u64| {
-        let spec = flushed_first(family, &format!("{parameter}={value}"));
-        Setting { family, spec }
-    };
-    let bounded = BOUNDED.iter().flat_map(|name| bounds.iter().map(|k| setting(name, "k", *k)));
-    let names = ["tiered", "leveled"];
-    let sized = names.iter().flat_map(|name| ratios.iter().map(|b| setting(name, "ratio", *b)));
-    bounded.chain(sized).collect()
-}
-
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let scale = scale(effort, SCALE, SCALE_QUICK);
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let scale = scale(task.effort, SCALE, SCALE_QUICK);
     let workload = scale.workload()?;
-    let settings = settings(effort);
-    progress.begin("runs on the store", scale.flushes * settings.len() as u64);
-    let mut done = 0;
-    let mut runs: Vec<(&Setting, StoreRun)> = Vec::new();
-    for setting in &settings {
-        let run = scale.run(&setting.spec, &workload, &mut || {
-            done += 1;
-            progress.advance(done);
-        })?;
-        runs.push((setting, run));
+    let mut settings = Vec::new();
+    for (family, parameter) in FAMILIES {
+        let values = if parameter == "k" { &BOUNDS[..] } else { &RATIOS };
+        let values = &values[..task.pick(1, values.len())];
+        settings.extend(
+            values
+                .iter()
+                .map(|value| (family, flushed_first(family, &format!("{parameter}={value}")))),
+        );
     }
-
-    let panel = |name: &str, title: &str, y: &str| Panel {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: Axis::log("written by the merge", "bytes"),
-        y: Axis::log(y, "s"),
+    let work = |_: &(&str, String)| scale.flushes;
+    let found = task.each_in_turn("runs on the store", &settings, work, |(_, spec), ticker| {
+        scale.run(spec, &workload, &mut || ticker.tick(1))
+    })?;
+    // The merges of each run.
+    let runs: Vec<(&str, Vec<Merge>)> =
+        settings.iter().zip(found).map(|((family, _), run)| (*family, run.merges)).collect();
+    let own = |family: &str| -> Vec<&[Merge]> {
+        runs.iter().filter(|(name, _)| *name == family).map(|(_, merges)| &merges[..]).collect()
     };
-    let panels = vec![
+    let panel = |name: &str, title: &str, y: &str| {
+        Panel::new(name, title, Axis::log("written by the merge", "bytes"), Axis::log(y, "s"))
+    };
+    let mut figure = task.figure([
         panel("elapsed", "elapsed time of each merge", "elapsed"),
         panel("cpu", "CPU time of each merge", "CPU of the merging thread"),
-    ];
-    let mut figure = Figure::empty(info.name, info.title, panels);
+    ]);
     for (panel, time) in [("elapsed", by_wall as fn(&Merge) -> (f64, f64)), ("cpu", by_cpu)] {
-        for family in BOUNDED.into_iter().chain(["tiered", "leveled"]) {
-            let own = runs.iter().filter(|(setting, _)| setting.family == family);
-            let merges = own.flat_map(|(_, run)| &run.merges);
-            let mut points: Vec<(f64, f64)> = merges.map(time).collect();
+        for (family, _) in FAMILIES {
+            let mut points: Vec<(f64, f64)> = own(family).concat().iter().map(time).collect();
             points.sort_by(|one, other| one.0.total_cmp(&other.0));
-            points.into_iter().for_each(|(x, y)| figure.point(panel, family, x, y));
+            figure.draw(panel, family, points);
         }
     }
-    for family in BOUNDED.into_iter().chain(["tiered", "leveled"]) {
-        let own = runs.iter().filter(|(setting, _)| setting.family == family);
-        let own_merges: Vec<&[Merge]> = own.map(|(_, run)| &run.merges[..]).collect();
-        claim(&mut figure, family, &own_merges);
+    for (family, _) in FAMILIES {
+        claim(&mut figure, family, &own(family));
     }
-    let merges: Vec<Merge> = runs.iter().flat_map(|(_, run)| run.merges.clone()).collect();
-    let elapsed = fit_line(&merges.iter().map(by_wall).collect::<Vec<_>>());
-    figure.claim(elapsed.map(|line| {
-        let claim = "every merge of every run: R² of a line of elapsed time over bytes written \
-                     (elapsed time is well predicted)";
-        Claim::at_least(claim, line.r_squared, R_SQUARED_ELAPSED)
-    }));
+    let merges: Vec<Merge> = runs.iter().flat_map(|(_, merges)| merges.clone()).collect();
+    let claim = "every merge of every run: R² of a line of elapsed time over bytes written \
+                 (elapsed time is well predicted)";
+    let r_squared = line(&merges, by_wall).map(|line| line.r_squared);
+    figure.at_least(claim, r_squared, R_SQUARED_ELAPSED);
     note(&mut figure, &merges);
     figure.note(scale.note());
     Ok(figure)
@@ -99,8 +88,7 @@ pub(crate) fn measure(
 /// The scale of a figure on the store.
 pub(super) fn scale(effort: Effort, full: Scale, quick: Scale) -> Scale {
     let scale = if effort.is_quick { quick } else { full };
-    let flushes = super::course::flushes_of(scale.flushes, effort);
-    Scale { flushes, ..scale }
+    Scale { flushes: flushes_of(scale.flushes, effort), ..scale }
 }
 
 fn by_wall(merge: &Merge) -> (f64, f64) {
@@ -111,22 +99,22 @@ fn by_cpu(merge: &Merge) -> (f64, f64) {
     (merge.bytes_written as f64, merge.cpu_seconds)
 }
 
+/// Returns the line of the times of `merges` over bytes.
+fn line(merges: &[Merge], time: fn(&Merge) -> (f64, f64)) -> Option<Line> {
+    fit_line(&merges.iter().map(time).collect::<Vec<_>>())
+}
+
 /// Adds the claim that the time of a merge is linear in the bytes that it writes, in each run.
 fn claim(figure: &mut Figure, family: &str, runs: &[&[Merge]]) {
-    let squares = runs.iter().filter_map(|merges| {
-        let points: Vec<_> = merges.iter().map(by_cpu).collect();
-        Some((fit_line(&points)?.r_squared, merges))
-    });
+    let squares = runs.iter().filter_map(|merges| Some((line(merges, by_cpu)?.r_squared, merges)));
     let worst = squares.reduce(|one, other| if other.0 < one.0 { other } else { one });
     let Some((least, merges)) = worst else { return };
     let claim = format!(
         "{family}: R² of a line of CPU time over bytes written by each merge, least of all runs \
          (in each run time is well predicted by bytes)"
     );
-    figure.claim(Claim::at_least(claim, least, R_SQUARED));
-    if least < R_SQUARED {
-        figure.explain(&format!("{family}: R²"), strays(merges));
-    }
+    figure.at_least(claim, least, R_SQUARED);
+    figure.explain(&format!("{family}: R²"), strays(merges));
 }
 
 /// Returns a sentence on the spread of merges of one run: in bytes written, and in time per byte.
@@ -149,9 +137,8 @@ fn strays(merges: &[Merge]) -> String {
 }
 
 fn note(figure: &mut Figure, merges: &[Merge]) {
-    let cpu = fit_line(&merges.iter().map(by_cpu).collect::<Vec<_>>());
-    let wall = fit_line(&merges.iter().map(by_wall).collect::<Vec<_>>());
-    let (Some(cpu), Some(wall)) = (cpu, wall) else { return };
+    let lines = [line(merges, by_cpu), line(merges, by_wall)];
+    let [Some(cpu), Some(wall)] = lines else { return };
     let largest = merges.iter().map(|merge| merge.bytes_written).max().unwrap_or_default();
     figure.note(format!(
         "{} merges, the largest of {:.1} MB. Over all runs a merge takes {:.2} s of CPU per GB \

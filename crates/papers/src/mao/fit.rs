@@ -1,5 +1,7 @@
 //! Fits lines and curves to points.
 
+use crate::numbers::mean;
+
 /// The least-squares line of some points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Line {
@@ -51,27 +53,6 @@ pub(super) fn between(points: &[(f64, f64)], x: f64) -> Option<f64> {
     Some(y0 * (y1 / y0).powf(share))
 }
 
-/// Returns the mean of `values`; `None` if empty.
-pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut sum = 0.0;
-    let mut count = 0u64;
-    for value in values {
-        sum += value;
-        count += 1;
-    }
-    (count > 0).then(|| sum / count as f64)
-}
-
-/// Returns the least of `values`; `None` if empty.
-pub(super) fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    values.into_iter().min_by(f64::total_cmp)
-}
-
-/// Returns the greatest of `values`; `None` if empty.
-pub(super) fn most(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    values.into_iter().max_by(f64::total_cmp)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,12 +98,5 @@ mod tests {
         assert!((between(&curve, 8.0).unwrap() - 2.0).abs() < 1e-12);
         assert_eq!(between(&curve, 4.0), Some(2.0));
         assert_eq!((between(&curve, 0.5), between(&curve, 17.0)), (None, None));
-    }
-
-    #[test]
-    fn means_and_ends() {
-        let values = [3.0, 1.0, 2.0];
-        assert_eq!((mean(values), least(values), most(values)), (Some(2.0), Some(1.0), Some(3.0)));
-        assert_eq!((mean([]), least([]), most([])), (None, None, None));
     }
 }

@@ -1,13 +1,15 @@
 //! Write cost where flushes differ in size.
 
-use super::course::{Course, Input, Plan, flushes_of, panel, simulate_all};
-use super::fit::{least, mean, most};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::course::{Course, Courses, Input, Plan, flushes_of, panel};
+use crate::numbers::{farthest, least, mean, most};
+use crate::{Effort, Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_model::optimum::least_of_sizes;
 use lsmith_sim::UNIT_BYTES;
 use lsmith_workload::{FlushSizes, NoInputs, Rng};
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("mao-sizes", "write cost where flushes differ in size", measure);
 
 /// The policies: two that look at the number of flushes only, and two that look at sizes.
 const POLICIES: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
@@ -110,33 +112,18 @@ impl Setting {
         }
     }
 
-    /// Returns the spec of a policy.
-    fn spec(&self, policy: &str) -> String {
-        format!("{policy}(k={})", self.k)
-    }
-}
-
-/// The optimum for some flushes.
-struct Optimum {
-    sizes: FlushSizes,
-    flushes: u64,
-    k: u64,
-}
-
-impl Job for Optimum {
-    type Output = f64;
-
-    fn work(&self) -> u64 {
-        1
+    /// Returns the simulation of a policy.
+    fn plan<'a>(&self, policy: &str, sizes: &'a FlushSizes) -> Plan<'a> {
+        let spec = format!("{policy}(k={})", self.k);
+        Plan { spec, input: Input::Sized(sizes, self.flushes), every: self.flushes }
     }
 
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<f64> {
+    /// Returns the least write cost of any schedule.
+    fn least_cost(&self, sizes: &FlushSizes) -> f64 {
         let sizes: Vec<u64> =
-            (0..self.flushes).map(|flush| self.sizes.bytes(flush, UNIT_BYTES)).collect();
+            (0..self.flushes).map(|flush| sizes.bytes(flush, UNIT_BYTES)).collect();
         let flushed: u64 = sizes.iter().sum();
-        let found = least_of_sizes(&sizes, self.k);
-        ticker.tick(1);
-        Ok(1.0 + found.merged / flushed as f64)
+        1.0 + least_of_sizes(&sizes, self.k).merged / flushed as f64
     }
 }
 
@@ -151,53 +138,48 @@ struct At {
     least: Option<(f64, f64)>,
 }
 
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let of_effort = |flushes| flushes_of(flushes, task.effort);
     let settings =
-        SETTINGS.map(|setting| Setting { flushes: flushes_of(setting.flushes, effort), ..setting });
-    let panels = SETTINGS.map(|setting| setting.panel()).to_vec();
-    let mut figure = Figure::empty(info.name, info.title, panels);
+        SETTINGS.map(|setting| Setting { flushes: of_effort(setting.flushes), ..setting });
+    let mut figure = task.figure(SETTINGS.map(|setting| setting.panel()));
     for (setting, full) in settings.iter().zip(&SETTINGS) {
-        let found = costs(setting, full.draws(effort), progress)?;
-        draw(&mut figure, setting, &found);
+        let found = costs(setting, full.draws(task.effort), task)?;
+        for (index, policy) in POLICIES.into_iter().enumerate() {
+            let costs = found.iter().map(|at| (at.x, at.costs[index]));
+            figure.draw(setting.name, policy, costs);
+        }
+        let least = found.iter().filter_map(|at| Some((at.x, at.least?.0)));
+        figure.draw(setting.name, LEAST, least);
         claims(&mut figure, setting, &found);
     }
-    claim_giants(&mut figure, settings[0], progress)?;
-    note(&mut figure, &settings, effort);
+    claim_giants(&mut figure, settings[0], task)?;
+    note(&mut figure, &settings, task.effort);
     Ok(figure)
 }
 
 /// Measures one panel.
-fn costs(setting: &Setting, draws: u64, progress: &SharedProgress) -> anyhow::Result<Vec<At>> {
+fn costs(setting: &Setting, draws: u64, task: &Task<'_>) -> anyhow::Result<Vec<At>> {
     let mut sizes = Vec::new();
     for x in setting.xs() {
         for draw in 0..draws {
             sizes.push(setting.flush_sizes(*x, draw)?);
         }
     }
-    let plans: Vec<Plan<'_>> = sizes
-        .iter()
-        .flat_map(|sizes| {
-            POLICIES.map(|policy| Plan {
-                spec: setting.spec(policy),
-                input: Input::Sized(sizes, setting.flushes),
-                every: setting.flushes,
-            })
-        })
-        .collect();
-    let courses = simulate_all(&plans, progress)?;
-    let optima = if setting.flushes <= FLUSHES {
-        let optimum = |sizes: &FlushSizes| Optimum {
-            sizes: sizes.clone(),
-            flushes: setting.flushes,
-            k: setting.k,
-        };
-        measure_all("optimum", &sizes.iter().map(optimum).collect::<Vec<_>>(), progress)?
-    } else {
-        Vec::new()
+    let plans = sizes.iter().flat_map(|sizes| POLICIES.map(|policy| setting.plan(policy, sizes)));
+    let Courses(courses) = Courses::simulate(task, &plans.collect::<Vec<_>>())?;
+    let optima = match setting.flushes {
+        ..=FLUSHES => task.each(
+            "optimum",
+            &sizes,
+            |_| 1,
+            |sizes, ticker| {
+                let cost = setting.least_cost(sizes);
+                ticker.tick(1);
+                Ok(cost)
+            },
+        )?,
+        _ => Vec::new(),
     };
     let draws = draws as usize;
     let at = |(place, x): (usize, &f64)| {
@@ -223,17 +205,6 @@ fn costs(setting: &Setting, draws: u64, progress: &SharedProgress) -> anyhow::Re
     Ok(setting.xs().iter().enumerate().map(at).collect())
 }
 
-fn draw(figure: &mut Figure, setting: &Setting, found: &[At]) {
-    for (index, policy) in POLICIES.into_iter().enumerate() {
-        found.iter().for_each(|at| figure.point(setting.name, policy, at.x, at.costs[index]));
-    }
-    for at in found {
-        if let Some((least, _)) = at.least {
-            figure.point(setting.name, LEAST, at.x, least);
-        }
-    }
-}
-
 fn claims(figure: &mut Figure, setting: &Setting, found: &[At]) {
     let Setting { name, k, flushes, .. } = *setting;
     let [Some(equal), Some(last)] = [found.first(), found.last()] else { return };
@@ -241,70 +212,55 @@ fn claims(figure: &mut Figure, setting: &Setting, found: &[At]) {
         let pairs = at.costs.iter().zip(&equal.costs);
         pairs.map(|(cost, equal)| cost / equal).collect::<Vec<f64>>()
     };
-    let apart = |ratios: &[f64]| most(ratios.iter().map(|ratio| (ratio - 1.0).abs()));
     if let Some(moderate) = found.iter().find(|at| at.x == MODERATE) {
         let ratios = ratios(moderate);
-        figure.claim(apart(&ratios[..2]).map(|apart| {
+        for (policies, ratios, wording, bound) in [
+            ("minlatency and binomial", &ratios[..2], "certainly similar", 0.05),
+            ("bigtable and exploring", &ratios[2..], "similar", 0.15),
+        ] {
             let claim = format!(
-                "{name}, sigma {MODERATE}: minlatency and binomial differ from equal flushes by \
-                 this share at most (certainly similar)"
+                "{name}, sigma {MODERATE}: {policies} differ from equal flushes by this share at \
+                 most ({wording})"
             );
-            Claim::at_most(claim, apart, 0.05)
-        }));
-        figure.claim(apart(&ratios[2..]).map(|apart| {
-            let claim = format!(
-                "{name}, sigma {MODERATE}: bigtable and exploring differ from equal flushes by \
-                 this share at most (similar)"
-            );
-            Claim::at_most(claim, apart, 0.15)
-        }));
+            figure.at_most(claim, farthest(ratios.iter().map(|ratio| ratio - 1.0)), bound);
+        }
     }
     for (policy, name_of) in STATIC.into_iter().enumerate() {
         let worst = writes_max(name_of, flushes, k) as f64;
         let over = most(found.iter().map(|at| at.eager_most[policy] / worst));
-        figure.claim(over.map(|over| {
-            let claim = format!(
-                "{name}: {name_of}: most eager write cost over its worst case for equal flushes \
-                 (no worse, whatever the sizes)"
-            );
-            Claim::at_most(claim, over, 1.0)
-        }));
+        let claim = format!(
+            "{name}: {name_of}: most eager write cost over its worst case for equal flushes (no \
+             worse, whatever the sizes)"
+        );
+        figure.at_most(claim, over, 1.0);
     }
     let label = match setting.sizes {
         Sizes::Lognormal => format!("{name}, sigma {LARGE}"),
         Sizes::Early => format!("{name}, {} % early", last.x * 100.0),
     };
-    figure.claim(most(ratios(last)[..2].iter().copied()).map(|ratio| {
-        let claim = format!(
-            "{label}: write cost over that of equal flushes, the more of minlatency and binomial \
-             (no worse)"
-        );
-        Claim::at_most(claim, ratio, 1.02)
-    }));
+    let claim = format!(
+        "{label}: write cost over that of equal flushes, the more of minlatency and binomial (no \
+         worse)"
+    );
+    figure.at_most(claim, most(ratios(last)[..2].iter().copied()), 1.02);
     let [minlatency, binomial, bigtable, exploring] = last.costs;
     let claim = format!(
         "{label}: the cheaper of bigtable and exploring over the cheaper of minlatency and \
          binomial (may be below)"
     );
-    let ratio = bigtable.min(exploring) / minlatency.min(binomial);
-    figure.claim(Claim::at_most(claim, ratio, 1.0));
+    figure.at_most(claim, bigtable.min(exploring) / minlatency.min(binomial), 1.0);
     let (Some((equal, _)), Some((unequal, _))) = (equal.least, last.least) else { return };
     let claim = format!("{label}: the least over that of equal flushes (substantially below)");
-    figure.claim(Claim::at_most(claim, unequal / equal, 0.9));
-    figure.claim(least(found.iter().filter_map(|at| Some(at.least?.1))).map(|over| {
-        let claim = format!("{name}: least write cost of any policy over the optimum (not below)");
-        Claim::at_least(claim, over, 1.0)
-    }));
+    figure.at_most(claim, unequal / equal, 0.9);
+    let over = least(found.iter().filter_map(|at| Some(at.least?.1)));
+    let claim = format!("{name}: least write cost of any policy over the optimum (not below)");
+    figure.at_least(claim, over, 1.0);
 }
 
 /// Adds claims on runs in which one flush is as large as all others together and more, at each of
 /// the first places.
-fn claim_giants(
-    figure: &mut Figure,
-    setting: Setting,
-    progress: &SharedProgress,
-) -> anyhow::Result<()> {
-    let flushes = setting.flushes;
+fn claim_giants(figure: &mut Figure, setting: Setting, task: &Task<'_>) -> anyhow::Result<()> {
+    let Setting { flushes, k, .. } = setting;
     let sizes: Vec<FlushSizes> = (0..GIANT_PLACES.min(flushes))
         .filter_map(|place| {
             let size = |flush| if flush == place { GIANT * SMALL_BYTES } else { SMALL_BYTES };
@@ -312,23 +268,15 @@ fn claim_giants(
         })
         .collect();
     for policy in STATIC {
-        let plan = |sizes| Plan {
-            spec: setting.spec(policy),
-            input: Input::Sized(sizes, flushes),
-            every: flushes,
-        };
-        let plans: Vec<Plan<'_>> = sizes.iter().map(plan).collect();
-        let courses = simulate_all(&plans, progress)?;
-        let worst = writes_max(policy, flushes, setting.k) as f64;
+        let plans: Vec<Plan<'_>> = sizes.iter().map(|sizes| setting.plan(policy, sizes)).collect();
+        let Courses(courses) = Courses::simulate(task, &plans)?;
+        let worst = writes_max(policy, flushes, k) as f64;
         let eager = courses.iter().map(|course| course.last().write_cost_eager / worst);
-        figure.claim(most(eager).map(|over| {
-            let claim = format!(
-                "k = {}, one flush of {GIANT} times the size: {policy}: most eager write cost \
-                 over its worst case for equal flushes (no worse)",
-                setting.k
-            );
-            Claim::at_most(claim, over, 1.0)
-        }));
+        let claim = format!(
+            "k = {k}, one flush of {GIANT} times the size: {policy}: most eager write cost over \
+             its worst case for equal flushes (no worse)"
+        );
+        figure.at_most(claim, most(eager), 1.0);
     }
     Ok(())
 }

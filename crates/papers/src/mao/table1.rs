@@ -1,11 +1,17 @@
 //! The table of the appendix: write and read costs of all runs, after some numbers of flushes.
 
-use super::course::{Course, course, flushes_of, panel, simulate_all, unit_plans};
+use super::course::{Courses, flushes_of, panel, specs};
 use super::fig4::RATIOS;
-use super::fit::most;
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
-use lsmith_lab::SharedProgress;
+use crate::numbers::{farthest, most};
+use crate::{Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
+use lsmith_sim::Figures;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "mao-table1",
+    "write and read costs of every policy and bound over flushes",
+    measure,
+);
 
 /// The policies with a bound, and the paper's bounds.
 const BOUNDED: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
@@ -49,37 +55,28 @@ const KNOWN: [(&str, u64, f64, f64, f64); 24] = [
 /// The numbers of [`KNOWN`] are rounded to hundredths.
 const ROUNDED: f64 = 0.005_001;
 
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let flushes = flushes_of(ROWS[ROWS.len() - 1], effort);
-    let bounded = BOUNDED.iter().flat_map(|name| BOUNDS.map(|k| format!("{name}(k={k})")));
-    let sized = ["tiered", "leveled"]
-        .iter()
-        .flat_map(|name| RATIOS.map(|ratio| format!("{name}(ratio={ratio})")));
-    let specs: Vec<String> = bounded.chain(sized).collect();
-    let courses = simulate_all(&unit_plans(&specs, flushes, EVERY.min(flushes)), progress)?;
-
-    let families = || BOUNDED.into_iter().chain(["tiered", "leveled"]);
-    let named = |part: &str, family: &str| format!("{part}-{family}");
-    let panels = ["writes", "reads"].into_iter().flat_map(|part| {
-        families().map(move |family| {
-            let y = match part {
-                "writes" => Axis::log("write cost", ""),
-                _ => Axis::linear("runs after a flush, mean", ""),
-            };
-            Panel { y, ..panel(&named(part, family), family) }
-        })
-    });
-    let mut figure = Figure::empty(info.name, info.title, panels.collect());
-    for family in families() {
-        for course in courses.iter().filter(|course| family_of(course) == family) {
-            for (at, figures) in course.looks.iter().filter(|(at, _)| is_row(*at, flushes)) {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let flushes = flushes_of(ROWS[ROWS.len() - 1], task.effort);
+    let bounded = BOUNDED.map(|name| (name, specs([name], "k", &BOUNDS)));
+    let sized = ["tiered", "leveled"].map(|name| (name, specs([name], "ratio", &RATIOS)));
+    let families = || bounded.iter().chain(&sized);
+    let all = families().flat_map(|(_, specs)| specs);
+    let courses = Courses::unit(task, all, flushes, EVERY.min(flushes))?;
+    let panels = |part: &str, y: Axis| -> Vec<Panel> {
+        let panel = |name: &str| Panel { y: y.clone(), ..panel(&format!("{part}-{name}"), name) };
+        families().map(|(name, _)| panel(name)).collect()
+    };
+    let writes = panels("writes", Axis::log("write cost", ""));
+    let reads = panels("reads", Axis::linear("runs after a flush, mean", ""));
+    let mut figure = task.figure(writes.into_iter().chain(reads));
+    for (name, specs) in families() {
+        for spec in specs {
+            let is_row = |at: &u64| ROWS.contains(at) || *at == flushes;
+            let rows = courses.of(spec).looks.iter().filter(|(at, _)| is_row(at));
+            for (at, figures) in rows {
                 let x = *at as f64;
-                figure.point(&named("writes", family), &course.spec, x, figures.write_cost_system);
-                figure.point(&named("reads", family), &course.spec, x, figures.read_cost_mean);
+                figure.point(&format!("writes-{name}"), spec, x, figures.write_cost_system);
+                figure.point(&format!("reads-{name}"), spec, x, figures.read_cost_mean);
             }
         }
     }
@@ -88,67 +85,46 @@ pub(crate) fn measure(
     Ok(figure)
 }
 
-fn family_of(course: &Course) -> &str {
-    course.spec.split('(').next().unwrap_or(&course.spec)
-}
-
-fn is_row(at: u64, last: u64) -> bool {
-    ROWS.contains(&at) || at == last
-}
-
-fn claims(figure: &mut Figure, courses: &[Course]) {
+fn claims(figure: &mut Figure, courses: &Courses) {
+    let looks = |name: &str, k: u64| &courses.of(&format!("{name}(k={k})")).looks;
     for name in BOUNDED {
         let over = BOUNDS.iter().flat_map(|k| {
-            let course = course(courses, &format!("{name}(k={k})"));
-            course.looks.iter().map(move |(_, figures)| figures.read_cost_mean / *k as f64)
+            looks(name, *k).iter().map(|(_, figures)| figures.read_cost_mean / *k as f64)
         });
-        figure.claim(most(over).map(|over| {
-            let claim = format!("{name}: most mean runs over k, at all times (at most k)");
-            Claim::at_most(claim, over, 1.0)
-        }));
+        let claim = format!("{name}: most mean runs over k, at all times (at most k)");
+        figure.at_most(claim, most(over), 1.0);
     }
-    let found = |spec: &str, flushes: u64| {
-        let looks = &course(courses, spec).looks;
+    let at = |looks: &[(u64, Figures)], flushes: u64| {
         looks.iter().find(|(at, _)| *at == flushes).map(|(_, figures)| *figures)
     };
-    let rows = || KNOWN.iter().filter_map(|row| Some((row, found(row.0, row.1)?)));
-    let apart = most(rows().flat_map(|((_, _, eager, system, reads), figures)| {
+    let rows = || KNOWN.iter().filter_map(|row| Some((row, at(&courses.of(row.0).looks, row.1)?)));
+    let apart = rows().flat_map(|((_, _, eager, system, reads), figures)| {
         [
             figures.write_cost_eager - eager,
             figures.write_cost_system - system,
             figures.read_cost_mean - reads,
         ]
-        .map(f64::abs)
-    }));
-    figure.claim(apart.map(|apart| {
-        let claim = format!(
-            "{} costs by an independent simulation from the paper's definitions: the furthest \
-             from them",
-            3 * rows().count()
-        );
-        Claim::at_most(claim, apart, ROUNDED)
-    }));
-    // Every bound and every time: the curves of the policies that the paper proposes.
-    let excess = ["minlatency", "binomial"].into_iter().flat_map(|name| {
-        BOUNDS.iter().flat_map(move |k| {
-            let own = course(courses, &format!("{name}(k={k})"));
-            own.looks.iter().filter(move |(at, _)| *at > 1 << (2 * k)).filter_map(
-                move |(at, one)| {
-                    let others = ["bigtable", "exploring", "constant"].map(|other| {
-                        let looks = &course(courses, &format!("{other}(k={k})")).looks;
-                        let look = looks.iter().find(|(other_at, _)| other_at == at);
-                        look.map(|(_, figures)| one.write_cost_system / figures.write_cost_system)
-                    });
-                    most(others.into_iter().flatten())
-                },
-            )
-        })
     });
-    figure.claim(most(excess).map(|excess| {
-        let claim = "past 4^k flushes, all k and times: most write cost of minlatency and binomial \
-                     over that of bigtable, exploring and constant (lower)";
-        Claim::at_most(claim, excess, 1.0)
-    }));
+    let claim = format!(
+        "{} costs by an independent simulation from the paper's definitions: the furthest from \
+         them",
+        3 * rows().count()
+    );
+    figure.at_most(claim, farthest(apart), ROUNDED);
+    // Every bound and every time: the curves of the policies that the paper proposes.
+    let mut excess = Vec::new();
+    for name in ["minlatency", "binomial"] {
+        for k in BOUNDS {
+            for (flushes, one) in looks(name, k).iter().filter(|(at, _)| *at > 1 << (2 * k)) {
+                let others = ["bigtable", "exploring", "constant"].map(|name| looks(name, k));
+                let others = others.into_iter().filter_map(|looks| at(looks, *flushes));
+                excess.extend(others.map(|it| one.write_cost_system / it.write_cost_system));
+            }
+        }
+    }
+    let claim = "past 4^k flushes, all k and times: most write cost of minlatency and binomial \
+                 over that of bigtable, exploring and constant (lower)";
+    figure.at_most(claim, most(excess), 1.0);
 }
 
 fn note(figure: &mut Figure) {

@@ -1,8 +1,8 @@
 //! Keyed simulations of the runs with updates.
 
-use super::course::{Course, Input, Plan, course, simulate_all};
-use crate::Effort;
-use lsmith_lab::SharedProgress;
+use super::course::{Course, Courses, Input, Plan};
+use crate::numbers::mean;
+use crate::{Effort, Task};
 use lsmith_sim::KeyedWorkload;
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{NoInputs, Workload};
@@ -23,6 +23,9 @@ const KEY_BYTES: usize = 23;
 
 /// Flushes between two points of a curve.
 pub(super) const EVERY: u64 = 100;
+
+/// Costs that differ by at most this share count as equal when policies are ranked.
+pub(super) const TIE: f64 = 0.03;
 
 pub(super) const BOUNDED: [&str; 4] =
     ["minlatency(k=6)", "binomial(k=6)", "bigtable(k=6)", "exploring(k=6)"];
@@ -66,36 +69,35 @@ impl Scale {
         )
     }
 
-    /// Returns the workload of `run` with new keys in `order`, a parameter of workloads.
-    ///
-    /// # Errors
-    /// Fails if there is no such workload.
-    pub(super) fn workload(&self, run: Run, order: &str) -> anyhow::Result<KeyedWorkload> {
+    fn workload(&self, run: Run, order: &str) -> anyhow::Result<KeyedWorkload> {
         let keys = self.keys;
         let spec = match run {
             Run::Load => format!("load(keys={keys}, value={VALUE_BYTES}B, order={order})"),
-            Run::Update { share, deletes, dist } => format!(
-                "update(keys={keys}, share={share}, deletes={deletes}, dist={dist}, \
-                 value={VALUE_BYTES}B, order={order})"
-            ),
+            Run::Update { share, deletes, dist } => {
+                format!(
+                    "update(keys={keys}, share={share}, deletes={deletes}, dist={dist}, \
+                     value={VALUE_BYTES}B, order={order})"
+                )
+            }
         };
         Ok(KeyedWorkload::new(Workload::from_spec(&spec.parse()?, &NoInputs)?))
     }
 
-    /// Simulates `workload` under each of `specs`.
+    /// Simulates `run`, with new keys in `order`, under each of `specs`.
     ///
     /// # Errors
     /// Fails if a policy breaks a rule.
     pub(super) fn simulate<'a>(
         &self,
-        workload: &KeyedWorkload,
+        task: &Task<'_>,
+        run: Run,
+        order: &str,
         specs: impl IntoIterator<Item = &'a str>,
-        progress: &SharedProgress,
-    ) -> anyhow::Result<Vec<Course>> {
-        let input = Input::Keyed(workload, self.memtable_bytes);
+    ) -> anyhow::Result<Courses> {
+        let workload = self.workload(run, order)?;
+        let input = Input::Keyed(&workload, self.memtable_bytes);
         let plan = |spec: &str| Plan { spec: spec.to_owned(), input, every: EVERY };
-        let plans: Vec<Plan<'_>> = specs.into_iter().map(plan).collect();
-        simulate_all(&plans, progress)
+        Courses::simulate(task, &specs.into_iter().map(plan).collect::<Vec<_>>())
     }
 }
 
@@ -121,36 +123,35 @@ pub(super) fn flushes_left(effort: Effort) -> anyhow::Result<f64> {
     Ok((flushes * RECORDS_PAPER) as f64 / ops as f64)
 }
 
-/// Returns the mean ratio of the write costs of `spec` in `runs` and in `others`, over the flushes
-/// that both have.
-pub(super) fn cost_ratio(runs: &[Course], others: &[Course], spec: &str) -> Option<f64> {
-    let run = course(runs, spec).write_costs();
-    let other = course(others, spec).write_costs();
-    let pairs = run.iter().zip(&other).take_while(|(one, other)| one.0 == other.0);
-    super::fit::mean(pairs.map(|(one, other)| one.1 / other.1))
-}
+impl Courses {
+    /// Returns the mean ratio of the write costs of `spec` here and in `others`, over the flushes
+    /// that both have.
+    pub(super) fn cost_ratio(&self, others: &Courses, spec: &str) -> Option<f64> {
+        let [one, other] = [self, others].map(|courses| courses.of(spec).write_costs());
+        let pairs = one.iter().zip(&other).take_while(|(one, other)| one.0 == other.0);
+        mean(pairs.map(|(one, other)| one.1 / other.1))
+    }
 
-/// Returns the number of pairs of `specs` whose order by write cost at the end differs between
-/// `runs` and `others`. Ignores pairs that differ by less than the share `tie` in either.
-pub(super) fn pairs_turned(runs: &[Course], others: &[Course], specs: &[&str], tie: f64) -> u64 {
-    turned_by(runs, others, specs, tie, Course::write_cost)
-}
+    /// Returns the number of pairs of `specs` whose order by write cost at the end differs here and
+    /// in `others`. Ignores pairs that differ by less than the share [`TIE`] in either.
+    pub(super) fn pairs_turned(&self, others: &Courses, specs: &[&str]) -> f64 {
+        self.turned_by(others, specs, Course::write_cost)
+    }
 
-/// Returns the number of pairs of `specs` whose order by `cost` differs between `runs` and
-/// `others`. Ignores pairs that differ by less than the share `tie` in either.
-pub(super) fn turned_by(
-    runs: &[Course],
-    others: &[Course],
-    specs: &[&str],
-    tie: f64,
-    cost: impl Fn(&Course) -> f64,
-) -> u64 {
-    let above = |courses: &[Course], one: &str, other: &str| {
-        cost(course(courses, one)) > cost(course(courses, other)) * (1.0 + tie)
-    };
-    let turned = |one: &str, other: &str| above(runs, one, other) && above(others, other, one);
-    let pairs = specs.iter().flat_map(|one| specs.iter().map(move |other| (one, other)));
-    pairs.filter(|(one, other)| turned(one, other)).count() as u64
+    /// Does as [`pairs_turned`](Courses::pairs_turned) for the order by `cost`.
+    pub(super) fn turned_by(
+        &self,
+        others: &Courses,
+        specs: &[&str],
+        cost: impl Fn(&Course) -> f64,
+    ) -> f64 {
+        let above = |courses: &Courses, one: &str, other: &str| {
+            cost(courses.of(one)) > cost(courses.of(other)) * (1.0 + TIE)
+        };
+        let turned = |one: &str, other: &str| above(self, one, other) && above(others, other, one);
+        let pairs = specs.iter().flat_map(|one| specs.iter().map(move |other| (one, other)));
+        pairs.filter(|(one, other)| turned(one, other)).count() as f64
+    }
 }
 
 #[cfg(test)]
@@ -158,21 +159,23 @@ mod tests {
     use super::*;
     use lsmith_sim::Figures;
 
-    fn courses(costs: [f64; 3]) -> Vec<Course> {
+    fn courses(costs: [f64; 3]) -> Courses {
         let looks = |cost: f64| {
             let of = |write_cost_system| Figures { write_cost_system, ..Figures::default() };
             vec![(100, of(cost / 2.0)), (200, of(cost))]
         };
         let course = |(spec, cost): (&str, f64)| Course { spec: spec.into(), looks: looks(cost) };
-        ["a", "b", "c"].into_iter().zip(costs).map(course).collect()
+        Courses(["a", "b", "c"].into_iter().zip(costs).map(course).collect())
     }
 
     #[test]
     fn pairs_turn() {
         let specs = ["a", "b", "c"];
         let before = courses([1.0, 2.0, 3.0]);
-        for (after, turned) in [([1.0, 2.0, 3.0], 0), ([1.0, 3.0, 2.0], 1), ([3.0, 2.0, 1.0], 3)] {
-            assert_eq!(pairs_turned(&courses(after), &before, &specs, 0.03), turned, "{after:?}");
+        for (after, turned) in
+            [([1.0, 2.0, 3.0], 0.0), ([1.0, 3.0, 2.0], 1.0), ([3.0, 2.0, 1.0], 3.0)]
+        {
+            assert_eq!(courses(after).pairs_turned(&before, &specs), turned, "{after:?}");
         }
     }
 
@@ -180,18 +183,18 @@ mod tests {
     fn ties_do_not_turn() {
         let specs = ["a", "b", "c"];
         let before = courses([1.0, 2.0, 3.0]);
-        assert_eq!(pairs_turned(&courses([1.0, 3.05, 3.0]), &before, &specs, 0.03), 0);
+        assert_eq!(courses([1.0, 3.05, 3.0]).pairs_turned(&before, &specs), 0.0);
         let near = courses([1.0, 2.95, 3.0]);
-        assert_eq!(pairs_turned(&courses([1.0, 3.0, 2.0]), &near, &specs, 0.03), 0);
+        assert_eq!(courses([1.0, 3.0, 2.0]).pairs_turned(&near, &specs), 0.0);
     }
 
     #[test]
     fn costs_are_compared_as_far_as_both_go() {
         let short = courses([4.0, 1.0, 1.0]);
         let mut long = courses([2.0, 1.0, 1.0]);
-        long[0].looks.push((300, Figures::default()));
-        assert_eq!(cost_ratio(&short, &long, "a"), Some(2.0));
-        assert_eq!(cost_ratio(&long, &short, "a"), Some(0.5));
+        long.0[0].looks.push((300, Figures::default()));
+        assert_eq!(short.cost_ratio(&long, "a"), Some(2.0));
+        assert_eq!(long.cost_ratio(&short, "a"), Some(0.5));
     }
 
     /// Without updates no key repeats in a memtable; with updates there are fewer flushes.

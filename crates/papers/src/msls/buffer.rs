@@ -1,12 +1,20 @@
 //! Write cost over the size of the write buffer, with the usual level sizes and with optimized
 //! ones.
 
-use super::design::{Design, ITEM_BYTES, Levels, SKEWS};
-use super::panels::{PANELS, in_a_hurry, panels, percent_off};
-use super::steady::{StageCosts, Steady};
-use crate::{Claim, Effort, Figure, FigureInfo};
+use super::design::{Design, ITEM_BYTES, Levels};
+use super::panels::{POPULARITIES, in_a_hurry, panels};
+use super::steady::{Steady, simulated};
+use crate::numbers::{least, most, percent_off};
+use crate::sweep::Spot;
+use crate::{Figure, FigureInfo, Task};
+use lsmith_lab::Clock;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Clock, SharedProgress, measure_all};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "msls-buffer",
+    "write cost over the write buffer, level sizes fixed and optimized",
+    measure,
+);
 
 const KEYS: u64 = 10_000_000;
 
@@ -32,18 +40,12 @@ const ANY: &str = "optimized, any number of levels";
 /// The least and the greatest gain of the paper over its skews and write buffers, in percent.
 const GAINS: [f64; 2] = [9.4, 26.2];
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let panels = panels(&Axis::log("write buffer", "MB"), |title| {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let mut figure = task.figure(panels(&Axis::log("write buffer", "MB"), |title| {
         format!("{title}, {KEYS} unique keys of 1000 bytes")
-    });
-    let mut figure = Figure::empty(info.name, info.title, panels);
+    }));
     let mut seconds_max: f64 = 0.0;
-    for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
+    for (panel, _, skew) in POPULARITIES {
         for megabytes in BUFFERS_MB {
             let design = with_buffer(KEYS, skew, megabytes * 1e6 / ITEM_BYTES);
             figure.point(panel, FIXED, megabytes, design.write_cost()?);
@@ -57,8 +59,8 @@ pub(crate) fn measure(
     }
     claims(&mut figure);
     let claim = "milliseconds of CPU to optimize level sizes, at most (the paper: two minutes)";
-    figure.claim(Claim::at_most(claim, seconds_max * 1e3, 100.0));
-    simulate(&mut figure, effort, progress)?;
+    figure.at_most(claim, seconds_max * 1e3, 100.0);
+    simulate(&mut figure, task)?;
     figure.explain(
         "most that optimized",
         "the paper's gain ends where ours still rises, at write buffers of 200 MB and more: what \
@@ -90,55 +92,55 @@ fn with_buffer(keys: u64, skew: f64, entries: f64) -> Design {
     Design { memtable: entries, ..Design::leveldb(keys, skew) }
 }
 
-/// Returns by how many percent optimized sizes of the same number of levels cost less.
-fn gain(figure: &Figure, panel: &str, megabytes: f64) -> Option<f64> {
-    let [fixed, optimized] = [FIXED, AS_MANY].map(|curve| figure.y(panel, curve, megabytes));
-    Some(-percent_off(optimized?, fixed?))
-}
-
 fn claims(figure: &mut Figure) {
-    let gains_of = |panel: &str| BUFFERS_MB.map(|buffer| gain(figure, panel, buffer));
-    let gains: Vec<f64> = PANELS.iter().flat_map(|panel| gains_of(panel)).flatten().collect();
-    let ends = [f64::min, f64::max].map(|end| gains.iter().copied().reduce(end));
-    for ((name, paper), end) in ["least", "most"].iter().zip(GAINS).zip(ends) {
-        let claim = format!("the {name} that optimized sizes gain, %");
-        figure.claim(end.map(|end| Claim::near(claim, paper, end, 1.5)));
+    // Optimized sizes of as many levels, by how many percent they cost less.
+    let gain = |figure: &Figure, panel: &str, megabytes| {
+        figure.excess(panel, AS_MANY, FIXED, megabytes).map(|percent| -percent)
+    };
+    let gains = POPULARITIES.iter().flat_map(|(panel, ..)| {
+        BUFFERS_MB.into_iter().filter_map(|buffer| gain(figure, panel, buffer))
+    });
+    let gains: Vec<f64> = gains.collect();
+    let ends = [("least", least(gains.iter().copied())), ("most", most(gains))];
+    for ((name, end), paper) in ends.into_iter().zip(GAINS) {
+        figure.near(format!("the {name} that optimized sizes gain, %"), paper, end, 1.5);
     }
     for (buffer, size, expected) in [(SMALLEST_MB, "4 MiB", 9.3), (LARGE_MB, "100 MB", 27.0)] {
+        let found = gain(figure, POPULARITIES[0].0, buffer);
         let claim = format!("uniform, {size}: gain by the paper's definitions, %");
-        let found = gain(figure, PANELS[0], buffer);
-        figure.claim(found.map(|found| Claim::near(claim, expected, found, 0.5)));
+        figure.near(claim, expected, found, 0.5);
     }
 }
 
 /// Adds claims on the gain in keyed simulations.
-fn simulate(figure: &mut Figure, effort: Effort, progress: &SharedProgress) -> anyhow::Result<()> {
-    let (keys, rounds, shares) = if effort.is_quick {
-        let keys = in_a_hurry(KEYS_SIMULATED_QUICK, effort);
-        (keys, ROUNDS_QUICK, &SHARES_SIMULATED_QUICK[..])
-    } else {
-        (KEYS_SIMULATED, ROUNDS, &SHARES_SIMULATED[..])
-    };
-    let mut jobs = Vec::new();
-    for (_, skew) in SKEWS {
-        for share in shares {
+fn simulate(figure: &mut Figure, task: &Task<'_>) -> anyhow::Result<()> {
+    let keys = task.pick(in_a_hurry(KEYS_SIMULATED_QUICK, task.effort), KEYS_SIMULATED);
+    let rounds = task.pick(ROUNDS_QUICK, ROUNDS);
+    let mut all = Vec::new();
+    for (panel, _, skew) in POPULARITIES {
+        for share in task.pick(&SHARES_SIMULATED_QUICK[..], &SHARES_SIMULATED) {
             let fixed = with_buffer(keys, skew, keys as f64 * share);
             let optimized = fixed.optimized(Levels::AsMany)?;
-            jobs.extend([fixed, optimized].map(|design| Steady { rounds, ..Steady::new(design) }));
+            for (curve, design) in [(FIXED, fixed), (AS_MANY, optimized)] {
+                let job = Steady { rounds, ..Steady::new(design) };
+                all.push(Spot { panel, curve: curve.to_owned(), x: *share, job });
+            }
         }
     }
-    let found: Vec<StageCosts> = measure_all("keyed simulation", &jobs, progress)?;
-    for (jobs, found) in jobs.chunks(2).zip(found.chunks(2)) {
-        let design = &jobs[0].design;
-        let predicted = -percent_off(jobs[1].design.write_cost()?, design.write_cost()?);
-        let measured = -percent_off(found[1].write_cost(), found[0].write_cost());
+    let sweep = simulated(task, all)?;
+    let found: Vec<_> = sweep.iter().collect();
+    for pair in found.chunks(2) {
+        let [(fixed, cost), (optimized, cost_optimized)] = pair else { continue };
+        let design = &fixed.job.design;
+        let predicted = -percent_off(optimized.job.design.write_cost()?, design.write_cost()?);
+        let measured = -percent_off(cost_optimized.write_cost(), cost.write_cost());
         let share = design.memtable / keys as f64 * 100.0;
         let claim = format!(
             "{keys} keys, skew {}, buffer of {share} %: gain in keyed simulation, % (at least half \
              of the model's {predicted:.1})",
             design.skew
         );
-        figure.claim(Claim::at_least(claim, measured, predicted / 2.0));
+        figure.at_least(claim, measured, predicted / 2.0);
     }
     Ok(())
 }

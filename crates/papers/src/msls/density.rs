@@ -1,15 +1,21 @@
 //! The density of a level along the key space, when its tables are merged in key order.
 
 use super::design::{Design, ITEM_BYTES};
-use super::panels::in_a_hurry;
+use super::panels::{POPULARITIES, in_a_hurry};
 use super::steady::Steady;
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use crate::{Figure, FigureInfo, Panel, Task};
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_model::Popularity;
 use lsmith_sim::{Event, rank_key};
 use lsmith_tree::text::parse_key;
 use lsmith_tree::{KeyRange, LevelId, Place, Tree};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "msls-density",
+    "density of a level that is swept in turn, over the key space",
+    measure,
+);
 
 const KEYS: u64 = 3_300_000;
 const KEYS_QUICK: u64 = 330_000;
@@ -24,40 +30,30 @@ fn level(design: &Design) -> usize {
 
 const MODEL: &str = "model";
 const KEYED: &str = "keyed simulation";
-const PANELS: [(&str, &str, f64); 2] = [("a", "uniform", 0.0), ("b", "zipf 0.99", 0.99)];
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let keys = if effort.is_quick { in_a_hurry(KEYS_QUICK, effort) } else { KEYS };
-    let designs = PANELS.map(|(_, _, skew)| Design::leveldb(keys, skew));
-    let panels = PANELS.iter().zip(&designs).map(|((name, title, _), design)| Panel {
-        name: (*name).to_owned(),
-        title: format!("{title}, level {} of {keys} unique keys", level(design)),
-        x: Axis::linear("keys behind the place that was swept last", "share of all"),
-        y: Axis::linear("density", "entries per key"),
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let keys = task.pick(in_a_hurry(KEYS_QUICK, task.effort), KEYS);
+    let jobs = POPULARITIES.map(|(_, _, skew)| Steady::new(Design::leveldb(keys, skew)));
+    let panels = POPULARITIES.iter().zip(&jobs).map(|((panel, name, _), job)| {
+        let title = format!("{name}, level {} of {keys} unique keys", level(&job.design));
+        let x = Axis::linear("keys behind the place that was swept last", "share of all");
+        Panel::new(*panel, title, x, Axis::linear("density", "entries per key"))
     });
-    let mut figure = Figure::empty(info.name, info.title, panels.collect());
-    let jobs = designs.map(|design| Sweep(Steady::new(design)));
-    let found = measure_all(KEYED, &jobs, progress)?;
-    for (((panel, name, _), job), swept) in PANELS.iter().zip(&jobs).zip(&found) {
-        let model = densities(&job.0.design)?;
-        let curves = [(MODEL, &model), (KEYED, &swept.densities)];
-        for (curve, densities) in curves {
-            for (bin, density) in densities.iter().enumerate() {
-                figure.point(panel, curve, (bin as f64 + 0.5) / BINS as f64, *density);
-            }
+    let mut figure = task.figure(panels);
+    let found = task.each(KEYED, &jobs, Steady::work, sweep)?;
+    for (((panel, name, _), job), swept) in POPULARITIES.iter().zip(&jobs).zip(&found) {
+        let model = densities(&job.design)?;
+        for (curve, densities) in [(MODEL, &model), (KEYED, &swept.densities)] {
+            let places = (0..BINS).map(|bin| (bin as f64 + 0.5) / BINS as f64);
+            figure.draw(panel, curve, places.zip(densities.iter().copied()));
         }
         claims(&mut figure, name, swept, &model);
     }
     figure.note(
-        "LevelDB's design, as in msls-wa. A sweep goes up through the keys and begins anew, \
-         so what lies right above its last place was swept longest ago, and what lies right \
-         below it just now: the level is seen from its last place down, around the end of the \
-         key space. Simulated densities are means over flushes.",
+        "LevelDB's design, as in msls-wa. A sweep goes up through the keys and begins anew, so \
+         what lies right above its last place was swept longest ago, and what lies right below it \
+         just now: the level is seen from its last place down, around the end of the key space. \
+         Simulated densities are means over flushes.",
     );
     Ok(figure)
 }
@@ -82,49 +78,39 @@ struct Swept {
     overlap: f64,
 }
 
-struct Sweep(Steady);
-
-impl Job for Sweep {
-    type Output = Swept;
-
-    fn work(&self) -> u64 {
-        self.0.work()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Swept> {
-        let design = &self.0.design;
-        let level = level(design);
-        let keys = design.keys;
-        // The first half of the requests brings the level to a steady state.
-        let skipped = self.0.work() / design.memtable as u64 / 2;
-        let mut sums = vec![0.0; BINS];
-        let mut looks = 0.0;
-        let mut rests = 0;
-        let mut down = 0;
-        let mut met = 0;
-        self.0.simulate(ticker, &mut |event| match event {
-            Event::Rest { tree } => {
-                rests += 1;
-                if rests > skipped && add_densities(tree, level, keys, &mut sums) {
-                    looks += 1.0;
-                }
+fn sweep(steady: &Steady, ticker: &Ticker<'_>) -> anyhow::Result<Swept> {
+    let design = &steady.design;
+    let level = level(design);
+    let keys = design.keys;
+    // The first half of the requests brings the level to a steady state.
+    let skipped = steady.work() / design.memtable as u64 / 2;
+    let mut sums = vec![0.0; BINS];
+    let mut looks = 0.0;
+    let mut rests = 0;
+    let mut down = 0;
+    let mut met = 0;
+    steady.simulate(ticker, &mut |event| match event {
+        Event::Rest { tree } => {
+            rests += 1;
+            if rests > skipped && add_densities(tree, level, keys, &mut sums) {
+                looks += 1.0;
             }
-            Event::Merge { tree, plan, .. } if rests > skipped => {
-                let size = |input: &lsmith_tree::Input| {
-                    tree.run(input.run).map_or(0, |(_, run)| run.size_within(&input.range).bytes)
-                };
-                if let (Place::Into(target), [source, below]) = (plan.place, &plan.inputs[..])
-                    && tree.run(target).is_some_and(|(at, _)| at == LevelId::Disk(level + 1))
-                {
-                    down += size(source);
-                    met += size(below);
-                }
+        }
+        Event::Merge { tree, plan, .. } if rests > skipped => {
+            let size = |input: &lsmith_tree::Input| {
+                tree.run(input.run).map_or(0, |(_, run)| run.size_within(&input.range).bytes)
+            };
+            if let (Place::Into(target), [source, below]) = (plan.place, &plan.inputs[..])
+                && tree.run(target).is_some_and(|(at, _)| at == LevelId::Disk(level + 1))
+            {
+                down += size(source);
+                met += size(below);
             }
-            _ => {}
-        })?;
-        let densities = sums.iter().map(|sum| sum / looks).collect();
-        Ok(Swept { densities, overlap: met as f64 / down as f64 })
-    }
+        }
+        _ => {}
+    })?;
+    let densities = sums.iter().map(|sum| sum / looks).collect();
+    Ok(Swept { densities, overlap: met as f64 / down as f64 })
 }
 
 /// Adds the densities of the level, and returns true, if the level has been swept.
@@ -161,13 +147,13 @@ fn claims(figure: &mut Figure, name: &str, swept: &Swept, model: &[f64]) {
     let model_mean = mean(&mut model.iter().copied());
     let off = mean(&mut pairs().map(|(found, model)| (found - model).abs())) / model_mean;
     let claim = format!("{name}: density off from the model, % of the mean, mean over places");
-    figure.claim(Claim::at_most(claim, off * 100.0, 5.0));
+    figure.at_most(claim, off * 100.0, 5.0);
     let ends = swept.densities.iter().take(BINS / 10).sum::<f64>()
         / swept.densities.iter().rev().take(BINS / 10).sum::<f64>();
     let claim = format!(
         "{name}: density of the tenth swept last over that of the tenth swept first (not uniform)"
     );
-    figure.claim(Claim::at_most(claim, ends, 0.3));
+    figure.at_most(claim, ends, 0.3);
     let claim = format!("{name}: entries of the next level met by each that goes down, below 10");
-    figure.claim(Claim::at_most(claim, swept.overlap, 10.0));
+    figure.at_most(claim, swept.overlap, 10.0);
 }

@@ -16,9 +16,6 @@ pub(super) const LEVEL1_ENTRIES: f64 = LEVEL1_BYTES / ITEM_BYTES;
 const RATIO: f64 = 10.0;
 const LEVEL0_RUNS: u64 = 4;
 
-/// The skews of the paper.
-pub(super) const SKEWS: [(&str, f64); 2] = [("uniform", 0.0), ("zipf 0.99", 0.99)];
-
 /// LevelDB's design for one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Design {

@@ -1,13 +1,19 @@
 //! The paper's designs as policies: their costs by formula, key by key and on the store.
 
-use super::design::{Design, ITEM_BYTES, Levels, Pick, SKEWS};
-use super::panels::{PANELS, in_a_hurry, panels, percent_off};
-use super::steady::{StageCosts, Steady};
-use crate::{Claim, Effort, Figure, FigureInfo};
+use super::design::{Design, ITEM_BYTES, Levels, Pick};
+use super::panels::{POPULARITIES, in_a_hurry, panels};
+use super::steady::{Steady, simulated};
+use crate::sweep::Spot;
+use crate::{Figure, FigureInfo, Task};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
 use lsmith_model::formulas::{SiltModel, SlotModel, Slots, UniversalModel};
 use lsmith_model::{KeyOrder, Model, Popularity, Setting};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "msls-designs",
+    "the paper's designs as policies: by formula, key by key, and on the store",
+    measure,
+);
 
 /// Keys of simulations, and requests per key.
 const SIMULATED: [(u64, u64); 2] = [(1_000_000, 10), (10_000_000, 5)];
@@ -122,39 +128,29 @@ impl Kind {
     }
 }
 
-/// A measurement on the store and by simulation.
-struct Both(Steady);
-
-impl Job for Both {
-    type Output = [f64; 2];
-
-    fn work(&self) -> u64 {
-        2 * self.0.work()
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let mut figure = task.figure(panels(&Axis::log("unique keys", ""), str::to_owned));
+    let hurried = |(keys, rounds): (u64, u64)| (in_a_hurry(keys, task.effort), rounds);
+    let sizes = task.pick(SIMULATED_QUICK.map(hurried).to_vec(), SIMULATED.to_vec());
+    let on_store = task.pick(hurried(ON_STORE_QUICK), ON_STORE);
+    let stores = spots(&[on_store])?;
+    let work = |(spot, _): &(Spot<Steady>, f64)| 2 * spot.job.work();
+    let found = task.each_in_turn(STORE, &stores, work, |(spot, _), ticker| {
+        let steady = Steady { item_bytes: STORE_ITEM_BYTES, ..spot.job.clone() };
+        let (stored, _) = steady.run(ticker)?;
+        Ok([steady.simulate(ticker, &mut |_| {})?.write_cost(), stored.write_cost()])
+    })?;
+    for ((spot, model), [keyed, stored]) in stores.iter().zip(found) {
+        for (source, y) in [(MODEL, *model), (KEYED, keyed), (STORE, stored)] {
+            figure.point(spot.panel, &curve(source, &spot.curve), spot.x, y);
+        }
     }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<[f64; 2]> {
-        let (stored, _) = self.0.run(ticker)?;
-        Ok([stored.write_cost(), self.0.simulate(ticker, &mut |_| {})?.write_cost()])
+    let (all, models): (Vec<_>, Vec<f64>) = spots(&sizes)?.into_iter().unzip();
+    for ((spot, found), model) in simulated(task, all)?.iter().zip(models) {
+        figure.point(spot.panel, &curve(MODEL, &spot.curve), spot.x, model);
+        figure.point(spot.panel, &curve(KEYED, &spot.curve), spot.x, found.write_cost());
     }
-}
-
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let panels = panels(&Axis::log("unique keys", ""), str::to_owned);
-    let mut figure = Figure::empty(info.name, info.title, panels);
-    let hurried = |(keys, rounds): (u64, u64)| (in_a_hurry(keys, effort), rounds);
-    let (simulated, on_store) = if effort.is_quick {
-        (SIMULATED_QUICK.map(hurried).to_vec(), hurried(ON_STORE_QUICK))
-    } else {
-        (SIMULATED.to_vec(), ON_STORE)
-    };
-    store(&mut figure, on_store, progress)?;
-    simulate(&mut figure, &simulated, progress)?;
-    claims(&mut figure, &simulated, on_store);
+    claims(&mut figure, &sizes, on_store.0 as f64);
     figure.explain(
         ", rocksdb: model off",
         "the paper takes all places of a level to be equally dense. A table taken at random leaves \
@@ -169,85 +165,51 @@ pub(crate) fn measure(
     Ok(figure)
 }
 
-fn store(
-    figure: &mut Figure,
-    (keys, rounds): (u64, u64),
-    progress: &SharedProgress,
-) -> anyhow::Result<()> {
-    let mut jobs = Vec::new();
-    let mut curves = Vec::new();
-    for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
-        for (kind, name) in KINDS {
-            let steady = kind.steady(keys, skew, rounds)?;
-            let model = kind.by_model(&steady)?;
-            curves.push((*panel, name, model));
-            jobs.push(Both(Steady { item_bytes: STORE_ITEM_BYTES, ..steady }));
-        }
-    }
-    let found = measure_in_turn(STORE, &jobs, progress)?;
-    for ((panel, name, model), [stored, keyed]) in curves.into_iter().zip(found) {
-        for (source, y) in [(MODEL, model), (KEYED, keyed), (STORE, stored)] {
-            figure.point(panel, &curve(source, name), keys as f64, y);
-        }
-    }
-    Ok(())
-}
-
-fn simulate(
-    figure: &mut Figure,
-    sizes: &[(u64, u64)],
-    progress: &SharedProgress,
-) -> anyhow::Result<()> {
-    let mut jobs: Vec<Steady> = Vec::new();
-    let mut curves = Vec::new();
-    for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
+/// Returns all designs at each of `sizes`, keys and requests per key, with the costs by formula.
+fn spots(sizes: &[(u64, u64)]) -> anyhow::Result<Vec<(Spot<Steady>, f64)>> {
+    let mut all = Vec::new();
+    for (panel, _, skew) in POPULARITIES {
         for (kind, name) in KINDS {
             for (keys, rounds) in sizes {
-                let steady = kind.steady(*keys, skew, *rounds)?;
-                curves.push((*panel, name, kind.by_model(&steady)?));
-                jobs.push(steady);
+                let job = kind.steady(*keys, skew, *rounds)?;
+                let model = kind.by_model(&job)?;
+                let curve = name.to_owned();
+                all.push((Spot { panel, curve, x: *keys as f64, job }, model));
             }
         }
     }
-    let found: Vec<StageCosts> = measure_all("keyed simulation", &jobs, progress)?;
-    for ((panel, name, model), (job, found)) in curves.into_iter().zip(jobs.iter().zip(found)) {
-        let keys = job.design.keys as f64;
-        figure.point(panel, &curve(MODEL, name), keys, model);
-        figure.point(panel, &curve(KEYED, name), keys, found.write_cost());
-    }
-    Ok(())
+    Ok(all)
 }
 
-fn claims(figure: &mut Figure, simulated: &[(u64, u64)], on_store: (u64, u64)) {
-    for (panel, (title, _)) in PANELS.iter().zip(SKEWS) {
+fn claims(figure: &mut Figure, simulated: &[(u64, u64)], on_store: f64) {
+    for (panel, title, _) in POPULARITIES {
         for (_, name) in KINDS {
+            let [model, keyed, store] = [MODEL, KEYED, STORE].map(|source| curve(source, name));
             for (keys, _) in simulated {
-                let y = |source: &str| figure.y(panel, &curve(source, name), *keys as f64);
-                let off = y(MODEL).zip(y(KEYED)).map(|(model, keyed)| percent_off(model, keyed));
+                let off = figure.excess(panel, &model, &keyed, *keys as f64);
                 let allowed = if *keys >= MANY_KEYS { OFF_MAX } else { OFF_MAX_FEW };
                 let claim = format!("{title}, {keys} keys, {name}: model off from simulation, %");
-                figure.claim(off.map(|off| Claim::near(claim, 0.0, off, allowed)));
+                figure.near(claim, 0.0, off, allowed);
             }
-            let y = |source: &str| figure.y(panel, &curve(source, name), on_store.0 as f64);
-            let off = y(KEYED).zip(y(STORE)).map(|(keyed, stored)| percent_off(keyed, stored));
+            let off = figure.excess(panel, &keyed, &store, on_store);
             let claim = format!("{title}, {name}: simulation off from the store, %");
-            figure.claim(off.map(|off| Claim::near(claim, 0.0, off, 1e-6)));
+            figure.near(claim, 0.0, off, 1e-6);
         }
         for (keys, _) in simulated {
-            let y = |kind: usize| figure.y(panel, &curve(KEYED, KINDS[kind].1), *keys as f64);
-            let gain = y(0).zip(y(1)).map(|(fixed, optimal)| -percent_off(optimal, fixed));
+            let [fixed, optimal] = [0, 1].map(|kind: usize| curve(KEYED, KINDS[kind].1));
+            let more = figure.excess(panel, &optimal, &fixed, *keys as f64);
             let claim = format!("{title}, {keys} keys: sizes=optimal writes less, %, at least");
-            figure.claim(gain.map(|gain| Claim::at_least(claim, gain, 3.0)));
+            figure.at_least(claim, more.map(|percent| -percent), 3.0);
         }
     }
 }
 
 fn notes(figure: &mut Figure) {
     figure.note(format!(
-        "The policies of the registry by the protocol of msls-wa, with memtables of 4 MiB: \
-         LevelDB and RocksDB as there, LevelDB with optimal sizes of as many levels, COLA and \
-         SAMT with ratio {RATIO}, universal with trigger {TRIGGER}. SILT has {HASH_STORES} hash \
-         stores without empty places, so that it is constant(k={HASH_STORES}). On the store \
-         entries have {STORE_ITEM_BYTES} bytes, and costs are counted in logical bytes."
+        "The policies of the registry by the protocol of msls-wa, with memtables of 4 MiB: LevelDB \
+         and RocksDB as there, LevelDB with optimal sizes of as many levels, COLA and SAMT with \
+         ratio {RATIO}, universal with trigger {TRIGGER}. SILT has {HASH_STORES} hash stores \
+         without empty places, so that it is constant(k={HASH_STORES}). On the store entries have \
+         {STORE_ITEM_BYTES} bytes, and costs are counted in logical bytes."
     ));
 }

@@ -1,12 +1,19 @@
 //! Write cost over the number of levels, and over the ratio of their sizes.
 
-use super::design::{Design, LEVEL1_ENTRIES, Levels, SKEWS};
-use super::panels::{cost_axis, in_a_hurry, percent_off};
-use super::steady::{StageCosts, Steady};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::design::{Design, LEVEL1_ENTRIES, Levels};
+use super::panels::{POPULARITIES, cost_axis, in_a_hurry};
+use super::steady::{Steady, simulated};
+use crate::numbers::{least, most, percent_off};
+use crate::sweep::spots;
+use crate::{Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{SharedProgress, measure_all};
 use lsmith_model::formulas::LeveledModel;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "msls-levels",
+    "write cost over the number of levels and the ratio of their sizes",
+    measure,
+);
 
 /// Keys of the paper, for the formula.
 const KEYS: u64 = 100_000_000;
@@ -19,7 +26,7 @@ const LEVELS: [usize; 8] = [3, 4, 5, 6, 7, 8, 9, 10];
 /// The number of LevelDB with a hundred million keys.
 const LEVELS_USUAL: usize = 5;
 /// With fewer keys these have ratios as the paper's numbers.
-const LEVELS_SIMULATED: [usize; 3] = [3, 4, 5];
+const LEVELS_SIMULATED: [f64; 3] = [3.0, 4.0, 5.0];
 /// The number from which on optimized sizes gain nothing from another level.
 const LEVELS_ENOUGH: f64 = 6.0;
 /// Ratios of the sizes of neighbouring levels.
@@ -33,20 +40,14 @@ const BY_DEFINITION: [[f64; 2]; 2] = [[25.83, 23.67], [12.68, 11.76]];
 /// How far the formula may be off simulation, in percent.
 const OFF_MAX: f64 = 5.0;
 
-/// The panels of each popularity: over levels, and over ratios.
-const OVER_LEVELS: [&str; 2] = ["a", "b"];
-const OVER_RATIOS: [&str; 2] = ["c", "d"];
+/// The popularities, with their panels over levels and over ratios.
+const PANELS: [(&str, f64, [&str; 2]); 2] = [
+    (POPULARITIES[0].1, POPULARITIES[0].2, ["a", "c"]),
+    (POPULARITIES[1].1, POPULARITIES[1].2, ["b", "d"]),
+];
 
 const FIXED: &str = "model, geometric sizes";
 const OPTIMIZED: &str = "model, optimized sizes";
-
-fn model_of(keys: u64) -> String {
-    format!("model, {keys} keys")
-}
-
-fn keyed(keys: u64) -> String {
-    format!("keyed, {keys} keys")
-}
 
 /// Returns LevelDB's design with so many levels without level 0, whose sizes grow evenly from level
 /// 1 to all keys.
@@ -61,48 +62,37 @@ fn with_ratio(keys: u64, skew: f64, ratio: f64) -> Design {
     Design { sizes, ..Design::leveldb(keys, skew) }
 }
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let panel = |name: &str, skew: &str, x: Axis| Panel {
-        name: name.to_owned(),
-        title: format!("{skew}, {KEYS} unique keys"),
-        x,
-        y: cost_axis(),
-    };
-    let levels = || Axis::linear("levels without level 0", "");
-    let ratios = || Axis::log("size of a level over the one above", "");
-    let over_levels = OVER_LEVELS.iter().zip(SKEWS).map(|(name, (skew, _))| (name, skew, levels()));
-    let over_ratios = OVER_RATIOS.iter().zip(SKEWS).map(|(name, (skew, _))| (name, skew, ratios()));
-    let panels = over_levels.chain(over_ratios).map(|(name, skew, x)| panel(name, skew, x));
-    let mut figure = Figure::empty(info.name, info.title, panels.collect());
-    for (index, (_, skew)) in SKEWS.iter().enumerate() {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let xs = [
+        Axis::linear("levels without level 0", ""),
+        Axis::log("size of a level over the one above", ""),
+    ];
+    let mut figure = task.figure([0, 1].into_iter().flat_map(|over| {
+        PANELS.map(|(name, _, panels)| {
+            let title = format!("{name}, {KEYS} unique keys");
+            Panel::new(panels[over], title, xs[over].clone(), cost_axis())
+        })
+    }));
+    for (_, skew, [over_levels, over_ratios]) in PANELS {
         for levels in LEVELS {
             // Where levels grow by ten they are LevelDB's.
             let design = match levels {
-                LEVELS_USUAL => Design::leveldb(KEYS, *skew),
-                _ => with_levels(KEYS, *skew, levels),
+                LEVELS_USUAL => Design::leveldb(KEYS, skew),
+                _ => with_levels(KEYS, skew, levels),
             };
             let x = levels as f64;
-            figure.point(OVER_LEVELS[index], FIXED, x, design.write_cost()?);
+            figure.point(over_levels, FIXED, x, design.write_cost()?);
             let optimized = design.optimized(Levels::AsMany)?;
-            figure.point(OVER_LEVELS[index], OPTIMIZED, x, optimized.write_cost()?);
+            figure.point(over_levels, OPTIMIZED, x, optimized.write_cost()?);
         }
         for ratio in RATIOS {
-            let cost = with_ratio(KEYS, *skew, ratio).write_cost()?;
-            figure.point(OVER_RATIOS[index], FIXED, ratio, cost);
+            let cost = with_ratio(KEYS, skew, ratio).write_cost()?;
+            figure.point(over_ratios, FIXED, ratio, cost);
         }
     }
     definitions(&mut figure);
     shapes(&mut figure);
-    let keys = match effort.is_quick {
-        true => in_a_hurry(KEYS_SIMULATED_QUICK, effort),
-        false => KEYS_SIMULATED,
-    };
-    simulate(&mut figure, keys, progress)?;
+    simulate(&mut figure, task)?;
     figure.note(format!(
         "LevelDB's design as in msls-wa. Panels a and b: so many levels from 10 MiB to all keys, \
          evenly apart ({LEVELS_USUAL}: LevelDB's ratio of 10), or with the sizes that cost least. \
@@ -113,78 +103,60 @@ pub(crate) fn measure(
 
 /// Adds the claims on costs that are known from elsewhere.
 fn definitions(figure: &mut Figure) {
-    for ((panel, (name, _)), costs) in OVER_LEVELS.iter().zip(SKEWS).zip(BY_DEFINITION) {
+    for ((name, _, [panel, _]), costs) in PANELS.into_iter().zip(BY_DEFINITION) {
         for (curve, cost) in [FIXED, OPTIMIZED].into_iter().zip(costs) {
             let found = figure.y(panel, curve, LEVELS_USUAL as f64);
             let claim =
                 format!("{name}, {LEVELS_USUAL} levels, {curve}: by the paper's definitions");
-            figure.claim(found.map(|found| Claim::near(claim, cost, found, 0.005 * cost)));
+            figure.near(claim, cost, found, 0.005 * cost);
         }
     }
 }
 
 /// Adds the claims on the shape of curves.
 fn shapes(figure: &mut Figure) {
-    for (index, (name, _)) in SKEWS.iter().enumerate() {
-        let curve = |curve: &str| figure.curve(OVER_LEVELS[index], curve).collect::<Vec<_>>();
-        let [fixed, optimized] = [FIXED, OPTIMIZED].map(curve);
-        let gains: Vec<f64> = fixed
-            .iter()
-            .zip(&optimized)
-            .map(|(fixed, optimized)| -percent_off(optimized.1, fixed.1))
-            .collect();
+    for (name, _, [over_levels, over_ratios]) in PANELS {
+        let [fixed, optimized] =
+            [FIXED, OPTIMIZED].map(|curve| figure.curve(over_levels, curve).collect::<Vec<_>>());
+        let pairs = fixed.iter().zip(&optimized);
+        let gain = least(pairs.map(|(fixed, optimized)| -percent_off(optimized.1, fixed.1)));
+        let claim = format!("{name}: optimized sizes of as many levels gain, %, at least");
+        figure.at_least(claim, gain, 0.0);
         let enough = optimized.iter().filter(|(levels, _)| *levels >= LEVELS_ENOUGH);
         let costs: Vec<f64> = enough.map(|(_, cost)| *cost).collect();
-        let [least, most] = [f64::min, f64::max].map(|end| costs.iter().copied().reduce(end));
-        let gain = gains.iter().copied().reduce(f64::min);
-        figure.claim(gain.map(|gain| {
-            let claim = format!("{name}: optimized sizes of as many levels gain, %, at least");
-            Claim::at_least(claim, gain, 0.0)
-        }));
-        figure.claim(least.zip(most).map(|(least, most)| {
-            let claim = format!(
-                "{name}: optimized sizes of {LEVELS_ENOUGH} levels and more differ, %, at most"
-            );
-            Claim::at_most(claim, percent_off(most, least), 2.0)
-        }));
-        let over_ratios: Vec<(f64, f64)> = figure.curve(OVER_RATIOS[index], FIXED).collect();
-        let least = over_ratios.iter().copied().reduce(|one, other| match other.1 < one.1 {
-            true => other,
-            false => one,
-        });
-        figure.claim(least.map(|(ratio, _)| {
-            let claim = format!("{name}: the ratio of sizes that writes least, at most");
-            Claim::at_most(claim, ratio, 5.0)
-        }));
+        let ends = most(costs.iter().copied()).zip(least(costs));
+        let claim = format!(
+            "{name}: optimized sizes of {LEVELS_ENOUGH} levels and more differ, %, at most"
+        );
+        figure.at_most(claim, ends.map(|(most, least)| percent_off(most, least)), 2.0);
+        let over_ratios = figure.curve(over_ratios, FIXED);
+        let least = over_ratios.min_by(|one, other| one.1.total_cmp(&other.1));
+        let claim = format!("{name}: the ratio of sizes that writes least, at most");
+        figure.at_most(claim, least.map(|(ratio, _)| ratio), 5.0);
     }
 }
 
 /// Adds simulations at a handful of points, and the formula for as many keys.
-fn simulate(figure: &mut Figure, keys: u64, progress: &SharedProgress) -> anyhow::Result<()> {
-    let mut jobs: Vec<(&str, f64, Steady)> = Vec::new();
-    for (index, (_, skew)) in SKEWS.iter().enumerate() {
-        for levels in LEVELS_SIMULATED {
-            let steady = Steady::new(with_levels(keys, *skew, levels));
-            jobs.push((OVER_LEVELS[index], levels as f64, steady));
-        }
-        for ratio in RATIOS_SIMULATED {
-            let steady = Steady::new(with_ratio(keys, *skew, ratio));
-            jobs.push((OVER_RATIOS[index], ratio, steady));
-        }
-    }
-    let steady: Vec<Steady> = jobs.iter().map(|(_, _, steady)| steady.clone()).collect();
-    let found: Vec<StageCosts> = measure_all("keyed simulation", &steady, progress)?;
-    for ((panel, x, steady), found) in jobs.iter().zip(&found) {
-        let model = steady.design.write_cost()?;
-        figure.point(panel, &model_of(keys), *x, model);
-        figure.point(panel, &keyed(keys), *x, found.write_cost());
-        let skew = if steady.design.skew > 0.0 { SKEWS[1].0 } else { SKEWS[0].0 };
-        let what = match OVER_LEVELS.contains(panel) {
-            true => "levels",
-            false => "times as large",
-        };
-        let claim = format!("{skew}, {keys} keys, {x} {what}: model off from simulation, %");
-        figure.claim(Claim::near(claim, 0.0, percent_off(model, found.write_cost()), OFF_MAX));
+fn simulate(figure: &mut Figure, task: &Task<'_>) -> anyhow::Result<()> {
+    let keys = task.pick(in_a_hurry(KEYS_SIMULATED_QUICK, task.effort), KEYS_SIMULATED);
+    let keyed = format!("keyed, {keys} keys");
+    let all = PANELS.into_iter().flat_map(|(_, skew, [over_levels, over_ratios])| {
+        let levels = |_: &str, x| Steady::new(with_levels(keys, skew, x as usize));
+        let ratio = |_: &str, x| Steady::new(with_ratio(keys, skew, x));
+        let mut own = spots(over_levels, [&keyed], &LEVELS_SIMULATED, levels);
+        own.extend(spots(over_ratios, [&keyed], &RATIOS_SIMULATED, ratio));
+        own
+    });
+    let sweep = simulated(task, all.collect())?;
+    for (spot, found) in sweep.iter() {
+        let model = spot.job.design.write_cost()?;
+        figure.point(spot.panel, &format!("model, {keys} keys"), spot.x, model);
+        figure.point(spot.panel, &keyed, spot.x, found.write_cost());
+        let own = PANELS.iter().find(|(_, _, panels)| panels.contains(&spot.panel));
+        let Some((name, _, [over_levels, _])) = own else { continue };
+        let what = if spot.panel == *over_levels { "levels" } else { "times as large" };
+        let claim = format!("{name}, {keys} keys, {} {what}: model off from simulation, %", spot.x);
+        figure.near(claim, 0.0, percent_off(model, found.write_cost()), OFF_MAX);
     }
     Ok(())
 }

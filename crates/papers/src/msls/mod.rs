@@ -6,26 +6,16 @@
 //! Write costs are defined as in the paper: bytes written, including the log, per byte of requests,
 //! in the steady state after a load of all keys in order.
 
-mod buffer;
-mod density;
+pub(super) mod buffer;
+pub(super) mod density;
 mod design;
-mod designs;
-mod levels;
+pub(super) mod designs;
+pub(super) mod levels;
 mod panels;
 mod requests;
-mod rocksdb;
-mod skew;
+pub(super) mod rocksdb;
+pub(super) mod skew;
 mod steady;
-mod throughput;
-mod unique;
-mod wa;
-
-pub(super) use buffer::measure as buffer;
-pub(super) use density::measure as density;
-pub(super) use designs::measure as designs;
-pub(super) use levels::measure as levels;
-pub(super) use rocksdb::measure as rocksdb;
-pub(super) use skew::measure as skew;
-pub(super) use throughput::measure as throughput;
-pub(super) use unique::measure as unique;
-pub(super) use wa::measure as wa;
+pub(super) mod throughput;
+pub(super) mod unique;
+pub(super) mod wa;

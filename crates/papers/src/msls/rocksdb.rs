@@ -1,11 +1,17 @@
 //! Compares random choice of the table to merge with choice in key order.
 
-use super::design::{Design, Pick, SKEWS};
-use super::panels::{PANELS, in_a_hurry, panels, percent_off};
-use super::steady::{StageCosts, Steady};
-use crate::{Claim, Effort, Figure, FigureInfo};
+use super::design::{Design, Pick};
+use super::panels::{POPULARITIES, in_a_hurry, panels};
+use super::steady::{StageCosts, Steady, simulated};
+use crate::sweep::Spot;
+use crate::{Figure, FigureInfo, Task};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{SharedProgress, measure_all};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "msls-rocksdb",
+    "write cost with random choice of the table that goes down, and in turn",
+    measure,
+);
 
 /// Keys of the formula.
 const KEYS: [u64; 5] = [1_000_000, 3_300_000, 10_000_000, 33_000_000, 100_000_000];
@@ -30,40 +36,29 @@ fn curve(source: &str, pick: &str) -> String {
 const MODEL: &str = "model";
 const KEYED: &str = "keyed";
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let panels = panels(&Axis::log("unique keys", ""), str::to_owned);
-    let mut figure = Figure::empty(info.name, info.title, panels);
-    let simulated = if effort.is_quick {
-        KEYS_SIMULATED_QUICK.map(|keys| in_a_hurry(keys, effort)).to_vec()
-    } else {
-        KEYS_SIMULATED.to_vec()
-    };
-    let mut keys = [&simulated[..], &KEYS[..]].concat();
-    keys.sort_unstable();
-    keys.dedup();
-    let mut jobs = Vec::new();
-    for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let mut figure = task.figure(panels(&Axis::log("unique keys", ""), str::to_owned));
+    let hurried = KEYS_SIMULATED_QUICK.map(|keys| in_a_hurry(keys, task.effort));
+    let keys_simulated = task.pick(hurried.to_vec(), KEYS_SIMULATED.to_vec());
+    let mut all_keys = [&keys_simulated[..], &KEYS[..]].concat();
+    all_keys.sort_unstable();
+    all_keys.dedup();
+    let mut all = Vec::new();
+    for (panel, _, skew) in POPULARITIES {
         for (pick, name) in PICKS {
-            for keys in &keys {
+            for keys in &all_keys {
+                let x = *keys as f64;
                 let design = Design { pick, ..Design::leveldb(*keys, skew) };
-                figure.point(panel, &curve(MODEL, name), *keys as f64, design.write_cost()?);
-                if simulated.contains(keys) {
-                    jobs.push((*panel, name, Steady::new(design)));
+                figure.point(panel, &curve(MODEL, name), x, design.write_cost()?);
+                if keys_simulated.contains(keys) {
+                    let job = Steady::new(design);
+                    all.push(Spot { panel, curve: curve(KEYED, name), x, job });
                 }
             }
         }
     }
-    let steady: Vec<Steady> = jobs.iter().map(|(_, _, steady)| steady.clone()).collect();
-    let found: Vec<StageCosts> = measure_all("keyed simulation", &steady, progress)?;
-    for ((panel, name, steady), found) in jobs.iter().zip(&found) {
-        figure.point(panel, &curve(KEYED, name), steady.design.keys as f64, found.write_cost());
-    }
-    claims(&mut figure, &simulated);
+    simulated(task, all)?.draw(&mut figure, StageCosts::write_cost);
+    claims(&mut figure, &keys_simulated);
     for claim in ["saved in keyed simulation", "random: model off"] {
         figure.explain(
             claim,
@@ -82,34 +77,32 @@ pub(crate) fn measure(
 
 /// Returns by how many percent choice in key order costs less.
 fn saved(figure: &Figure, panel: &str, source: &str, keys: u64) -> Option<f64> {
-    let y = |pick: &str| figure.y(panel, &curve(source, pick), keys as f64);
-    Some(-percent_off(y(PICKS[1].1)?, y(PICKS[0].1)?))
+    let [random, in_turn] = PICKS.map(|(_, pick)| curve(source, pick));
+    figure.excess(panel, &in_turn, &random, keys as f64).map(|percent| -percent)
 }
 
 fn claims(figure: &mut Figure, simulated: &[u64]) {
+    let found = saved(figure, POPULARITIES[0].0, MODEL, KEYS_SAVED);
     let claim = format!("uniform, {KEYS_SAVED} keys: choice in turn costs less, %");
-    let found = saved(figure, PANELS[0], MODEL, KEYS_SAVED);
-    figure.claim(found.map(|found| Claim::near(claim, SAVED, found, 1.0)));
-    for (index, (panel, (name, _))) in PANELS.iter().zip(SKEWS).enumerate() {
+    figure.near(claim, SAVED, found, 1.0);
+    for (index, (panel, name, _)) in POPULARITIES.into_iter().enumerate() {
         for (keys, costs) in BY_DEFINITION {
             let cost = figure.y(panel, &curve(MODEL, PICKS[0].1), keys as f64);
             let claim = format!("{name}, {keys} keys: random choice by the paper's definitions");
-            let near = |cost| Claim::near(claim, costs[index], cost, 0.005 * costs[index]);
-            figure.claim(cost.map(near));
+            figure.near(claim, costs[index], cost, 0.005 * costs[index]);
         }
         for keys in simulated {
             for (_, pick) in PICKS {
-                let y = |source: &str| figure.y(panel, &curve(source, pick), *keys as f64);
-                let off = y(MODEL).zip(y(KEYED)).map(|(model, keyed)| percent_off(model, keyed));
+                let [model, keyed] = [MODEL, KEYED].map(|source| curve(source, pick));
+                let off = figure.excess(panel, &model, &keyed, *keys as f64);
                 let claim = format!("{name}, {keys} keys, {pick}: model off from simulation, %");
-                figure.claim(off.map(|off| Claim::near(claim, 0.0, off, 6.5)));
+                figure.near(claim, 0.0, off, 6.5);
             }
-            let [by_model, keyed] =
-                [MODEL, KEYED].map(|source| saved(figure, panel, source, *keys));
+            let Some(by_model) = saved(figure, panel, MODEL, *keys) else { continue };
+            let keyed = saved(figure, panel, KEYED, *keys);
             let claim =
                 format!("{name}, {keys} keys: saved in keyed simulation, %, against the model's");
-            let near = |(model, keyed)| Claim::near(claim, model, keyed, 3.0);
-            figure.claim(by_model.zip(keyed).map(near));
+            figure.near(claim, by_model, keyed, 3.0);
         }
     }
 }

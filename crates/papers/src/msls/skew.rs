@@ -1,11 +1,18 @@
 //! Write cost over the skew of requests.
 
 use super::design::Design;
-use super::panels::{cost_axis, in_a_hurry, percent_off};
-use super::steady::{StageCosts, Steady};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::panels::{cost_axis, in_a_hurry};
+use super::steady::{StageCosts, Steady, simulated};
+use crate::numbers::{most, percent_off};
+use crate::sweep::spots;
+use crate::{Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{SharedProgress, measure_all};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "msls-skew",
+    "write cost of LevelDB's design over the skew of requests",
+    measure,
+);
 
 /// Keys of the paper, for the formula.
 const KEYS: u64 = 100_000_000;
@@ -27,46 +34,32 @@ const MODEL: &str = "model";
 const KEYED: &str = "keyed simulation";
 const PANELS: [&str; 2] = ["a", "b"];
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let (keys, skews) = if effort.is_quick {
-        (in_a_hurry(KEYS_SIMULATED_QUICK, effort), &SIMULATED_QUICK[..])
-    } else {
-        (KEYS_SIMULATED, &SIMULATED[..])
-    };
-    let panels = PANELS.iter().zip([KEYS, keys]).map(|(name, keys)| Panel {
-        name: (*name).to_owned(),
-        title: format!("{keys} unique keys"),
-        x: Axis::linear("skew of a Zipf distribution", ""),
-        y: cost_axis(),
-    });
-    let mut figure = Figure::empty(info.name, info.title, panels.collect());
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let keys = task.pick(in_a_hurry(KEYS_SIMULATED_QUICK, task.effort), KEYS_SIMULATED);
+    let skews = task.pick(&SIMULATED_QUICK[..], &SIMULATED);
+    let panels = [(PANELS[0], KEYS), (PANELS[1], keys)];
+    let mut figure = task.figure(panels.map(|(name, keys)| {
+        let x = Axis::linear("skew of a Zipf distribution", "");
+        Panel::new(name, format!("{keys} unique keys"), x, cost_axis())
+    }));
     let grid = (0..=STEPS).map(|step| f64::from(step) * STEP);
     let mut skews_of_model: Vec<f64> = grid.chain(SIMULATED).collect();
     skews_of_model.sort_by(f64::total_cmp);
     skews_of_model.dedup_by(|right, left| *right - *left < STEP / 20.0);
-    for (panel, keys) in PANELS.iter().zip([KEYS, keys]) {
+    for (panel, keys) in panels {
         for skew in &skews_of_model {
             let cost = Design::leveldb(keys, *skew).write_cost()?;
             figure.point(panel, MODEL, *skew, cost);
         }
     }
-    let steady = |skew: &f64| Steady::new(Design::leveldb(keys, *skew));
-    let jobs: Vec<Steady> = skews.iter().map(steady).collect();
-    let found: Vec<StageCosts> = measure_all(KEYED, &jobs, progress)?;
-    for (job, found) in jobs.iter().zip(&found) {
-        figure.point("b", KEYED, job.design.skew, found.write_cost());
-    }
+    let steady = |_: &str, skew| Steady::new(Design::leveldb(keys, skew));
+    let sweep = simulated(task, spots(PANELS[1], [KEYED], skews, steady))?;
+    sweep.draw(&mut figure, StageCosts::write_cost);
     claims(&mut figure);
-    for (job, found) in jobs.iter().zip(&found) {
-        let design = &job.design;
-        let off = percent_off(design.write_cost()?, found.write_cost());
-        let claim = format!("{keys} keys, skew {}: model off from simulation, %", design.skew);
-        figure.claim(Claim::near(claim, 0.0, off, 3.0));
+    for (spot, found) in sweep.iter() {
+        let off = percent_off(spot.job.design.write_cost()?, found.write_cost());
+        let claim = format!("{keys} keys, skew {}: model off from simulation, %", spot.x);
+        figure.near(claim, 0.0, off, 3.0);
     }
     figure.explain(
         "model off from simulation",
@@ -83,16 +76,13 @@ pub(crate) fn measure(
 
 fn claims(figure: &mut Figure) {
     for (skew, cost) in BY_DEFINITION {
-        let near = |(_, model)| {
-            let claim = format!("100 M keys, skew {skew}: model by the paper's definitions");
-            Claim::near(claim, cost, model, 0.005 * cost)
-        };
         let at_skew = figure.curve("a", MODEL).find(|(x, _)| (x - skew).abs() < STEP / 20.0);
-        figure.claim(at_skew.map(near));
+        let claim = format!("100 M keys, skew {skew}: model by the paper's definitions");
+        figure.near(claim, cost, at_skew.map(|(_, model)| model), 0.005 * cost);
     }
     let curve: Vec<(f64, f64)> = figure.curve("a", MODEL).collect();
-    let rises = curve.windows(2).map(|pair| pair[1].1 - pair[0].1).fold(f64::MIN, f64::max);
-    let claim =
-        "100 M keys: the most that the write cost rises from one skew to the next (it falls)";
-    figure.claim(Claim::at_most(claim, rises, 0.0));
+    let rises = most(curve.windows(2).map(|pair| pair[1].1 - pair[0].1));
+    let claim = "100 M keys: the most that the write cost rises from one skew to the next (it \
+                 falls)";
+    figure.at_most(claim, rises, 0.0);
 }

@@ -2,10 +2,12 @@
 
 use super::design::{Design, ITEM_BYTES};
 use super::requests::Requests;
+use crate::Task;
+use crate::sweep::{Spot, Sweep};
 use crate::unsynced::Unsynced;
 use anyhow::{Context, bail};
 use lsmith::{DEFAULT_KEYSPACE, Store};
-use lsmith_lab::{Job, Scratch, Ticker};
+use lsmith_lab::{Scratch, Ticker};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{Event, KeyedSim};
 use lsmith_tree::{EntryKind, Tree, logical_bytes};
@@ -73,6 +75,10 @@ impl Steady {
 
     fn requests(&self) -> u64 {
         self.design.keys * self.rounds
+    }
+
+    pub(super) fn work(&self) -> u64 {
+        self.design.keys + self.requests()
     }
 
     /// Calls `make(step, place, ends)` for every key in key order, then for every request. `place`
@@ -171,6 +177,15 @@ impl Steady {
     }
 }
 
+/// Measures all spots by keyed simulation.
+pub(super) fn simulated(
+    task: &Task<'_>,
+    spots: Vec<Spot<Steady>>,
+) -> anyhow::Result<Sweep<Steady, StageCosts>> {
+    let measure = |steady: &Steady, ticker: &Ticker<'_>| steady.simulate(ticker, &mut |_| {});
+    Sweep::measure(task, "keyed simulation", spots, Steady::work, measure)
+}
+
 /// Bytes of a key on the store. The key is its position.
 const KEY_BYTES: usize = size_of::<u32>();
 
@@ -194,39 +209,10 @@ fn since(tree: &Tree, before: &[u64], requested: u64) -> StageCosts {
     StageCosts { stages: std::iter::once(LOG).chain(grown).collect() }
 }
 
-/// A measurement by simulation, for [`measure_all`](lsmith_lab::measure_all).
-impl Job for Steady {
-    type Output = StageCosts;
-
-    fn work(&self) -> u64 {
-        self.design.keys + self.requests()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<StageCosts> {
-        self.simulate(ticker, &mut |_| {})
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lsmith_lab::{NoProgress, measure_in_turn};
-
-    struct Both(Steady);
-
-    impl Job for Both {
-        type Output = [StageCosts; 2];
-
-        fn work(&self) -> u64 {
-            self.0.work()
-        }
-
-        fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<[StageCosts; 2]> {
-            let (stored, physical) = self.0.run(ticker)?;
-            assert!((physical / stored.write_cost() - 1.0).abs() < 0.05, "{physical}");
-            Ok([self.0.simulate(ticker, &mut |_| {})?, stored])
-        }
-    }
+    use crate::task::with_task;
 
     #[test]
     fn store_and_simulation_write_the_same() {
@@ -234,8 +220,18 @@ mod tests {
             let design =
                 Design { memtable: 500.0, sizes: vec![1500.0], ..Design::leveldb(4000, skew) };
             let steady = Steady { rounds: 2, item_bytes: 200, ..Steady::new(design) };
-            let found = measure_in_turn("test", &[Both(steady)], &NoProgress);
-            let [simulated, stored] = &found.unwrap()[0];
+            let found = with_task(|task| {
+                task.each_in_turn(
+                    "test",
+                    std::slice::from_ref(&steady),
+                    Steady::work,
+                    |steady, ticker| {
+                        Ok((steady.simulate(ticker, &mut |_| {})?, steady.run(ticker)?))
+                    },
+                )
+            });
+            let (simulated, (stored, physical)) = &found.unwrap()[0];
+            assert!((physical / stored.write_cost() - 1.0).abs() < 0.05, "{physical}");
             assert_eq!(simulated.stages.len(), 4, "log, and three levels");
             for (simulated, stored) in simulated.stages.iter().zip(&stored.stages) {
                 assert!((simulated / stored - 1.0).abs() < 1e-9, "{simulated} and {stored}");

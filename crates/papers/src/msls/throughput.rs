@@ -1,17 +1,24 @@
 //! Throughput over write cost, on a device of one bandwidth.
 
-use super::design::{Design, Pick, SKEWS};
-use super::panels::{PANELS, in_a_hurry, percent_off};
+use super::design::{Design, Pick};
+use super::panels::{POPULARITIES, in_a_hurry};
 use super::requests::Requests;
+use crate::numbers::{least, most, percent_off};
 use crate::unsynced::{Device, Unsynced};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use crate::{Figure, FigureInfo, Panel, Task};
 use anyhow::bail;
 use lsmith::{DEFAULT_KEYSPACE, Store};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Clock, Job, Scratch, SharedProgress, Ticker, measure_in_turn};
+use lsmith_lab::{Clock, Scratch, Ticker};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::fill_value;
 use std::sync::Arc;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "msls-throughput",
+    "throughput of a store on a device of one bandwidth over its write cost",
+    measure,
+);
 
 /// Keys of the store, and requests per key.
 const SCALES: [(u64, u64); 3] = [(33_000, 10), (66_000, 5), (132_000, 3)];
@@ -45,14 +52,12 @@ struct Pace {
     throughput: f64,
 }
 
-impl Job for Bound {
-    type Output = Pace;
-
+impl Bound {
     fn work(&self) -> u64 {
         self.design.keys * self.rounds
     }
 
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Pace> {
+    fn run(&self, ticker: &Ticker<'_>) -> anyhow::Result<Pace> {
         let dir = Scratch::new("lsmith-reproduce-")?;
         let device = Device::new(BANDWIDTH);
         let per_memtable = self.design.memtable.round() as u64;
@@ -94,39 +99,26 @@ impl Job for Bound {
     }
 }
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let panel = |(name, (title, _)): (&&str, (&str, f64))| Panel {
-        name: (*name).to_owned(),
-        title: title.to_owned(),
-        x: Axis::log("write cost", "bytes taken by the device per byte of requests"),
-        y: Axis::log("throughput", "MB of requests per second"),
-    };
-    let panels = PANELS.iter().zip(SKEWS).map(panel).collect();
-    let mut figure = Figure::empty(info.name, info.title, panels);
-    let scales = match effort.is_quick {
-        true => SCALES_QUICK.map(|(keys, rounds)| (in_a_hurry(keys, effort), rounds)).to_vec(),
-        false => SCALES.to_vec(),
-    };
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let mut figure = task.figure(POPULARITIES.map(|(panel, name, _)| {
+        let x = Axis::log("write cost", "bytes taken by the device per byte of requests");
+        Panel::new(panel, name, x, Axis::log("throughput", "MB of requests per second"))
+    }));
+    let hurried = SCALES_QUICK.map(|(keys, rounds)| (in_a_hurry(keys, task.effort), rounds));
+    let scales = task.pick(hurried.to_vec(), SCALES.to_vec());
     let mut jobs = Vec::new();
-    for (_, skew) in SKEWS {
-        for (keys, rounds) in &scales {
-            let leveldb = Design::leveldb(*keys, skew);
+    for (_, _, skew) in POPULARITIES {
+        for &(keys, rounds) in &scales {
+            let leveldb = Design::leveldb(keys, skew);
             // Small memtables, and a last level that everything is merged into at once.
             let small = Design { memtable: leveldb.memtable / 4.0, ..leveldb.clone() };
             let flat = Design { sizes: Vec::new(), ..leveldb.clone() };
             let random = Design { pick: Pick::Random, ..leveldb.clone() };
-            jobs.extend(
-                [leveldb, small, flat, random].map(|design| Bound { design, rounds: *rounds }),
-            );
+            jobs.extend([leveldb, small, flat, random].map(|design| Bound { design, rounds }));
         }
     }
-    let found = measure_in_turn("runs on a slow device", &jobs, progress)?;
-    for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
+    let found = task.each_in_turn("runs on a slow device", &jobs, Bound::work, Bound::run)?;
+    for (panel, _, skew) in POPULARITIES {
         let own = jobs.iter().zip(&found).filter(|(job, _)| job.design.skew == skew);
         let mut paces: Vec<&Pace> = own.map(|(_, pace)| pace).collect();
         paces.sort_by(|one, other| one.write_cost.total_cmp(&other.write_cost));
@@ -149,25 +141,20 @@ pub(crate) fn measure(
 }
 
 fn claims(figure: &mut Figure) {
-    for (panel, (name, _)) in PANELS.iter().zip(SKEWS) {
-        let [measured, expected] = [MEASURED, EXPECTED]
-            .map(|curve| figure.curve(panel, curve).map(|(_, y)| y).collect::<Vec<f64>>());
-        let used = measured.iter().zip(&expected).map(|(measured, expected)| measured / expected);
-        let used: Vec<f64> = used.collect();
-        let ends = [f64::min, f64::max].map(|end| used.iter().copied().reduce(end));
-        let [Some(least), Some(most)] = ends else { continue };
+    for (panel, name, _) in POPULARITIES {
+        let pairs = figure.curve(panel, MEASURED).zip(figure.curve(panel, EXPECTED));
+        let used: Vec<f64> =
+            pairs.map(|((_, measured), (_, expected))| measured / expected).collect();
+        let (Some(least), Some(most)) = (least(used.iter().copied()), most(used)) else { continue };
         let claim = format!("{name}: share of the bandwidth in use, least of all runs");
-        figure.claim(Claim::at_least(claim, least, USED_MIN));
+        figure.at_least(claim, least, USED_MIN);
         let claim = format!(
-            "{name}: throughput times write cost, the most over the least of all runs, % \
-             (write cost is proportional to 1 / throughput)"
+            "{name}: throughput times write cost, the most over the least of all runs, % (write \
+             cost is proportional to 1 / throughput)"
         );
-        figure.claim(Claim::at_most(claim, percent_off(most, least), 10.0));
+        figure.at_most(claim, percent_off(most, least), 10.0);
         let xs = figure.xs(panel);
         let spread = xs.last().zip(xs.first()).map(|(most, least)| most / least);
-        figure.claim(spread.map(|spread| {
-            let claim = format!("{name}: the greatest write cost over the least");
-            Claim::at_least(claim, spread, 1.5)
-        }));
+        figure.at_least(format!("{name}: the greatest write cost over the least"), spread, 1.5);
     }
 }

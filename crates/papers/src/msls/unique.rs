@@ -1,12 +1,15 @@
 //! Different keys over the number of requests: the function on which all formulas rest.
 
-use super::design::SKEWS;
-use super::panels::{PANELS, in_a_hurry, percent_off};
+use super::panels::{POPULARITIES, in_a_hurry};
 use super::requests::Requests;
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use crate::numbers::{farthest, most, percent_off};
+use crate::{Figure, FigureInfo, Panel, Task};
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_model::Popularity;
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("msls-unique", "different keys over the number of requests", measure);
 
 /// Keys of the paper, and its most requests, ten per key. For the formula.
 const KEYS: u64 = 100_000_000;
@@ -21,45 +24,32 @@ const OFF_MAX: f64 = 0.5;
 const MODEL: &str = "model";
 const COUNTED: &str = "counted";
 
-/// Requests for `keys` keys, whose different keys are counted.
-struct Counting {
-    keys: u64,
-    skew: f64,
-}
+const PANELS: [&str; 2] = ["a", "b"];
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let counted = match effort.is_quick {
-        true => in_a_hurry(KEYS_COUNTED_QUICK, effort),
-        false => KEYS_COUNTED,
-    };
-    let panels = PANELS.iter().zip([KEYS, counted]).map(|(name, keys)| Panel {
-        name: (*name).to_owned(),
-        title: format!("{keys} keys"),
-        x: Axis::log("requests", ""),
-        y: Axis::log("different keys", ""),
-    });
-    let mut figure = Figure::empty(info.name, info.title, panels.collect());
-    for (name, skew) in SKEWS {
-        for (panel, keys) in PANELS.iter().zip([KEYS, counted]) {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let counted = task.pick(in_a_hurry(KEYS_COUNTED_QUICK, task.effort), KEYS_COUNTED);
+    let panels = [(PANELS[0], KEYS), (PANELS[1], counted)];
+    let mut figure = task.figure(panels.map(|(name, keys)| {
+        let y = Axis::log("different keys", "");
+        Panel::new(name, format!("{keys} keys"), Axis::log("requests", ""), y)
+    }));
+    for (_, name, skew) in POPULARITIES {
+        for (panel, keys) in panels {
             let popularity = Popularity::zipf(keys, skew)?;
-            for load in LOADS {
-                let requests = (load * keys as f64).round();
-                figure.point(panel, &curve(MODEL, name), requests, popularity.unique(requests));
-            }
+            let requests = LOADS.map(|load| (load * keys as f64).round());
+            let unique = requests.map(|requests| (requests, popularity.unique(requests)));
+            figure.draw(panel, &curve(MODEL, name), unique);
         }
     }
-    let jobs: Vec<Counting> =
-        SKEWS.iter().map(|(_, skew)| Counting { keys: counted, skew: *skew }).collect();
-    let found = measure_all(COUNTED, &jobs, progress)?;
-    for ((name, _), found) in SKEWS.iter().zip(&found) {
-        for (requests, keys) in found {
-            figure.point(PANELS[1], &curve(COUNTED, name), *requests, *keys);
-        }
+    let skews = POPULARITIES.map(|(_, _, skew)| skew);
+    let found = task.each(
+        COUNTED,
+        &skews,
+        |_| counted * 10,
+        |skew, ticker| Ok(count(counted, *skew, ticker)),
+    )?;
+    for ((_, name, _), found) in POPULARITIES.iter().zip(found) {
+        figure.draw(PANELS[1], &curve(COUNTED, name), found);
     }
     claims(&mut figure);
     figure.note(
@@ -74,60 +64,45 @@ fn curve(source: &str, popularity: &str) -> String {
 }
 
 fn claims(figure: &mut Figure) {
-    for (name, _) in SKEWS {
+    for (_, name, _) in POPULARITIES {
         let [counted, model] = [COUNTED, MODEL].map(|source| curve(source, name));
         let off = figure.curve(PANELS[1], &counted).filter_map(|(requests, keys)| {
-            let expected = figure.y(PANELS[1], &model, requests)?;
-            Some(percent_off(expected, keys).abs())
+            Some(percent_off(figure.y(PANELS[1], &model, requests)?, keys))
         });
-        let farthest = off.reduce(f64::max);
-        figure.claim(farthest.map(|percent| {
-            let claim = format!("{name}: the formula is off what was counted, any requests, %");
-            Claim::at_most(claim, percent, OFF_MAX)
-        }));
+        let off = farthest(off);
+        let claim = format!("{name}: the formula is off what was counted, any requests, %");
+        figure.at_most(claim, off, OFF_MAX);
     }
     for panel in PANELS {
-        let [uniform, zipf] =
-            SKEWS.map(|(name, _)| figure.curve(panel, &curve(MODEL, name)).collect::<Vec<_>>());
-        let most = uniform.iter().map(|(requests, keys)| keys / requests).reduce(f64::max);
-        figure.claim(most.map(|ratio| {
-            let claim =
-                format!("{panel}: different keys over requests, most (at most as many keys)");
-            Claim::at_most(claim, ratio, 1.0)
-        }));
-        let over = uniform.iter().zip(&zipf).map(|(even, skewed)| skewed.1 / even.1);
-        figure.claim(over.reduce(f64::max).map(|ratio| {
-            let claim = format!("{panel}: different keys of zipf over uniform, most (fewer)");
-            Claim::at_most(claim, ratio, 1.0)
-        }));
+        let [uniform, zipf] = POPULARITIES
+            .map(|(_, name, _)| figure.curve(panel, &curve(MODEL, name)).collect::<Vec<_>>());
+        let ratio = most(uniform.iter().map(|(requests, keys)| keys / requests));
+        let claim = format!("{panel}: different keys over requests, most (at most as many keys)");
+        figure.at_most(claim, ratio, 1.0);
+        let over = most(uniform.iter().zip(&zipf).map(|(even, skewed)| skewed.1 / even.1));
+        let claim = format!("{panel}: different keys of zipf over uniform, most (fewer)");
+        figure.at_most(claim, over, 1.0);
     }
 }
 
-impl Job for Counting {
-    /// For each load the requests and the different keys among them.
-    type Output = Vec<(f64, f64)>;
-
-    fn work(&self) -> u64 {
-        self.keys * 10
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Vec<(f64, f64)>> {
-        let mut requests = Requests::new(self.keys as u32, self.skew);
-        let mut is_asked = vec![false; self.keys as usize];
-        let mut made = 0;
-        let mut asked = 0;
-        let mut found = Vec::new();
-        for load in LOADS {
-            let until = (load * self.keys as f64).round() as u64;
-            for _ in made..until {
-                let is_known = &mut is_asked[requests.next_place() as usize];
-                asked += u64::from(!*is_known);
-                *is_known = true;
-            }
-            ticker.tick(until - made);
-            made = until;
-            found.push((until as f64, asked as f64));
+/// Makes requests for `keys` keys. Returns for each load the requests and the different keys among
+/// them.
+fn count(keys: u64, skew: f64, ticker: &Ticker<'_>) -> Vec<(f64, f64)> {
+    let mut requests = Requests::new(keys as u32, skew);
+    let mut is_asked = vec![false; keys as usize];
+    let mut made = 0;
+    let mut asked: u64 = 0;
+    let mut found = Vec::new();
+    for load in LOADS {
+        let until = (load * keys as f64).round() as u64;
+        for _ in made..until {
+            let is_known = &mut is_asked[requests.next_place() as usize];
+            asked += u64::from(!*is_known);
+            *is_known = true;
         }
-        Ok(found)
+        ticker.tick(until - made);
+        made = until;
+        found.push((until as f64, asked as f64));
     }
+    found
 }

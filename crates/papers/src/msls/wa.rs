@@ -1,11 +1,15 @@
 //! Write cost over the number of keys.
 
-use super::design::{Design, SKEWS};
-use super::panels::{PANELS, in_a_hurry, panels, percent_off};
-use super::steady::{StageCosts, Steady};
-use crate::{Claim, Effort, Figure, FigureInfo};
+use super::design::Design;
+use super::panels::{POPULARITIES, in_a_hurry, panels};
+use super::steady::{StageCosts, Steady, simulated};
+use crate::sweep::spots;
+use crate::{Figure, FigureInfo, Task};
+use lsmith_lab::Clock;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Clock, Job, SharedProgress, Ticker, measure_all, measure_in_turn};
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("msls-wa", "write cost of LevelDB's design over the number of keys", measure);
 
 /// Keys of the paper.
 const KEYS: [u64; 7] =
@@ -36,31 +40,36 @@ const MODEL: &str = "model";
 const SIMULATED: &str = "keyed simulation";
 const STORE: &str = "store";
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let panels = panels(&Axis::log("unique keys", ""), str::to_owned);
-    let mut figure = Figure::empty(info.name, info.title, panels);
-    let hurried = |keys: u64| in_a_hurry(keys, effort);
-    let (simulated, on_store) = if effort.is_quick {
-        (KEYS_SIMULATED_QUICK.map(hurried).to_vec(), hurried(KEYS_ON_STORE_QUICK))
-    } else {
-        (KEYS_SIMULATED.to_vec(), KEYS_ON_STORE)
-    };
-    let mut model_keys = [&simulated[..], &KEYS[..]].concat();
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let mut figure = task.figure(panels(&Axis::log("unique keys", ""), str::to_owned));
+    let hurried = |keys: u64| in_a_hurry(keys, task.effort);
+    let keys_simulated =
+        task.pick(KEYS_SIMULATED_QUICK.map(hurried).to_vec(), KEYS_SIMULATED.to_vec());
+    let on_store = task.pick(hurried(KEYS_ON_STORE_QUICK), KEYS_ON_STORE);
+    let mut model_keys = [&keys_simulated[..], &KEYS[..]].concat();
     model_keys.sort_unstable();
     model_keys.dedup();
-    for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
+    for (panel, _, skew) in POPULARITIES {
         for keys in &model_keys {
             let cost = Design::leveldb(*keys, skew).write_cost()?;
             figure.point(panel, MODEL, *keys as f64, cost);
         }
     }
-    simulate(&mut figure, &simulated, progress)?;
-    run(&mut figure, on_store, progress)?;
+    let xs: Vec<f64> = keys_simulated.iter().map(|keys| *keys as f64).collect();
+    let all = POPULARITIES.into_iter().flat_map(|(panel, _, skew)| {
+        let steady = |_: &str, keys| Steady::new(Design::leveldb(keys as u64, skew));
+        spots(panel, [SIMULATED], &xs, steady)
+    });
+    simulated(task, all.collect())?.draw(&mut figure, StageCosts::write_cost);
+    let stores = POPULARITIES.map(|(_, _, skew)| Steady {
+        item_bytes: STORE_ITEM_BYTES,
+        ..Steady::new(Design::leveldb(on_store, skew))
+    });
+    let found = task
+        .each_in_turn(STORE, &stores, Steady::work, |steady, ticker| Ok(steady.run(ticker)?.1))?;
+    for ((panel, ..), cost) in POPULARITIES.iter().zip(found) {
+        figure.point(panel, STORE, on_store as f64, cost);
+    }
     claims(&mut figure, on_store);
     figure.explain(
         "33000 keys",
@@ -83,68 +92,26 @@ pub(crate) fn measure(
     Ok(figure)
 }
 
-fn simulate(figure: &mut Figure, keys: &[u64], progress: &SharedProgress) -> anyhow::Result<()> {
-    let steady = |skew: f64| keys.iter().map(move |keys| Steady::new(Design::leveldb(*keys, skew)));
-    let jobs: Vec<Steady> = SKEWS.iter().flat_map(|(_, skew)| steady(*skew)).collect();
-    let found: Vec<StageCosts> = measure_all(SIMULATED, &jobs, progress)?;
-    for (job, found) in jobs.iter().zip(found) {
-        let panel = PANELS[usize::from(job.design.skew > 0.0)];
-        figure.point(panel, SIMULATED, job.design.keys as f64, found.write_cost());
-    }
-    Ok(())
-}
-
-/// A measurement on the store.
-struct OnStore(Steady);
-
-impl Job for OnStore {
-    type Output = f64;
-
-    fn work(&self) -> u64 {
-        self.0.work()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<f64> {
-        Ok(self.0.run(ticker)?.1)
-    }
-}
-
-fn run(figure: &mut Figure, keys: u64, progress: &SharedProgress) -> anyhow::Result<()> {
-    let steady = |skew: f64| Steady {
-        item_bytes: STORE_ITEM_BYTES,
-        ..Steady::new(Design::leveldb(keys, skew))
-    };
-    let jobs = SKEWS.map(|(_, skew)| OnStore(steady(skew)));
-    for (panel, cost) in PANELS.iter().zip(measure_in_turn(STORE, &jobs, progress)?) {
-        figure.point(panel, STORE, keys as f64, cost);
-    }
-    Ok(())
-}
-
 fn claims(figure: &mut Figure, on_store: u64) {
-    for (index, (panel, (name, _))) in PANELS.iter().zip(SKEWS).enumerate() {
-        let simulated: Vec<(f64, f64)> = figure.curve(panel, SIMULATED).collect();
-        for (keys, cost) in simulated {
-            let off = figure.y(panel, MODEL, keys).map(|model| percent_off(model, cost));
+    for (index, (panel, name, _)) in POPULARITIES.into_iter().enumerate() {
+        let simulated: Vec<f64> = figure.curve(panel, SIMULATED).map(|(keys, _)| keys).collect();
+        for keys in simulated {
+            let off = figure.excess(panel, MODEL, SIMULATED, keys);
             let claim = format!("{name}, {keys} keys: model off from simulation, %");
-            figure.claim(off.map(|off| Claim::near(claim, 0.0, off, 3.0)));
+            figure.near(claim, 0.0, off, 3.0);
         }
-        let store = figure.y(panel, STORE, on_store as f64);
-        let model = figure.y(panel, MODEL, on_store as f64);
-        let off = model.zip(store).map(|(model, store)| percent_off(model, store));
+        let off = figure.excess(panel, MODEL, STORE, on_store as f64);
         let claim = format!("{name}, {on_store} keys: model off from the store, %");
-        figure.claim(off.map(|off| Claim::near(claim, 0.0, off, 3.0)));
+        figure.near(claim, 0.0, off, 3.0);
         for (keys, costs) in BY_DEFINITION {
             let model = figure.y(panel, MODEL, keys as f64);
             let claim = format!("{name}, {keys} keys: model by the paper's definitions");
-            let near = |model| Claim::near(claim, costs[index], model, 0.005 * costs[index]);
-            figure.claim(model.map(near));
+            figure.near(claim, costs[index], model, 0.005 * costs[index]);
         }
         for (keys, costs) in BY_SIMULATOR {
             let simulated = figure.y(panel, SIMULATED, keys as f64);
             let claim = format!("{name}, {keys} keys: the authors' simulator against this one");
-            let near = |cost| Claim::near(claim, costs[index], cost, 0.02 * costs[index]);
-            figure.claim(simulated.map(near));
+            figure.near(claim, costs[index], simulated, 0.02 * costs[index]);
         }
     }
 }
@@ -152,11 +119,12 @@ fn claims(figure: &mut Figure, on_store: u64) {
 /// Adds the claim on the seconds that the formula takes.
 fn time(figure: &mut Figure) -> anyhow::Result<()> {
     let clock = Clock::start();
-    for (_, skew) in SKEWS {
+    for (_, _, skew) in POPULARITIES {
         Design::leveldb(100_000_000, skew).write_cost()?;
     }
+    let milliseconds = clock.cpu_seconds() * 1e3 / POPULARITIES.len() as f64;
     let claim = "100 M keys: milliseconds of CPU for one evaluation of the model, at most";
-    figure.claim(Claim::at_most(claim, clock.cpu_seconds() * 1e3 / SKEWS.len() as f64, 5.0));
+    figure.at_most(claim, milliseconds, 5.0);
     Ok(())
 }
 

@@ -2,12 +2,18 @@
 //! and why costs count writes alone.
 
 use super::scale::{cost_axis, dataset_axis, scale, scale_note};
-use super::steady::{Bench, Course, Keys, REQUESTS_MAX};
-use super::sweep::{KEEPING, least, most};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::steady::{Bench, Keys};
+use super::sweep::KEEPING;
+use crate::numbers::{least, most};
+use crate::{Figure, FigureInfo, Panel, Task};
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
-use lsmith_sim::BlockSim;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "thonangi-caches",
+    "blocks that merges read and write with buffer caches",
+    measure,
+);
 
 /// The caches, in megabytes: none, the default, and the cache of section V-A.
 const CACHES_MB: [u64; 3] = [0, 16, 100];
@@ -36,111 +42,103 @@ struct Found {
     blocks: u64,
 }
 
-/// One measurement.
-struct Cached {
+/// Keys and a size of the data, with the panel of what merges read.
+#[derive(Clone, Debug)]
+struct Setting {
     keys: &'static str,
     size_mb: u64,
-    policy: &'static str,
-    bench: Bench,
+    reads: String,
+    writes: String,
 }
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
+/// Returns all keys with all sizes.
+fn settings() -> impl Iterator<Item = Setting> {
+    KEYS.into_iter().flat_map(|(keys, _)| {
+        SIZES_MB.map(|size_mb| Setting {
+            keys,
+            size_mb,
+            reads: format!("{keys}-{size_mb}"),
+            writes: format!("{keys}-writes"),
+        })
+    })
+}
+
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut jobs = Vec::new();
-    for (name, keys) in KEYS {
+    for (_, keys) in KEYS {
         for size_mb in SIZES_MB {
             for policy in KEEPING {
-                let bench = Bench::standard(policy, keys, size_mb, scale(effort, size_mb));
-                let bench = Bench { rate: RATE, ..bench };
-                jobs.push(Cached { keys: name, size_mb, policy, bench });
+                let bench = Bench::standard(policy, keys, size_mb, scale(task.effort, size_mb));
+                jobs.push(Bench { rate: RATE, ..bench });
             }
         }
     }
-    let found = measure_all(info.name, &jobs, progress)?;
-    let mut figure = Figure::empty(info.name, info.title, panels());
-    for (job, found) in jobs.iter().zip(&found) {
-        for (cache_mb, reads) in CACHES_MB.iter().zip(found.reads) {
-            figure.point(&reads_panel(job.keys, job.size_mb), job.policy, *cache_mb as f64, reads);
+    let found = task.each(task.name(), &jobs, Bench::work, cached)?;
+    let mut figure = task.figure(KEYS.into_iter().flat_map(|(keys, _)| panels(keys)));
+    for (setting, found) in settings().zip(found.chunks(KEEPING.len())) {
+        for (policy, found) in KEEPING.into_iter().zip(found) {
+            let caches = CACHES_MB.map(|cache_mb| cache_mb as f64);
+            figure.draw(&setting.reads, policy, caches.into_iter().zip(found.reads));
+            figure.point(&setting.writes, policy, setting.size_mb as f64, found.writes);
         }
-        figure.point(&writes_panel(job.keys), job.policy, job.size_mb as f64, found.writes);
     }
     claims_of_merges(&mut figure);
     claims_of_nodes(&mut figure, &jobs, &found);
     explain(&mut figure);
     notes(&mut figure);
-    figure.note(scale_note(SIZES_MB.map(|size_mb| (size_mb, scale(effort, size_mb)))));
+    figure.note(scale_note(SIZES_MB.map(|size_mb| (size_mb, scale(task.effort, size_mb)))));
     Ok(figure)
 }
 
-fn reads_panel(keys: &str, size_mb: u64) -> String {
-    format!("{keys}-{size_mb}")
-}
-
-fn writes_panel(keys: &str) -> String {
-    format!("{keys}-writes")
-}
-
-fn panels() -> Vec<Panel> {
+fn panels(keys: &str) -> Vec<Panel> {
     let reads = Axis::linear("blocks read by merges", "per MB of requests");
-    let of_keys = |(keys, _): (&str, Keys)| {
-        let with_caches = SIZES_MB.map(|size_mb| Panel {
-            name: reads_panel(keys, size_mb),
-            title: format!("{keys} keys, {size_mb} MB"),
-            x: Axis::linear("cache", "MB"),
-            y: reads.clone(),
-        });
-        let writes = Panel {
-            name: writes_panel(keys),
-            title: format!("{keys} keys, with any cache"),
-            x: dataset_axis(),
-            y: cost_axis(),
-        };
-        with_caches.into_iter().chain([writes]).collect::<Vec<Panel>>()
-    };
-    KEYS.into_iter().flat_map(of_keys).collect()
+    let own = settings().filter(|setting| setting.keys == keys);
+    let with_caches = own.map(|setting| {
+        let title = format!("{keys} keys, {} MB", setting.size_mb);
+        Panel::new(setting.reads, title, Axis::linear("cache", "MB"), reads.clone())
+    });
+    let title = format!("{keys} keys, with any cache");
+    let writes = Panel::new(format!("{keys}-writes"), title, dataset_axis(), cost_axis());
+    with_caches.chain([writes]).collect()
 }
 
-/// Reads and writes of one policy with one cache.
-fn cost(figure: &Figure, keys: &str, size_mb: u64, policy: &str, cache: f64) -> Option<(f64, f64)> {
-    let reads = figure.y(&reads_panel(keys, size_mb), policy, cache)?;
-    let writes = figure.y(&writes_panel(keys), policy, size_mb as f64)?;
-    Some((reads, writes))
+impl Setting {
+    /// Returns what merges of one policy read with one cache, and what they write, in blocks.
+    fn cost(&self, figure: &Figure, policy: &str, cache: f64) -> Option<(f64, f64)> {
+        let writes = figure.y(&self.writes, policy, self.size_mb as f64)?;
+        Some((figure.y(&self.reads, policy, cache)?, writes))
+    }
+
+    /// Returns how many percent of the blocks that merges read a cache saves.
+    fn saved(&self, figure: &Figure, policy: &str, cache: u64) -> Option<f64> {
+        let all = figure.y(&self.reads, policy, 0.0)?;
+        Some((1.0 - figure.y(&self.reads, policy, cache as f64)? / all) * 100.0)
+    }
 }
 
 /// Judges what sections III and V say about reads and writes of merges.
 fn claims_of_merges(figure: &mut Figure) {
-    for (keys, _) in KEYS {
-        for size_mb in SIZES_MB {
-            let ratio = |figure: &Figure, policy: &str| {
-                let (reads, writes) = cost(figure, keys, size_mb, policy, 0.0)?;
-                Some(reads / writes)
-            };
-            let ratios = || KEEPING.iter().filter_map(|policy| ratio(figure, policy));
-            for (end, ratio) in [("least", least(ratios())), ("most", most(ratios()))] {
-                figure.claims.extend(ratio.map(|ratio| {
-                    let claim = format!(
-                        "{keys}, {size_mb} MB: merges read roughly as many blocks as they write, \
-                         {end} of all policies: ratio"
-                    );
-                    Claim::near(claim, 1.0, ratio, ROUGHLY)
-                }));
-            }
+    for setting in settings() {
+        let costs: Vec<(f64, f64)> =
+            KEEPING.iter().filter_map(|policy| setting.cost(figure, policy, 0.0)).collect();
+        let ratios = || costs.iter().map(|(reads, writes)| reads / writes);
+        for (end, ratio) in [("least", least(ratios())), ("most", most(ratios()))] {
+            let claim = format!(
+                "{}, {} MB: merges read roughly as many blocks as they write, {end} of all \
+                 policies: ratio",
+                setting.keys, setting.size_mb
+            );
+            figure.near(claim, 1.0, ratio, ROUGHLY);
         }
     }
     for cache in CACHES_MB {
         let (alike, pairs) = ranked(figure, cache as f64);
         let percent = (pairs > 0).then(|| alike as f64 * 100.0 / pairs as f64);
-        figure.claim(percent.map(|percent| {
-            let claim = format!(
-                "cache of {cache} MB: write costs stand for all I/O of merges, which ranks \
-                 policies alike: % of pairs"
-            );
-            Claim::at_least(claim, percent, 80.0)
-        }));
+        let claim = format!(
+            "cache of {cache} MB: write costs stand for all I/O of merges, which ranks policies \
+             alike: % of pairs"
+        );
+        figure.at_least(claim, percent, 80.0);
     }
 }
 
@@ -149,17 +147,15 @@ fn claims_of_merges(figure: &mut Figure) {
 fn ranked(figure: &Figure, cache: f64) -> (usize, usize) {
     let mut pairs = 0;
     let mut alike = 0;
-    for (keys, _) in KEYS {
-        for size_mb in SIZES_MB {
-            for (index, one) in KEEPING.iter().enumerate() {
-                for other in &KEEPING[index + 1..] {
-                    let of = |policy| cost(figure, keys, size_mb, policy, cache);
-                    let Some((one, other)) = of(one).zip(of(other)) else { continue };
-                    if (one.1 / other.1 - 1.0).abs() * 100.0 > TIE {
-                        pairs += 1;
-                        let all = |(reads, writes): (f64, f64)| reads + writes;
-                        alike += usize::from((one.1 > other.1) == (all(one) > all(other)));
-                    }
+    for setting in settings() {
+        for (index, one) in KEEPING.iter().enumerate() {
+            for other in &KEEPING[index + 1..] {
+                let of = |policy| setting.cost(figure, policy, cache);
+                let Some((one, other)) = of(one).zip(of(other)) else { continue };
+                if (one.1 / other.1 - 1.0).abs() * 100.0 > TIE {
+                    pairs += 1;
+                    let all = |(reads, writes): (f64, f64)| reads + writes;
+                    alike += usize::from((one.1 > other.1) == (all(one) > all(other)));
                 }
             }
         }
@@ -168,32 +164,25 @@ fn ranked(figure: &Figure, cache: f64) -> (usize, usize) {
 }
 
 /// Judges what section V says about internal nodes in the cache.
-fn claims_of_nodes(figure: &mut Figure, jobs: &[Cached], found: &[Found]) {
+fn claims_of_nodes(figure: &mut Figure, jobs: &[Bench], found: &[Found]) {
     let default_mb = CACHES_MB[1];
-    let nodes_mb = jobs.iter().zip(found).map(|(job, found)| {
-        let nodes = (found.blocks * job.bench.shrink) as f64 / NODE_ENTRIES_MIN;
+    let nodes_mb = jobs.iter().zip(found).map(|(bench, found)| {
+        let nodes = (found.blocks * bench.shrink) as f64 / NODE_ENTRIES_MIN;
         nodes / BLOCKS_PER_MB as f64
     });
-    figure.claim(most(nodes_mb).map(|nodes_mb| {
-        let claim = format!(
-            "a cache of {default_mb} MB is large enough for all internal nodes: at most, MB"
-        );
-        Claim::at_most(claim, nodes_mb, default_mb as f64)
-    }));
+    let claim =
+        format!("a cache of {default_mb} MB is large enough for all internal nodes: at most, MB");
+    figure.at_most(claim, most(nodes_mb), default_mb as f64);
     // A merge of whole levels reads each node once for the blocks below it.
     let by_nodes = 100.0 / NODE_ENTRIES_MIN;
-    for (keys, _) in KEYS {
-        for size_mb in SIZES_MB {
-            for cache in &CACHES_MB[1..] {
-                let saved = saved_percent(figure, keys, size_mb, "full", *cache);
-                figure.claim(saved.map(|saved| {
-                    let claim = format!(
-                        "{keys}, {size_mb} MB, cache of {cache} MB: full benefits more from data \
-                         blocks than from internal nodes: reads saved, %"
-                    );
-                    Claim::at_least(claim, saved, by_nodes)
-                }));
-            }
+    for setting in settings() {
+        for cache in &CACHES_MB[1..] {
+            let claim = format!(
+                "{}, {} MB, cache of {cache} MB: full benefits more from data blocks than from \
+                 internal nodes: reads saved, %",
+                setting.keys, setting.size_mb
+            );
+            figure.at_least(claim, setting.saved(figure, "full", *cache), by_nodes);
         }
     }
 }
@@ -211,19 +200,6 @@ fn explain(figure: &mut Figure) {
     figure.explain(&part, why);
 }
 
-/// Returns how many percent of the blocks that merges read a cache saves.
-fn saved_percent(
-    figure: &Figure,
-    keys: &str,
-    size_mb: u64,
-    policy: &str,
-    cache: u64,
-) -> Option<f64> {
-    let panel = reads_panel(keys, size_mb);
-    let all = figure.y(&panel, policy, 0.0)?;
-    Some((1.0 - figure.y(&panel, policy, cache as f64)? / all) * 100.0)
-}
-
 fn notes(figure: &mut Figure) {
     figure.note(
         "All blocks that merges read and write go through the cache, as in the paper. The paper \
@@ -233,11 +209,13 @@ fn notes(figure: &mut Figure) {
          use is longest ago. Internal nodes take no room in it.",
     );
     for (keys, _) in KEYS {
-        let words = SIZES_MB.iter().flat_map(|&size_mb| {
+        let own = settings().filter(|setting| setting.keys == keys);
+        let words = own.flat_map(|setting| {
             let figure = &*figure;
             KEEPING.iter().filter_map(move |policy| {
-                let saved = |cache| saved_percent(figure, keys, size_mb, policy, cache);
+                let saved = |cache| setting.saved(figure, policy, cache);
                 let [default, large] = [CACHES_MB[1], CACHES_MB[2]].map(saved);
+                let size_mb = setting.size_mb;
                 Some(format!("{policy} at {size_mb} MB {:.1} and {:.1}", default?, large?))
             })
         });
@@ -246,22 +224,9 @@ fn notes(figure: &mut Figure) {
     }
 }
 
-impl Job for Cached {
-    type Output = Found;
-
-    fn work(&self) -> u64 {
-        self.bench.work()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
-        let Cached { bench, .. } = self;
-        let sizes = bench.sizes();
-        let workload = bench.workload(0.5, REQUESTS_MAX)?;
-        let caches = CACHES_MB.map(|megabytes| megabytes * BLOCKS_PER_MB / bench.shrink);
-        let index = BlockSim::new(&bench.build_policy()?, sizes).with_caches(&caches);
-        let mut course = Course { index, ops: workload.ops(), ticker };
-        course.run(workload.load_ops())?;
-        let mut settled = bench.settled(course, sizes)?;
+fn cached(bench: &Bench, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
+    let caches = CACHES_MB.map(|megabytes| megabytes * BLOCKS_PER_MB / bench.shrink);
+    bench.when_steady(bench.sim()?.with_caches(&caches), ticker, |settled| {
         let before = settled.course.index.uncached();
         let start = settled.megabytes();
         let steady = settled.measure()?;
@@ -273,5 +238,5 @@ impl Job for Cached {
         }
         let blocks = index.tree().disk_runs().map(|run| run.cell_count()).sum();
         Ok(Found { reads, writes: steady.write_cost_blocks, blocks })
-    }
+    })
 }

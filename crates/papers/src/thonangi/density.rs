@@ -1,16 +1,18 @@
 //! Figure 1: where the keys of each level lie, under windows that go down in turn.
 
-use super::scale::scale_note;
-use super::scale::small_scale;
-use super::steady::{Bench, Course, Keys, REQUESTS_MAX};
-use super::sweep::{least, most};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::scale::{scale_note, small_scale};
+use super::steady::{Bench, Keys};
+use crate::numbers::{farthest, least, mean};
+use crate::{Figure, FigureInfo, Panel, Task};
 use anyhow::Context;
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_sim::BlockSim;
 use lsmith_tree::text::parse_key;
 use lsmith_tree::{Key, LevelId};
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("thonangi-fig1", "density of keys in the last two levels, under rr", measure);
 
 /// The setting of figure 2a at its smallest size.
 const DATASET_MB: u64 = 20;
@@ -32,50 +34,32 @@ struct Found {
     window: [f64; 2],
 }
 
-struct Spread(Bench);
-
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let bench = Bench::small("rr", Keys::Uniform, DATASET_MB, small_scale(effort));
-    let found = measure_all(info.name, &[Spread(bench)], progress)?;
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let shrink = small_scale(task.effort);
+    let bench = Bench::small("rr", Keys::Uniform, DATASET_MB, shrink);
+    let found = task.each(task.name(), &[bench], Bench::work, spread)?;
     let found = found.first().context("one job has one result")?;
     let x = Axis::linear("key space", "%");
     let y = Axis::linear("density of keys", "over the mean of the level");
-    let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(x, y)]);
+    let mut figure = task.figure([Panel::only(x, y)]);
     for (level, curve) in ["level 1", "level 2"].into_iter().enumerate() {
-        for (bin, densities) in found.densities.iter().enumerate() {
-            let x = (bin as f64 + 0.5) / BINS as f64 * 100.0;
-            figure.point("", curve, x, densities[level]);
-        }
+        let bins = found.densities.iter().enumerate();
+        let point = |(bin, densities): (usize, &[f64; 2])| {
+            ((bin as f64 + 0.5) / BINS as f64 * 100.0, densities[level])
+        };
+        figure.draw("", curve, bins.map(point));
     }
     claims(&mut figure, found);
     figure.note(format!(
         "The next window of level 1 starts at {:.1} % of the key space.",
         found.arrow * 100.0
     ));
-    figure.note(scale_note([(DATASET_MB, small_scale(effort))]));
+    figure.note(scale_note([(DATASET_MB, shrink)]));
     Ok(figure)
 }
 
-impl Job for Spread {
-    type Output = Found;
-
-    fn work(&self) -> u64 {
-        self.0.work()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
-        let Spread(bench) = self;
-        let sizes = bench.sizes();
-        let workload = bench.workload(0.5, REQUESTS_MAX)?;
-        let index = BlockSim::new(&bench.build_policy()?, sizes);
-        let mut course = Course { index, ops: workload.ops(), ticker };
-        course.run(workload.load_ops())?;
-        let mut settled = bench.settled(course, sizes)?;
+fn spread(bench: &Bench, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
+    bench.when_steady(bench.sim()?, ticker, |settled| {
         // The paper looks at any moment. Here the arrow is near the middle, so that both of its
         // sides are seen.
         for _ in 0..100 {
@@ -84,8 +68,9 @@ impl Job for Spread {
             }
             settled.watch(0.1)?;
         }
-        found(&settled.course.index, bench.rate * (sizes.memory_blocks * 10) as f64)
-    }
+        let window_blocks = bench.rate * (bench.sizes().memory_blocks * 10) as f64;
+        found(&settled.course.index, window_blocks)
+    })
 }
 
 /// Returns the part of the key space before the next window of level 1.
@@ -126,23 +111,20 @@ fn found(sim: &BlockSim, window_blocks: f64) -> anyhow::Result<Found> {
 fn claims(figure: &mut Figure, found: &Found) {
     let Found { densities, arrow, window: [part, spanned] } = found;
     let level = |level: usize| densities.iter().map(move |densities| densities[level]);
-    figure.claim(most(level(1).map(|density| (density - 1.0).abs() * 100.0)).map(|percent| {
-        let claim = "level 2 has a uniform distribution of keys: farthest from the mean, %";
-        Claim::at_most(claim, percent, 15.0)
-    }));
+    let uneven = farthest(level(1).map(|density| (density - 1.0) * 100.0));
+    let claim = "level 2 has a uniform distribution of keys: farthest from the mean, %";
+    figure.at_most(claim, uneven, 15.0);
     let at = (arrow * BINS as f64).round() as usize;
-    let mean = |bins: &[[f64; 2]]| {
-        bins.iter().map(|densities| densities[0]).sum::<f64>() / bins.len().max(1) as f64
-    };
+    let mean = |bins: &[[f64; 2]]| mean(bins.iter().map(|bin| bin[0])).unwrap_or(0.0);
     let before = mean(&densities[at.saturating_sub(BESIDE)..at]);
     let after = mean(&densities[at..(at + BESIDE).min(BINS)]);
+    let low = least(level(0)).unwrap_or(0.0);
     let claim = "level 1 bottoms where windows went down last: density of the tenth before the \
                  arrow, less the least of any bin";
-    let low = least(level(0)).unwrap_or(0.0);
-    figure.claim(Claim::at_most(claim, before - low, 0.3));
+    figure.at_most(claim, before - low, 0.3);
     let claim = "level 1 peaks where windows go down next: density of the tenth behind the arrow \
                  over that before it";
-    figure.claim(Claim::at_least(claim, after / before, 2.0));
+    figure.at_least(claim, after / before, 2.0);
     let claim = "the next window spans a narrower part of the key space than of level 1: ratio";
-    figure.claim(Claim::at_most(claim, spanned / part, 0.9));
+    figure.at_most(claim, spanned / part, 0.9);
 }

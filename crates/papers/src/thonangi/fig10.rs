@@ -2,113 +2,96 @@
 
 use super::scale::{cost_axis, scale_note};
 use super::steady::{Bench, Course, Keys, Steady};
-use super::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, least, most};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::sweep::{KEEPING, PAIRS, SEVEN, Sweep, others, steady_states};
+use crate::numbers::{least, less, most, over};
+use crate::sweep::spots;
+use crate::{Figure, FigureInfo, Panel, Task};
 use anyhow::Context;
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
 use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Registry, Shape};
 use lsmith_sim::BlockSim;
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+/// The figure of the paper.
+pub(crate) const NORMAL: FigureInfo =
+    FigureInfo::new("thonangi-fig10", "write costs so far of an index that grows", measure_normal);
+
+/// The same under `uniform`, where keeping blocks gains much less, as the paper says.
+pub(crate) const UNIFORM: FigureInfo = FigureInfo::new(
+    "thonangi-growth-uniform",
+    "write costs so far of an index that grows, uniform",
+    measure_uniform,
+);
+
 /// The sizes of the steady states that give the thresholds, in MB of data; and the scale.
-const LEARNED_MB: [u64; 7] = [200, 400, 600, 800, 1200, 1700, 2000];
+const LEARNED_MB: [f64; 7] = [200.0, 400.0, 600.0, 800.0, 1200.0, 1700.0, 2000.0];
 const LEARNED_SHRINK: u64 = 16;
 /// The steady state that growth is compared with.
-const COMPARED_MB: u64 = 1200;
+const COMPARED_MB: f64 = 1200.0;
+/// The size of the data at the end.
+const END_MB: u64 = 2000;
+/// Sizes at which policies are compared. Below them the index is hardly larger than its first two
+/// levels.
+const GROWN: RangeInclusive<f64> = 400.0..=f64::INFINITY;
 
-/// Measures the figure of the paper.
-pub(crate) fn measure_normal(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let (mut figure, steady) = measure(info, Keys::NORMAL, effort, progress)?;
+fn measure_normal(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let (mut figure, steady) = measure(task, Keys::NORMAL)?;
     claims(&mut figure);
     for (keeps, plain) in PAIRS {
-        figure.claim(excess(&figure, plain, keeps, 2000.0).map(|percent| {
-            let claim = format!("2000 MB: {plain} costs much more than {keeps}: by, %");
-            Claim::at_least(claim, percent, 5.0)
-        }));
+        let excess = figure.excess("", plain, keeps, 2000.0);
+        let claim = format!("2000 MB: {plain} costs much more than {keeps}: by, %");
+        figure.at_least(claim, excess, 5.0);
     }
-    claims_of_steady(&mut figure, &steady);
+    claims_of_steady(&mut figure, &steady.points(Steady::cost));
     explain_windows(&mut figure);
     Ok(figure)
 }
 
-/// Measures the same under `uniform`, where keeping blocks gains much less, as the paper says.
-pub(crate) fn measure_uniform(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let (mut figure, _) = measure(info, Keys::Uniform, effort, progress)?;
+fn measure_uniform(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let (mut figure, _) = measure(task, Keys::Uniform)?;
     claims(&mut figure);
     for (keeps, plain) in PAIRS {
-        figure.claim(excess(&figure, plain, keeps, 2000.0).map(|percent| {
-            let claim = format!("2000 MB: {plain} costs hardly more than {keeps}: by, %");
-            Claim::at_most(claim, percent, 5.0)
-        }));
+        let excess = figure.excess("", plain, keeps, 2000.0);
+        let claim = format!("2000 MB: {plain} costs hardly more than {keeps}: by, %");
+        figure.at_most(claim, excess, 5.0);
     }
     explain_uniform(&mut figure);
     Ok(figure)
 }
 
 /// Measures both, without claims. Also returns the steady states that `mixed` has learned in.
-fn measure(
-    info: &FigureInfo,
-    keys: Keys,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<(Figure, Sweep)> {
-    let end_mb = 2000;
+fn measure(task: &Task<'_>, keys: Keys) -> anyhow::Result<(Figure, Sweep)> {
     // Growth takes no longer than its requests.
-    let shrink = if effort.is_quick { effort.shrink * 2 } else { effort.shrink };
-    let steady = steady_states(keys, effort, progress)?;
-    let schedule = schedule(&steady)?;
-    let step_mb = if effort.is_quick { 200 } else { 100 };
-    let growth = |policy: &str| Growth {
-        bench: Bench::standard(policy, keys, end_mb, shrink),
-        step_mb,
-        schedule: schedule.clone(),
-    };
-    let jobs: Vec<Growth> = SEVEN.into_iter().map(growth).collect();
-    let found = measure_all(info.name, &jobs, progress)?;
+    let shrink = task.effort.shrink * task.pick(2, 1);
+    let learned_shrink = LEARNED_SHRINK.max(task.effort.shrink * 2);
+    let bench = |policy: &str, x| Bench::standard(policy, keys, x as u64, learned_shrink);
+    let learned = &LEARNED_MB[..task.pick(LEARNED_MB.len() - 1, LEARNED_MB.len())];
+    let mut all = spots("", ["mixed"], learned, bench);
+    all.extend(spots("", others(), &[COMPARED_MB], bench));
+    let steady = steady_states(task, "thresholds of steady states", all)?;
+    let schedule = schedule(&steady, learned)?;
+    let benches = SEVEN.map(|policy| Bench::standard(policy, keys, END_MB, shrink));
+    let step_mb = task.pick(200, 100);
+    let found = task.each(task.name(), &benches, Bench::records, |bench, ticker| {
+        grow(bench, step_mb, &schedule, ticker)
+    })?;
     let x = Axis::linear("dataset indexed so far", "MB");
-    let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(x, cost_axis())]);
+    let mut figure = task.figure([Panel::only(x, cost_axis())]);
     for (policy, points) in SEVEN.into_iter().zip(found) {
-        points.into_iter().for_each(|(x, y)| figure.point("", policy, x, y));
+        figure.draw("", policy, points);
     }
-    figure.note(scale_note([(end_mb, shrink)]));
+    figure.note(scale_note([(END_MB, shrink)]));
     let stages: Vec<String> = schedule.iter().map(Stage::text).collect();
     figure.note(format!(
-        "mixed runs with what it learns in steady states under the same keys, at 1/{} of the \
-         paper's scale: {}.",
-        learned_shrink(effort),
+        "mixed runs with what it learns in steady states under the same keys, at \
+         1/{learned_shrink} of the paper's scale: {}.",
         stages.join("; ")
     ));
     Ok((figure, steady))
-}
-
-fn learned_shrink(effort: Effort) -> u64 {
-    LEARNED_SHRINK.max(effort.shrink * 2)
-}
-
-/// The costs of each policy in steady states.
-fn steady_states(keys: Keys, effort: Effort, progress: &SharedProgress) -> anyhow::Result<Sweep> {
-    let spot = |policy: &str, size: u64| Spot {
-        panel: "",
-        curve: policy.to_owned(),
-        x: size as f64,
-        bench: Bench::standard(policy, keys, size, learned_shrink(effort)),
-    };
-    let sizes = LEARNED_MB.into_iter().filter(|size| !effort.is_quick || *size < 2000);
-    let mut spots: Vec<Spot> = sizes.map(|size| spot("mixed", size)).collect();
-    let others = SEVEN.into_iter().filter(|policy| *policy != "mixed");
-    spots.extend(others.map(|policy| spot(policy, COMPARED_MB)));
-    Sweep::measure("thresholds of steady states", spots, progress)
 }
 
 /// The thresholds of `mixed`, and the size of the data up to which they apply.
@@ -132,9 +115,7 @@ impl Stage {
 
 /// Returns the thresholds learned at each size. They apply up to the middle between this size and
 /// the next.
-fn schedule(steady: &Sweep) -> anyhow::Result<Vec<Stage>> {
-    let sizes: Vec<f64> =
-        steady.xs("").into_iter().filter(|x| steady.at("", "mixed", *x).is_some()).collect();
+fn schedule(steady: &Sweep, sizes: &[f64]) -> anyhow::Result<Vec<Stage>> {
     let stages = sizes.iter().enumerate().map(|(index, &size)| {
         let Steady { tau, beta, .. } = steady.at("", "mixed", size).context("measured")?;
         let next = sizes.get(index + 1);
@@ -151,40 +132,30 @@ fn schedule(steady: &Sweep) -> anyhow::Result<Vec<Stage>> {
     stages.collect()
 }
 
-/// A measurement of one policy while the index grows.
-struct Growth {
-    bench: Bench,
+/// Returns the blocks written per megabyte so far, over the megabytes, while the index grows.
+/// `mixed` takes its thresholds from `schedule`.
+fn grow(
+    bench: &Bench,
     step_mb: u64,
-    /// The thresholds for `mixed`.
-    schedule: Vec<Stage>,
-}
-
-impl Job for Growth {
-    /// The result: megabytes so far, and blocks written per megabyte so far.
-    type Output = Vec<(f64, f64)>;
-
-    fn work(&self) -> u64 {
-        self.bench.records()
+    schedule: &[Stage],
+    ticker: &Ticker<'_>,
+) -> anyhow::Result<Vec<(f64, f64)>> {
+    let workload = bench.workload(0.0, 0)?;
+    let mut policy = bench.build_policy()?;
+    if bench.policy == "mixed" {
+        policy = Arc::new(Scheduled::new(bench, schedule)?);
     }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Vec<(f64, f64)>> {
-        let workload = self.bench.workload(0.0, 0)?;
-        let mut policy = self.bench.build_policy()?;
-        if self.bench.policy == "mixed" {
-            policy = Arc::new(Scheduled::new(&self.bench, &self.schedule)?);
-        }
-        let index = BlockSim::new(&policy, self.bench.sizes());
-        let mut course = Course { index, ops: workload.ops(), ticker };
-        let mut points = Vec::new();
-        let steps = self.bench.dataset_mb / self.step_mb;
-        for step in 1..=steps {
-            let records = |step| self.bench.records() * step / steps;
-            course.run(records(step) - records(step - 1))?;
-            let cost = course.index.figures().write_cost_blocks;
-            points.push(((step * self.step_mb) as f64, cost));
-        }
-        Ok(points)
+    let index = BlockSim::new(&policy, bench.sizes());
+    let mut course = Course { index, ops: workload.ops(), ticker };
+    let mut points = Vec::new();
+    let steps = bench.dataset_mb / step_mb;
+    for step in 1..=steps {
+        let records = |step| bench.records() * step / steps;
+        course.run(records(step) - records(step - 1))?;
+        let cost = course.index.figures().write_cost_blocks;
+        points.push(((step * step_mb) as f64, cost));
     }
+    Ok(points)
 }
 
 /// `mixed` with thresholds that depend on the size of the data.
@@ -245,61 +216,42 @@ impl MergePolicy for Scheduled {
     }
 }
 
-/// Returns by how many percent one policy costs more than another at `x`.
-fn excess(figure: &Figure, policy: &str, base: &str, x: f64) -> Option<f64> {
-    Some((figure.y("", policy, x)? / figure.y("", base, x)? - 1.0) * 100.0)
-}
-
 fn claims(figure: &mut Figure) {
-    // Below this size the index is hardly larger than its first two levels.
-    let xs: Vec<f64> = figure.xs("").into_iter().filter(|x| *x >= 400.0).collect();
-    let over = |policy: &str, others: &[&str]| {
-        let pairs = others.iter().flat_map(|other| xs.iter().map(move |x| (*other, *x)));
-        pairs.filter_map(|(other, x)| excess(figure, policy, other, x)).collect::<Vec<_>>()
+    let over = |policy: &'static str, others: &[&str]| {
+        others
+            .iter()
+            .flat_map(|other| figure.excesses("", policy, other, GROWN))
+            .collect::<Vec<_>>()
     };
-    let others: Vec<&str> = SEVEN.into_iter().filter(|policy| *policy != "mixed").collect();
-    let mixed = most(over("mixed", &others));
+    let mixed = most(over("mixed", &others().collect::<Vec<_>>()));
     let full = least(over("full", &["rr", "choose_best", "mixed"]));
     let plain = least(over("full(reuse=false)", &["rr(reuse=false)", "choose_best(reuse=false)"]));
-    figure.claim(mixed.map(|percent| {
-        let claim = "mixed is the overall winner, from 400 MB on: at most over any other, %";
-        Claim::at_most(claim, percent, 2.5)
-    }));
-    figure.claim(full.map(|percent| {
-        let claim = "full performs worst of those with reuse, from 400 MB on: at least over any, %";
-        Claim::at_least(claim, percent, 0.0)
-    }));
-    figure.claim(plain.map(|percent| {
-        let claim = "full performs worst of those without, from 400 MB on: at least over any, %";
-        Claim::at_least(claim, percent, 0.0)
-    }));
+    let claim = "mixed is the overall winner, from 400 MB on: at most over any other, %";
+    figure.at_most(claim, mixed, 2.5);
+    let claim = "full performs worst of those with reuse, from 400 MB on: at least over any, %";
+    figure.at_least(claim, full, 0.0);
+    let claim = "full performs worst of those without, from 400 MB on: at least over any, %";
+    figure.at_least(claim, plain, 0.0);
 }
 
 /// Adds claims that compare growth with steady states.
-fn claims_of_steady(figure: &mut Figure, steady: &Sweep) {
-    let x = COMPARED_MB as f64;
-    let ratios = KEEPING.iter().filter_map(|p| Some(figure.y("", p, x)? / steady.cost("", p, x)?));
-    figure.claim(most(ratios).map(|ratio| {
-        let claim = "1200 MB: costs are lower than in a steady state: largest ratio";
-        Claim::at_most(claim, ratio, 1.0)
-    }));
+fn claims_of_steady(figure: &mut Figure, steady: &Figure) {
+    let x = COMPARED_MB;
+    let ratios = KEEPING.iter().filter_map(|p| over(figure.y("", p, x), steady.y("", p, x)));
+    let claim = "1200 MB: costs are lower than in a steady state: largest ratio";
+    figure.at_most(claim, most(ratios), 1.0);
     for (keeps, plain) in PAIRS {
-        let gains = excess(figure, plain, keeps, x).zip(steady.excess("", plain, keeps, x));
-        figure.claim(gains.map(|(growing, steady)| {
-            let claim = format!(
-                "1200 MB: {keeps} gains more on {plain} than in a steady state: by, percentage \
-                 points"
-            );
-            Claim::at_least(claim, growing - steady, 0.0)
-        }));
+        let [growing, steady] = [&*figure, steady].map(|costs| costs.excess("", plain, keeps, x));
+        let claim = format!(
+            "1200 MB: {keeps} gains more on {plain} than in a steady state: by, percentage points"
+        );
+        figure.at_least(claim, less(growing, steady), 0.0);
     }
 }
 
 /// Explains what differs where keys are uniform.
 fn explain_uniform(figure: &mut Figure) {
-    let xs: Vec<f64> = figure.xs("").into_iter().filter(|x| *x >= 400.0).collect();
-    let gains: Vec<f64> =
-        xs.iter().filter_map(|x| excess(figure, "full(reuse=false)", "full", *x)).collect();
+    let gains = figure.excesses("", "full(reuse=false)", "full", GROWN);
     if let (Some(low), Some(high)) = (least(gains.iter().copied()), most(gains)) {
         let why = format!(
             "costs so far of full rise in steps, with each merge of level 2, and kept blocks shift \
@@ -308,13 +260,15 @@ fn explain_uniform(figure: &mut Figure) {
         );
         figure.explain("full(reuse=false) costs hardly more", why);
     }
-    let over = |x: &f64| Some((excess(figure, "mixed", "rr", *x)?, *x));
-    let worst = xs.iter().filter_map(over).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    let xs = figure.xs("").into_iter().filter(|x| GROWN.contains(x));
+    let worst = xs
+        .filter_map(|x| Some((figure.excess("", "mixed", "rr", x)?, x)))
+        .max_by(|(a, _), (b, _)| a.total_cmp(b));
     if let Some((percent, x)) = worst {
         let why = format!(
             "mixed is {percent:.1} % above rr at {x} MB. Its thresholds are those of steady \
-             states, as the paper has it, and near the sizes at which they change others would \
-             fit growth"
+             states, as the paper has it, and near the sizes at which they change others would fit \
+             growth"
         );
         figure.explain("mixed is the overall winner", why);
     }

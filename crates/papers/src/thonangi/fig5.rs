@@ -3,10 +3,17 @@
 use super::fit::fit;
 use super::scale::{scale_note, small_scale};
 use super::steady::{Bench, Keys, Steady};
-use super::sweep::{Spot, Sweep, least};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
-use lsmith_lab::SharedProgress;
+use super::sweep::steady_states;
+use crate::numbers::{least, less};
+use crate::sweep::spots;
+use crate::{Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "thonangi-fig5",
+    "what mixed costs over the threshold of its second level",
+    measure,
+);
 
 const PANELS: [(&str, Keys, &str); 2] =
     [("a", Keys::Uniform, "uniform"), ("b", Keys::NORMAL, "normal(sigma=0.005, omega=10k)")];
@@ -15,33 +22,23 @@ const CURVE: &str = "mixed";
 /// The size of an index of four levels; the paper does not give it.
 const DATASET_MB: u64 = 200;
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let step = if effort.is_quick { 2 } else { 1 };
-    let mut spots = Vec::new();
-    for (panel, keys, _) in PANELS {
-        for tenths in (0..=10).step_by(step) {
-            let x = f64::from(tenths) / 10.0;
-            let policy = format!("{CURVE}(tau={x}, beta=true)");
-            let bench = Bench::small(&policy, keys, DATASET_MB, small_scale(effort));
-            spots.push(Spot { panel, curve: CURVE.to_owned(), x, bench });
-        }
-    }
-    let sweep = Sweep::measure(info.name, spots, progress)?;
-    let panel = |(name, _, title): (&str, Keys, &str)| Panel {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: Axis::linear("threshold tau_2", ""),
-        y: Axis::linear("C(tau_2)", "blocks into levels 1 and 2 per record merged").close(),
-    };
-    let mut figure = Figure::empty(info.name, info.title, PANELS.map(panel).to_vec());
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let shrink = small_scale(task.effort);
+    let tenths = (0..=10).step_by(task.pick(2, 1));
+    let thresholds: Vec<f64> = tenths.map(|tenths| f64::from(tenths) / 10.0).collect();
+    let all = PANELS.into_iter().flat_map(|(panel, keys, _)| {
+        spots(panel, [CURVE], &thresholds, |_, x| {
+            Bench::small(&format!("{CURVE}(tau={x}, beta=true)"), keys, DATASET_MB, shrink)
+        })
+    });
+    let sweep = steady_states(task, task.name(), all.collect())?;
+    let mut figure = task.figure(PANELS.map(|(name, _, title)| {
+        let y = Axis::linear("C(tau_2)", "blocks into levels 1 and 2 per record merged").close();
+        Panel::new(name, title, Axis::linear("threshold tau_2", ""), y)
+    }));
     sweep.draw(&mut figure, cost);
     claims(&mut figure);
-    figure.note(scale_note([(DATASET_MB, small_scale(effort))]));
+    figure.note(scale_note([(DATASET_MB, shrink)]));
     Ok(figure)
 }
 
@@ -53,19 +50,15 @@ fn cost(steady: &Steady) -> f64 {
 fn claims(figure: &mut Figure) {
     let curves = ["a", "b"].map(|panel| figure.curve(panel, CURVE).collect::<Vec<_>>());
     let parabolas = curves.iter().filter_map(|curve| fit(curve, 2));
-    figure.claim(least(parabolas.map(|parabola| parabola.explained)).map(|explained| {
-        let claim = "both curves are roughly quadratic: least R^2 of a parabola";
-        Claim::at_least(claim, explained, 0.9)
-    }));
+    let claim = "both curves are roughly quadratic: least R^2 of a parabola";
+    figure.at_least(claim, least(parabolas.map(|parabola| parabola.explained)), 0.9);
     for (curve, name) in curves.iter().zip(["uniform", "normal"]) {
-        let claim = format!("{name}: one local minimum, so many");
-        figure.claim(Claim::near(claim, 1.0, local_minima(curve) as f64, 0.0));
+        let minima = local_minima(curve) as f64;
+        figure.near(format!("{name}: one local minimum, so many"), 1.0, minima, 0.0);
     }
     let [uniform, normal] = curves.each_ref().map(|curve| best(curve));
-    figure.claim(uniform.zip(normal).map(|(uniform, normal)| {
-        let claim = "the best threshold is smaller under normal than under uniform, by";
-        Claim::at_least(claim, uniform - normal, 0.05)
-    }));
+    let claim = "the best threshold is smaller under normal than under uniform, by";
+    figure.at_least(claim, less(uniform, normal), 0.05);
 }
 
 /// Returns the x of the smallest y.

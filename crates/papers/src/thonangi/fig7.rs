@@ -3,10 +3,18 @@
 use super::scale::{cost_axis, dataset_axis};
 use super::steady::{Bench, Keys, Steady};
 use super::store::StoreIndex;
-use super::sweep::{SEVEN, Spot, Sweep, least, most};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::sweep::{SEVEN, Sweep, steady_states};
+use crate::numbers::{least, most, over, percent_off};
+use crate::sweep::{Spot, spots};
+use crate::{Effort, Figure, FigureInfo, Panel, Task};
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_in_turn};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "thonangi-fig7",
+    "CPU time of requests over the size of the data, normal, on the real store",
+    measure,
+);
 
 /// The rate of merges, as in figure 6.
 const RATE: f64 = 0.05;
@@ -14,132 +22,88 @@ const RATE: f64 = 0.05;
 /// blocks; with smaller ones the fixed cost of a merge would dominate.
 const SHRINK: u64 = 8;
 const SHRINK_QUICK: u64 = 32;
-const SIZES_MB: [u64; 3] = [200, 800, 1500];
-const SIZES_QUICK_MB: [u64; 2] = [200, 500];
+const SIZES_MB: [f64; 3] = [200.0, 800.0, 1500.0];
+const SIZES_QUICK_MB: [f64; 2] = [200.0, 500.0];
 /// Write costs that differ by at most this are not ordered, in percent.
 const TIE: f64 = 5.0;
 
-/// The axis of seconds per megabyte of requests.
-type Time = fn(&Steady) -> f64;
+/// The parts of the CPU time, with their panels.
+const TIMES: [(&str, &str); 2] = [("requests", TIME), ("merges", MERGING)];
 
-/// The parts of the CPU time.
-const TIMES: [(&str, Time); 2] =
-    [("requests", |steady| steady.cpu.all), ("merges", |steady| steady.cpu.merging)];
+const TIME: &str = "time";
+const MERGING: &str = "merging";
+const WRITES: &str = "writes";
+const CHOOSING: &str = "choosing";
 
-/// A measurement of a store.
-struct Stored(Spot);
-
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let (sizes, shrink) = if effort.is_quick {
-        (&SIZES_QUICK_MB[..], SHRINK_QUICK * effort.shrink / Effort::QUICK.shrink)
-    } else {
-        (&SIZES_MB[..], SHRINK)
-    };
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let sizes = task.pick(&SIZES_QUICK_MB[..], &SIZES_MB);
+    let shrink = task.pick(SHRINK_QUICK * task.effort.shrink / Effort::QUICK.shrink, SHRINK);
     let bench = |policy: &str, size| Bench {
         rate: RATE,
-        ..Bench::standard(policy, Keys::NORMAL, size, shrink)
+        ..Bench::standard(policy, Keys::NORMAL, size as u64, shrink)
     };
-    let learned = learn(sizes, bench, progress)?;
-    let mut stores = Vec::new();
-    for curve in SEVEN {
-        for &size in sizes {
-            let mut bench = bench(curve, size);
-            if let Some(steady) = learned.at("", curve, size as f64) {
-                bench.policy = with_thresholds(steady);
-            }
-            let x = size as f64;
-            stores.push(Stored(Spot { panel: "", curve: curve.to_owned(), x, bench }));
-        }
-    }
-    let found = measure_in_turn("runs on the store", &stores, progress)?;
-    let sweep = Sweep::of(stores.into_iter().map(|Stored(spot)| spot).zip(found).collect());
-    let mut figure = Figure::empty(info.name, info.title, panels());
-    draw(&mut figure, &sweep);
-    claims(&mut figure, &sweep);
-    claims_of_growth(&mut figure, &sweep);
-    explain(&mut figure, &sweep);
+    // On the store learning would take most of the time and give the same thresholds.
+    let learned =
+        steady_states(task, "thresholds by simulation", spots("", ["mixed"], sizes, bench))?;
+    let stores = spots("", SEVEN, sizes, |curve, size| {
+        let learned = learned.at("", curve, size);
+        bench(&learned.map_or_else(|| curve.to_owned(), with_thresholds), size)
+    });
+    let work = |store: &Spot<Bench>| store.job.work();
+    let found = task.each_in_turn("runs on the store", &stores, work, |store, ticker| {
+        run(&store.job, ticker)
+    })?;
+    let sweep = Sweep::of(stores, found);
+    let ms = || Axis::linear("CPU", "ms per MB of requests");
+    let mut figure = task.figure([
+        Panel::new(TIME, "all", dataset_axis(), ms()),
+        Panel::new(MERGING, "merges alone", dataset_axis(), ms()),
+        Panel::new(WRITES, "write cost", dataset_axis(), cost_axis()),
+        Panel::new(
+            CHOOSING,
+            "choosing what to merge",
+            dataset_axis(),
+            Axis::linear("share of the CPU", "%"),
+        ),
+    ]);
+    sweep.draw_in(&mut figure, TIME, |steady| steady.cpu.all * 1e3);
+    sweep.draw_in(&mut figure, MERGING, |steady| steady.cpu.merging * 1e3);
+    sweep.draw_in(&mut figure, WRITES, Steady::cost);
+    sweep.draw_in(&mut figure, CHOOSING, |steady| steady.cpu.choosing_percent());
+    claims(&mut figure, sizes);
+    claims_of_growth(&mut figure, sizes);
+    explain(&mut figure, &sweep, sizes);
     notes(&mut figure, &sweep, shrink);
     Ok(figure)
 }
 
-/// Returns the thresholds that `mixed` learns in simulations of the same scale. On the store
-/// learning would take most of the time and give the same thresholds.
-fn learn(
-    sizes: &[u64],
-    bench: impl Fn(&str, u64) -> Bench,
-    progress: &SharedProgress,
-) -> anyhow::Result<Sweep> {
-    let spot = |&size: &u64| {
-        let curve = "mixed".to_owned();
-        let bench = bench("mixed", size);
-        Spot { panel: "", curve, x: size as f64, bench }
-    };
-    Sweep::measure("thresholds by simulation", sizes.iter().map(spot).collect(), progress)
-}
-
+/// Returns `mixed` with the thresholds that it has learned.
 fn with_thresholds(steady: &Steady) -> String {
     let tau = if steady.tau.is_empty() { "0" } else { &steady.tau };
     format!("mixed(tau={tau}, beta={})", steady.beta.unwrap_or(false))
 }
 
-impl Job for Stored {
-    type Output = Steady;
-
-    fn work(&self) -> u64 {
-        self.0.bench.work()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Steady> {
-        let bench = &self.0.bench;
-        let workload = bench.workload(0.0, 0)?;
-        let mut index = StoreIndex::open(bench, &workload)?;
-        let steady = bench.steady(&mut index, bench.sizes(), ticker)?;
-        index.check()?;
-        Ok(steady)
-    }
-}
-
-fn panels() -> Vec<Panel> {
-    let panel = |name: &str, title: &str, y| Panel {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: dataset_axis(),
-        y,
-    };
-    vec![
-        panel("time", "all", Axis::linear("CPU", "ms per MB of requests")),
-        panel("merging", "merges alone", Axis::linear("CPU", "ms per MB of requests")),
-        panel("writes", "write cost", cost_axis()),
-        panel("choosing", "choosing what to merge", Axis::linear("share of the CPU", "%")),
-    ]
-}
-
-fn draw(figure: &mut Figure, sweep: &Sweep) {
-    sweep.draw_in(figure, "time", |steady| steady.cpu.all * 1e3);
-    sweep.draw_in(figure, "merging", |steady| steady.cpu.merging * 1e3);
-    sweep.draw_in(figure, "writes", |steady| steady.write_cost_blocks);
-    sweep.draw_in(figure, "choosing", |steady| steady.cpu.choosing_percent());
+fn run(bench: &Bench, ticker: &Ticker<'_>) -> anyhow::Result<Steady> {
+    let workload = bench.workload(0.0, 0)?;
+    let mut index = StoreIndex::open(bench, &workload)?;
+    let steady = bench.when_steady(&mut index, ticker, |settled| settled.measure())?;
+    index.check()?;
+    Ok(steady)
 }
 
 /// Returns the number of pairs of policies at one size whose times have the order of their writes,
 /// and the number of pairs whose writes differ.
-fn ranked(sweep: &Sweep, time: impl Fn(&Steady) -> f64) -> (usize, usize) {
+fn ranked(figure: &Figure, sizes: &[f64], time: &str) -> (usize, usize) {
     let mut pairs = 0;
     let mut alike = 0;
-    for x in sweep.xs("") {
+    for x in sizes {
         for (index, one) in SEVEN.iter().enumerate() {
             for other in &SEVEN[index + 1..] {
-                let steady = sweep.at("", one, x).zip(sweep.at("", other, x));
-                let Some((one, other)) = steady else { continue };
-                let writes = one.write_cost_blocks / other.write_cost_blocks - 1.0;
-                if writes.abs() * 100.0 > TIE {
+                let excess = |panel| figure.excess(panel, one, other, *x);
+                let Some((writes, time)) = excess(WRITES).zip(excess(time)) else { continue };
+                if writes.abs() > TIE {
                     pairs += 1;
-                    alike += usize::from((writes > 0.0) == (time(one) > time(other)));
+                    alike += usize::from((writes > 0.0) == (time > 0.0));
                 }
             }
         }
@@ -147,69 +111,59 @@ fn ranked(sweep: &Sweep, time: impl Fn(&Steady) -> f64) -> (usize, usize) {
     (alike, pairs)
 }
 
-fn claims(figure: &mut Figure, sweep: &Sweep) {
-    for (what, time) in TIMES {
-        let (alike, pairs) = ranked(sweep, time);
-        figure.claim((pairs > 0).then(|| {
-            let claim = format!(
-                "time of {what} ranks policies largely as writes do: of {pairs} pairs at one size \
-                 whose writes differ by more than {TIE} %, in this order by time too, %"
-            );
-            Claim::at_least(claim, alike as f64 / pairs as f64 * 100.0, 80.0)
-        }));
+fn claims(figure: &mut Figure, sizes: &[f64]) {
+    for (what, panel) in TIMES {
+        let (alike, pairs) = ranked(figure, sizes, panel);
+        let percent = (pairs > 0).then(|| alike as f64 / pairs as f64 * 100.0);
+        let claim = format!(
+            "time of {what} ranks policies largely as writes do: of {pairs} pairs at one size \
+             whose writes differ by more than {TIE} %, in this order by time too, %"
+        );
+        figure.at_least(claim, percent, 80.0);
     }
-    let xs = sweep.xs("");
-    for (what, time) in TIMES {
-        let took = |policy: &str, x| sweep.at("", policy, x).map(time);
-        let over_least = |x: f64| {
-            let others = SEVEN.iter().filter_map(|policy| took(policy, x));
-            Some((took("mixed", x)? / least(others)? - 1.0) * 100.0)
+    for (what, panel) in TIMES {
+        let over_least = |x: &f64| {
+            let least = least(SEVEN.iter().filter_map(|policy| figure.y(panel, policy, *x)))?;
+            Some(percent_off(figure.y(panel, "mixed", *x)?, least))
         };
-        figure.claim(most(xs.iter().filter_map(|x| over_least(*x))).map(|percent| {
-            let claim = format!(
-                "time of {what}: mixed remains the winner, or loses by a small margin: at most \
-                 over the least at any size, %"
-            );
-            Claim::at_most(claim, percent, 5.0)
-        }));
+        let over_least = most(sizes.iter().filter_map(over_least));
+        let claim = format!(
+            "time of {what}: mixed remains the winner, or loses by a small margin: at most over \
+             the least at any size, %"
+        );
+        figure.at_most(claim, over_least, 5.0);
     }
 }
 
-fn claims_of_growth(figure: &mut Figure, sweep: &Sweep) {
-    let cpu = |policy: &str, x| sweep.at("", policy, x).map(|steady| steady.cpu);
-    let xs = sweep.xs("");
-    let (Some(first), Some(last)) = (xs.first().copied(), xs.last().copied()) else { return };
-    let grown = SEVEN.iter().filter_map(|p| Some(cpu(p, last)?.all / cpu(p, first)?.all));
-    figure.claim(least(grown).map(|ratio| {
-        let claim = format!(
-            "requests take longer as the index grows: {last} MB over {first} MB, least ratio"
-        );
-        Claim::at_least(claim, ratio, 1.0)
-    }));
-    let shares =
-        |x| SEVEN.iter().filter_map(move |policy| Some(cpu(policy, x)?.choosing_percent()));
-    figure.claim(most(xs.iter().copied().flat_map(shares)).map(|percent| {
-        Claim::at_most(
-            "choosing what to merge takes up to 16 % of the time: at most, %",
-            percent,
-            16.0,
-        )
-    }));
+fn claims_of_growth(figure: &mut Figure, sizes: &[f64]) {
+    let [first, .., last] = *sizes else { return };
+    let grown = |figure: &Figure, panel, policy| {
+        over(figure.y(panel, policy, last), figure.y(panel, policy, first))
+    };
+    let longer = least(SEVEN.iter().filter_map(|policy| grown(figure, TIME, policy)));
+    let claim =
+        format!("requests take longer as the index grows: {last} MB over {first} MB, least ratio");
+    figure.at_least(claim, longer, 1.0);
+    let claim = "choosing what to merge takes up to 16 % of the time: at most, %";
+    figure.at_most(claim, most(shares(figure, &SEVEN)), 16.0);
     for policy in ["choose_best", "mixed"] {
-        let share = |x| Some(cpu(policy, x)?.choosing_percent());
-        figure.claim(share(last).zip(share(first)).map(|(late, early)| {
-            let claim = format!(
-                "{policy}: the share of choosing falls as the data grow: {last} MB over {first} \
-                 MB, ratio"
-            );
-            Claim::at_most(claim, late / early, 1.0)
-        }));
+        let claim = format!(
+            "{policy}: the share of choosing falls as the data grow: {last} MB over {first} MB, \
+             ratio"
+        );
+        figure.at_most(claim, grown(figure, CHOOSING, policy), 1.0);
     }
+}
+
+/// Returns the shares of the time in which `policies` choose what to merge, in percent.
+fn shares(figure: &Figure, policies: &[&str]) -> Vec<f64> {
+    let shares = policies.iter().flat_map(|policy| figure.curve(CHOOSING, policy));
+    shares.map(|(_, share)| share).collect()
 }
 
 /// Explains why times have another order than writes.
-fn explain(figure: &mut Figure, sweep: &Sweep) {
-    let Some(x) = sweep.xs("").last().copied() else { return };
+fn explain(figure: &mut Figure, sweep: &Sweep, sizes: &[f64]) {
+    let Some(&x) = sizes.last() else { return };
     let words = ["full", "choose_best"].into_iter().filter_map(|policy| {
         let cpu = sweep.at("", policy, x)?.cpu;
         let rest = cpu.all - cpu.merging - cpu.choosing;
@@ -220,17 +174,13 @@ fn explain(figure: &mut Figure, sweep: &Sweep) {
         "nothing waits for a device here, and the CPU that a merge takes is not all. Each window \
          that partial policies take from memory is followed by putting the newest entries among \
          those that stay. An entry is looked at when it comes, and hardly ever again, but its \
-         place is copied about {:.0} times before it leaves; under full once. At {x} MB, ms per \
-         MB outside of merges and in them: {times}. Small merges also have a fixed part: a file, \
-         a record of the manifest, a version of the tree.",
+         place is copied about {:.0} times before it leaves; under full once. At {x} MB, ms per MB \
+         outside of merges and in them: {times}. Small merges also have a fixed part: a file, a \
+         record of the manifest, a version of the tree.",
         1.0 / RATE
     );
     figure.explain("time of", why);
-    let percents = SEVEN.iter().flat_map(|policy| {
-        let at = |x| Some(sweep.at("", policy, x)?.cpu.choosing_percent());
-        sweep.xs("").into_iter().filter_map(at)
-    });
-    let percent = most(percents).unwrap_or_default();
+    let percent = most(shares(figure, &SEVEN)).unwrap_or_default();
     let why = format!(
         "it is {percent:.1} % at most, so that what falls or rises is hardly more than noise; \
          mixed chooses less where beta is true, as it then merges all of a level"
@@ -240,25 +190,19 @@ fn explain(figure: &mut Figure, sweep: &Sweep) {
 
 fn notes(figure: &mut Figure, sweep: &Sweep, shrink: u64) {
     let words = SEVEN.iter().filter_map(|policy| {
-        let sizes = sweep.xs("").into_iter();
-        let shares = sizes.filter_map(|x| Some(sweep.at("", policy, x)?.cpu.choosing_percent()));
-        let percents: Vec<f64> = shares.collect();
-        let low = least(percents.iter().copied())?;
-        let high = most(percents)?;
-        Some(format!("{policy} {low:.2} to {high:.2} %"))
+        let percents = || shares(figure, &[policy]);
+        Some(format!("{policy} {:.2} to {:.2} %", least(percents())?, most(percents())?))
     });
     let shares: Vec<String> = words.collect();
     figure.note(format!("CPU share of choosing what to merge: {}.", shares.join("; ")));
     figure.note(format!(
         "Real store, in lockstep, at 1/{shrink} of the paper's scale; merges run on the thread \
-         that writes. Time is the CPU time of that thread, user and system, with what making \
-         the requests takes (about 3 ms per MB, the same for all); files are real but never \
-         synced. The paper has elapsed time on a solid-state drive."
+         that writes. Time is the CPU time of that thread, user and system, with what making the \
+         requests takes (about 3 ms per MB, the same for all); files are real but never synced. \
+         The paper has elapsed time on a solid-state drive."
     ));
-    let words = sweep.xs("").into_iter().filter_map(|x| {
-        let policy = sweep.spot("", "mixed", x)?.bench.policy.clone();
-        Some(format!("{x} MB {policy}"))
-    });
+    let mixed = sweep.iter().map(|(spot, _)| spot).filter(|spot| spot.curve == "mixed");
+    let words = mixed.map(|spot| format!("{} MB {}", spot.x, spot.job.policy));
     let learned: Vec<String> = words.collect();
     figure.note(format!(
         "mixed runs with what it learns in simulations of the same scale: {}.",

@@ -6,40 +6,46 @@
 
 use super::scale::{cost_axis, dataset_axis, scale_note};
 use super::steady::{Bench, Keys};
-use super::sweep::{KEEPING, Spot, Sweep, most};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
-use lsmith_lab::SharedProgress;
+use super::sweep::{KEEPING, figure_of_costs};
+use crate::numbers::farthest;
+use crate::sweep::spots;
+use crate::{Figure, FigureInfo, Panel, Task};
+
+pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
+    "thonangi-levels",
+    "write costs with three levels, and with a fourth on purpose",
+    measure,
+);
 
 /// Sizes at which an index of three levels is more than half full.
-const SIZES_MB: [u64; 3] = [900, 1200, 1500];
+const SIZES_MB: [f64; 3] = [900.0, 1200.0, 1500.0];
 /// The factor by which memory and data are smaller than in the paper, as for its largest indexes.
 const SHRINK: u64 = 16;
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let (sizes, shrink) = if effort.is_quick {
-        (&SIZES_MB[2..], SHRINK * effort.shrink)
-    } else {
-        (&SIZES_MB[..], SHRINK)
-    };
-    let policies = KEEPING.iter().flat_map(|policy| [(*policy).to_owned(), deep(policy)]);
-    let spots = policies.flat_map(|curve| {
-        sizes.iter().map(move |&size| {
-            let bench = Bench::standard(&curve, Keys::Uniform, size, shrink);
-            Spot { panel: "", curve: curve.clone(), x: size as f64, bench }
-        })
-    });
-    let sweep = Sweep::measure(info.name, spots.collect(), progress)?;
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let sizes = task.pick(&SIZES_MB[2..], &SIZES_MB);
+    let shrink = SHRINK * task.pick(task.effort.shrink, 1);
+    let policies =
+        || KEEPING.iter().flat_map(|policy| [((*policy).to_owned(), 3.0), (deep(policy), 4.0)]);
+    let curves = policies().map(|(policy, _)| policy);
+    let bench = |policy: &str, x| Bench::standard(policy, Keys::Uniform, x as u64, shrink);
     let panel = Panel::only(dataset_axis(), cost_axis());
-    let mut figure = Figure::empty(info.name, info.title, vec![panel]);
-    sweep.draw(&mut figure, |steady| steady.write_cost_blocks);
-    claims(&mut figure, &sweep);
-    explain(&mut figure, &sweep);
-    figure.note(scale_note(sizes.iter().map(|&size| (size, shrink))));
+    let (mut figure, sweep) = figure_of_costs(task, [panel], spots("", curves, sizes, bench))?;
+    for (policy, levels) in policies() {
+        let found = sizes.iter().filter_map(|x| sweep.at("", &policy, *x));
+        let off = farthest(found.map(|steady| steady.levels as f64 - levels));
+        figure.at_most(format!("{policy}: levels at each size, off from {levels}"), off, 0.0);
+    }
+    // The paper names both.
+    for policy in ["full", "mixed"] {
+        for x in sizes {
+            let saved = figure.excess("", &deep(policy), policy, *x).map(|percent| -percent);
+            let claim = format!("{x} MB: a fourth level lowers the cost of {policy}: by, %");
+            figure.at_least(claim, saved, 0.0);
+        }
+    }
+    explain(&mut figure, sizes);
+    figure.note(scale_note(sizes.iter().map(|size| (*size as u64, shrink))));
     figure.note(
         "The level above the bottom is as large as all data here. Until it goes down it holds \
          deletes and the newest records beside those of the bottom level, so that an index of four \
@@ -53,32 +59,11 @@ fn deep(policy: &str) -> String {
     format!("{policy}(bottom=0.5)")
 }
 
-fn claims(figure: &mut Figure, sweep: &Sweep) {
-    for (policy, levels) in
-        KEEPING.iter().flat_map(|policy| [((*policy).to_owned(), 3.0), (deep(policy), 4.0)])
-    {
-        let found = sweep.xs("").into_iter().filter_map(|x| sweep.at("", &policy, x));
-        let farthest = most(found.map(|steady| (steady.levels as f64 - levels).abs()));
-        figure.claim(farthest.map(|off| {
-            Claim::at_most(format!("{policy}: levels at each size, off from {levels}"), off, 0.0)
-        }));
-    }
-    // The paper names both.
-    for policy in ["full", "mixed"] {
-        for x in sweep.xs("") {
-            figure.claim(sweep.excess("", &deep(policy), policy, x).map(|percent| {
-                let claim = format!("{x} MB: a fourth level lowers the cost of {policy}: by, %");
-                Claim::at_least(claim, -percent, 0.0)
-            }));
-        }
-    }
-}
-
 /// Explains why a fourth level does not pay where the third is half full.
-fn explain(figure: &mut Figure, sweep: &Sweep) {
-    let words = sweep.xs("").into_iter().filter_map(|x| {
-        let three = sweep.cost("", "mixed", x)?;
-        let four = sweep.cost("", &deep("mixed"), x)?;
+fn explain(figure: &mut Figure, sizes: &[f64]) {
+    let words = sizes.iter().filter_map(|x| {
+        let three = figure.y("", "mixed", *x)?;
+        let four = figure.y("", &deep("mixed"), *x)?;
         Some(format!("{three:.0} and {four:.0} at {x} MB"))
     });
     let costs = words.collect::<Vec<String>>().join(", ");

@@ -2,12 +2,22 @@
 
 use super::fit::fit;
 use super::scale::{POINTS, scale_note, small_scale};
-use super::steady::{Bench, Course, Keys, LevelNow, REQUESTS_MAX};
-use super::sweep::{least, most};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::steady::{Bench, Keys, LevelNow};
+use crate::numbers::{least, most, over, percent_off};
+use crate::{Effort, Figure, FigureInfo, Panel, Task};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
-use lsmith_sim::BlockSim;
+
+pub(crate) const FIG3: FigureInfo = FigureInfo::new(
+    "thonangi-fig3",
+    "blocks written into each level over time, full and choose_best",
+    measure_two,
+);
+
+pub(crate) const FIG4: FigureInfo = FigureInfo::new(
+    "thonangi-fig4",
+    "blocks written into each level over time, with test_mixed",
+    measure_three,
+);
 
 /// The setting of figure 2a at its smallest size.
 const DATASET_MB: u64 = 20;
@@ -23,93 +33,48 @@ const RATE: f64 = 0.05;
 /// The levels of one policy, after every few requests.
 struct Watched(Vec<(f64, Vec<LevelNow>)>);
 
-struct Watch {
-    bench: Bench,
-    megabytes: f64,
-}
-
-/// Measures figure 3.
-pub(crate) fn measure_two(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let found = watch(info, effort, &["full", "choose_best"], progress)?;
-    let mut figure = drawn(info, effort, &found);
-    if let [(_, full), (_, best)] = &found[..] {
-        claims_of_steps(&mut figure, full, best);
-        claims_of_windows(&mut figure, full, best, effort);
-        explain_frequency(&mut figure, full, best);
-    }
+fn measure_two(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let (mut figure, [full, best]) = watch(task, ["full", "choose_best"])?;
+    claims_of_steps(&mut figure, &full, &best);
+    claims_of_windows(&mut figure, &full, &best, task.effort);
+    explain_frequency(&mut figure, &full, &best);
     Ok(figure)
 }
 
-/// Measures figure 4.
-pub(crate) fn measure_three(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let found = watch(info, effort, &["full", "choose_best", "test_mixed"], progress)?;
-    let mut figure = drawn(info, effort, &found);
-    if let [(_, full), (_, best), (_, mixed)] = &found[..] {
-        claims_of_mixing(&mut figure, full, best, mixed);
-    }
+fn measure_three(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let (mut figure, watched) = watch(task, ["full", "choose_best", "test_mixed"])?;
+    claims_of_mixing(&mut figure, &watched);
     Ok(figure)
 }
 
-fn watch<'a>(
-    info: &FigureInfo,
-    effort: Effort,
-    policies: &[&'a str],
-    progress: &SharedProgress,
-) -> anyhow::Result<Vec<(&'a str, Watched)>> {
-    let shrink = small_scale(effort);
-    let watch = |policy: &&str| Watch {
-        bench: Bench::small(policy, Keys::Uniform, DATASET_MB, shrink),
-        megabytes: WATCHED_MB / shrink as f64,
-    };
-    let jobs: Vec<Watch> = policies.iter().map(watch).collect();
-    let found = measure_all(info.name, &jobs, progress)?;
-    Ok(policies.iter().copied().zip(found).collect())
-}
-
-impl Job for Watch {
-    type Output = Watched;
-
-    fn work(&self) -> u64 {
-        self.bench.work()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Watched> {
-        let sizes = self.bench.sizes();
-        let workload = self.bench.workload(0.5, REQUESTS_MAX)?;
-        let index = BlockSim::new(&self.bench.build_policy()?, sizes);
-        let mut course = Course { index, ops: workload.ops(), ticker };
-        course.run(workload.load_ops())?;
-        Ok(Watched(self.bench.settled(course, sizes)?.watch(self.megabytes)?))
-    }
-}
-
-fn drawn(info: &FigureInfo, effort: Effort, found: &[(&str, Watched)]) -> Figure {
-    let panel = |level: usize| Panel {
-        name: format!("L{level}"),
-        title: format!("merges into level {level}"),
-        x: Axis::linear("requests", "MB"),
-        y: Axis::linear("written so far", "blocks"),
-    };
-    let mut figure = Figure::empty(info.name, info.title, vec![panel(1), panel(2)]);
-    let shrink = small_scale(effort) as f64;
+/// Watches `policies`, and draws what they have written.
+fn watch<const N: usize>(
+    task: &Task<'_>,
+    policies: [&str; N],
+) -> anyhow::Result<(Figure, [Watched; N])> {
+    let shrink = small_scale(task.effort);
+    let benches = policies.map(|policy| Bench::small(policy, Keys::Uniform, DATASET_MB, shrink));
+    let found = task.each(task.name(), &benches, Bench::work, |bench, ticker| {
+        let megabytes = WATCHED_MB / shrink as f64;
+        bench.when_steady(bench.sim()?, ticker, |settled| settled.watch(megabytes))
+    })?;
+    let found: Vec<Watched> = found.into_iter().map(Watched).collect();
+    let mut figure = task.figure([1, 2].map(|level| {
+        let [x, y] = [("requests", "MB"), ("written so far", "blocks")]
+            .map(|(label, unit)| Axis::linear(label, unit));
+        Panel::new(format!("L{level}"), format!("merges into level {level}"), x, y)
+    }));
+    let scaled = |(x, y): (f64, f64)| (x * shrink as f64, y * shrink as f64);
     for level in [1, 2] {
-        for (policy, watched) in found {
+        for (policy, watched) in policies.iter().zip(&found) {
             let step = (watched.0.len() / POINTS_DRAWN).max(1);
-            for (x, y) in watched.written(level).into_iter().step_by(step) {
-                figure.point(&format!("L{level}"), policy, x * shrink, y * shrink);
-            }
+            let points = watched.written(level).into_iter().step_by(step).map(scaled);
+            figure.draw(&format!("L{level}"), policy, points);
         }
     }
-    figure.note(scale_note([(DATASET_MB, small_scale(effort))]));
-    figure
+    figure.note(scale_note([(DATASET_MB, shrink)]));
+    let found = found.try_into().map_err(|_| anyhow::anyhow!("a policy has one result"))?;
+    Ok((figure, found))
 }
 
 impl Watched {
@@ -161,60 +126,52 @@ impl Watched {
 
 fn claims_of_steps(figure: &mut Figure, full: &Watched, best: &Watched) {
     let heights = || full.jumps(2).into_iter().map(|(_, height)| height);
-    figure.claim(most(heights()).zip(least(heights())).map(|(most, least)| {
-        let claim = "full, level 2: jumps have the same height: largest over least, less 1, in %";
-        Claim::at_most(claim, (most / least - 1.0) * 100.0, 10.0)
-    }));
-    let claim =
-        "full: merges into level 1 are at least 10 times as frequent as into level 2: ratio";
-    figure.claim(Claim::at_least(claim, full.merges(1) / full.merges(2), RATIO));
+    let spread = over(most(heights()), least(heights())).map(|ratio| (ratio - 1.0) * 100.0);
+    let claim = "full, level 2: jumps have the same height: largest over least, less 1, in %";
+    figure.at_most(claim, spread, 10.0);
+    let claim = "full: merges into level 1 are at least 10 times as frequent as into level 2: \
+                 ratio";
+    figure.at_least(claim, full.merges(1) / full.merges(2), RATIO);
     let cycles = full.cycles();
     let rising = cycles.iter().flat_map(|cycle| cycle.windows(2)).map(|pair| pair[1] > pair[0]);
     let rising: Vec<bool> = rising.collect();
     let share = rising.iter().filter(|rises| **rises).count() as f64 / rising.len() as f64;
     let claim = "full, level 1: jumps start small and grow until level 1 is full: steps that rise \
                  within a cycle, %";
-    figure.claim(Claim::at_least(claim, share * 100.0, 90.0));
+    figure.at_least(claim, share * 100.0, 90.0);
     let growth = cycles.iter().filter_map(|cycle| Some(cycle.last()? / cycle.first()?));
-    figure.claim(least(growth).map(|ratio| {
-        let claim = "full, level 1: the last jump of a cycle over the first: at least";
-        Claim::at_least(claim, ratio, 3.0)
-    }));
+    let claim = "full, level 1: the last jump of a cycle over the first: at least";
+    figure.at_least(claim, least(growth), 3.0);
     // A full merge moves as much as 20 windows.
     let windows = best.cost(1);
-    let firsts = cycles.iter().filter_map(|cycle| cycle.first().copied());
+    let firsts = most(cycles.iter().filter_map(|cycle| cycle.first().copied()));
     let megabytes = full.0.last().map_or(0.0, |(x, _)| *x) / full.merges(1);
-    figure.claim(most(firsts).map(|first| {
-        let claim = "there are moments at which full costs less than choose_best: its first merges \
-                     into level 1, blocks per MB over those of choose_best";
-        Claim::at_most(claim, first / megabytes / windows, 1.0)
-    }));
+    let claim = "there are moments at which full costs less than choose_best: its first merges \
+                 into level 1, blocks per MB over those of choose_best";
+    figure.at_most(claim, firsts.map(|first| first / megabytes / windows), 1.0);
 }
 
 fn claims_of_windows(figure: &mut Figure, full: &Watched, best: &Watched, effort: Effort) {
     for level in [1, 2] {
+        let ratio = best.merges(level) / full.merges(level);
         let claim = format!(
             "choose_best: merges into level {level} are at least 20 times as frequent as those of \
              full: ratio"
         );
-        let ratio = best.merges(level) / full.merges(level);
-        figure.claim(Claim::at_least(claim, ratio, 1.0 / RATE));
-        figure.claim(fit(&best.written(level), 1).map(|line| {
-            let claim =
-                format!("choose_best: the slope of level {level} remains constant over time: R^2");
-            Claim::at_least(claim, line.explained, 0.999)
-        }));
+        figure.at_least(claim, ratio, 1.0 / RATE);
+        let explained = fit(&best.written(level), 1).map(|line| line.explained);
+        let claim =
+            format!("choose_best: the slope of level {level} remains constant over time: R^2");
+        figure.at_least(claim, explained, 0.999);
     }
-    let capacity = Bench::small("choose_best", Keys::Uniform, DATASET_MB, small_scale(effort))
-        .sizes()
-        .memory_blocks as f64
-        * RATIO;
+    let bench = Bench::small("choose_best", Keys::Uniform, DATASET_MB, small_scale(effort));
+    let capacity = bench.sizes().memory_blocks as f64 * RATIO;
     let fills = best.0.iter().map(|(_, levels)| Watched::at(levels, 1).blocks as f64 / capacity);
-    figure.claim(least(fills).map(|fill| {
-        let claim = "choose_best: level 1 is at least 95 % full at all times: least, %";
-        // The window is rounded to whole blocks, and blocks that it leaves behind may be joined.
-        Claim::at_least(claim, fill * 100.0, (1.0 - RATE) * 100.0 - 0.5)
-    }));
+    let fill = least(fills).map(|fill| fill * 100.0);
+    // The window is rounded to whole blocks, and blocks that it leaves behind may be joined.
+    let bound = (1.0 - RATE) * 100.0 - 0.5;
+    let claim = "choose_best: level 1 is at least 95 % full at all times: least, %";
+    figure.at_least(claim, fill, bound);
 }
 
 /// Explains why the windows of level 1 are fewer than 20 for each full merge of it.
@@ -230,22 +187,21 @@ fn explain_frequency(figure: &mut Figure, full: &Watched, best: &Watched) {
     figure.explain("merges into level 2 are at least 20 times", why);
 }
 
-fn claims_of_mixing(figure: &mut Figure, full: &Watched, best: &Watched, mixed: &Watched) {
-    let excess = |level, base: &Watched| (mixed.cost(level) / base.cost(level) - 1.0) * 100.0;
+fn claims_of_mixing(figure: &mut Figure, [full, best, mixed]: &[Watched; 3]) {
+    let excess = |level, base: &Watched| percent_off(mixed.cost(level), base.cost(level));
     for (base, name) in [(full, "full"), (best, "choose_best")] {
         let claim =
             format!("merges into level 1 cost test_mixed substantially less than {name}: by, %");
-        figure.claim(Claim::at_least(claim, -excess(1, base), 10.0));
+        figure.at_least(claim, -excess(1, base), 10.0);
     }
     let claim = "merges into level 2 cost test_mixed practically the same as full: within, %";
-    figure.claim(Claim::at_most(claim, excess(2, full).abs(), 5.0));
+    figure.at_most(claim, excess(2, full).abs(), 5.0);
     let claim = "merges into level 2 cost test_mixed more than choose_best: by, %";
-    figure.claim(Claim::at_least(claim, excess(2, best), 0.0));
+    figure.at_least(claim, excess(2, best), 0.0);
     let all = |watched: &Watched| watched.cost(1) + watched.cost(2);
     for (base, name, paper) in [(full, "full", -34.0), (best, "choose_best", -20.0)] {
-        let claim = format!("both levels: test_mixed over {name}, %");
-        let percent = (all(mixed) / all(base) - 1.0) * 100.0;
-        figure.claim(Claim::near(claim, paper, percent, POINTS));
+        let percent = percent_off(all(mixed), all(base));
+        figure.near(format!("both levels: test_mixed over {name}, %"), paper, percent, POINTS);
     }
 }
 

@@ -2,17 +2,20 @@
 //! V that partial and block-preserving merges add little to what they cost under `full-p`.
 
 use super::density::place;
-use super::scale::scale;
-use super::scale::scale_note;
-use super::steady::{Bench, Course, Keys, REQUESTS_MAX};
-use super::sweep::most;
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
+use super::scale::{scale, scale_note};
+use super::steady::{Bench, Keys};
+use crate::numbers::most;
+use crate::sweep::{Sweep, spots};
+use crate::{Figure, FigureInfo, Panel, Task};
+use lsmith_lab::Ticker;
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Job, SharedProgress, Ticker, measure_all};
-use lsmith_sim::BlockSim;
 use lsmith_tree::{LevelId, Run, Tree};
 use std::sync::Arc;
 
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("thonangi-queries", "blocks that lookups and range queries read", measure);
+
+const PANELS: [(&str, Keys); 2] = [("uniform", Keys::Uniform), ("normal", Keys::NORMAL)];
 const DATASET_MB: u64 = 800;
 /// The paper's `full-p`, which stores records most densely: it keeps no block that is not full.
 const DENSE: &str = "full(reuse=false)";
@@ -38,40 +41,37 @@ struct Found {
     ranges: [f64; RANGES.len()],
 }
 
-/// Queries under one policy.
-struct Queried(Bench);
-
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
-    let shrink = scale(effort, DATASET_MB);
-    let keys = [("uniform", Keys::Uniform), ("normal", Keys::NORMAL)];
-    let settings: Vec<(&str, &str, Keys)> = keys
-        .iter()
-        .flat_map(|(panel, keys)| POLICIES.map(|policy| (*panel, policy, *keys)))
-        .collect();
-    let jobs: Vec<Queried> = settings
-        .iter()
-        .map(|(_, policy, keys)| Queried(Bench::standard(policy, *keys, DATASET_MB, shrink)))
-        .collect();
-    let found = measure_all(info.name, &jobs, progress)?;
-    let panel = |(name, _): &(&str, Keys)| Panel {
-        name: (*name).to_owned(),
-        title: format!("{name} keys"),
-        x: Axis::log("records of a range query; 1 is a lookup", ""),
-        y: Axis::log("blocks read by a query", ""),
-    };
-    let mut figure = Figure::empty(info.name, info.title, keys.iter().map(panel).collect());
-    for ((panel, policy, _), found) in settings.iter().zip(&found) {
-        figure.point(panel, policy, 1.0, found.lookup);
-        for (records, blocks) in RANGES.iter().zip(found.ranges) {
-            figure.point(panel, policy, *records as f64, blocks);
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let shrink = scale(task.effort, DATASET_MB);
+    let settings = PANELS.into_iter().flat_map(|(panel, keys)| {
+        spots(panel, POLICIES, &[1.0], |policy, _| {
+            Bench::standard(policy, keys, DATASET_MB, shrink)
+        })
+    });
+    let sweep = Sweep::measure(task, task.name(), settings.collect(), Bench::work, queried)?;
+    let mut figure = task.figure(PANELS.map(|(name, _)| {
+        let x = Axis::log("records of a range query; 1 is a lookup", "");
+        Panel::new(name, format!("{name} keys"), x, Axis::log("blocks read by a query", ""))
+    }));
+    for (spot, found) in sweep.iter() {
+        figure.point(spot.panel, &spot.curve, 1.0, found.lookup);
+        let ranges =
+            RANGES.iter().zip(found.ranges).map(|(records, blocks)| (*records as f64, blocks));
+        figure.draw(spot.panel, &spot.curve, ranges);
+    }
+    for (panel, _) in PANELS {
+        for policy in &POLICIES[1..] {
+            let over = |x| figure.ratio(panel, policy, DENSE, x);
+            let lookups = over(1.0);
+            let ranges = most(RANGES.iter().filter_map(|records| over(*records as f64)));
+            let claim = format!("{panel}, {policy}: lookups over full-p (little overhead): ratio");
+            figure.at_most(claim, lookups, BLOCKS_MAX);
+            let claim = format!(
+                "{panel}, {policy}: range queries over full-p, any length (little overhead): ratio"
+            );
+            figure.at_most(claim, ranges, BLOCKS_MAX);
         }
     }
-    claims(&mut figure, &keys.map(|(panel, _)| panel));
     figure.note(
         "A lookup of a present key reads one block of each level, from level 1 down to that of the \
          key; memory costs nothing. A range query reads every block that it overlaps, at least one \
@@ -81,45 +81,8 @@ pub(crate) fn measure(
     Ok(figure)
 }
 
-fn claims(figure: &mut Figure, panels: &[&str]) {
-    for panel in panels {
-        for policy in &POLICIES[1..] {
-            let over = |figure: &Figure, x: f64| {
-                Some(figure.y(panel, policy, x)? / figure.y(panel, DENSE, x)?)
-            };
-            let lookup = over(figure, 1.0);
-            figure.claim(lookup.map(|ratio| {
-                let claim =
-                    format!("{panel}, {policy}: lookups over full-p (little overhead): ratio");
-                Claim::at_most(claim, ratio, BLOCKS_MAX)
-            }));
-            let ranges = most(RANGES.iter().filter_map(|records| over(figure, *records as f64)));
-            figure.claim(ranges.map(|ratio| {
-                let claim = format!(
-                    "{panel}, {policy}: range queries over full-p, any length (little overhead): \
-                     ratio"
-                );
-                Claim::at_most(claim, ratio, BLOCKS_MAX)
-            }));
-        }
-    }
-}
-
-impl Job for Queried {
-    type Output = Found;
-
-    fn work(&self) -> u64 {
-        self.0.work()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
-        let Queried(bench) = self;
-        let sizes = bench.sizes();
-        let workload = bench.workload(0.5, REQUESTS_MAX)?;
-        let index = BlockSim::new(&bench.build_policy()?, sizes);
-        let mut course = Course { index, ops: workload.ops(), ticker };
-        course.run(workload.load_ops())?;
-        let mut settled = bench.settled(course, sizes)?;
+fn queried(bench: &Bench, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
+    bench.when_steady(bench.sim()?, ticker, |settled| {
         let mut sum = Found::default();
         for moment in 0..MOMENTS {
             settled.watch(MEGABYTES_BETWEEN / bench.shrink as f64)?;
@@ -131,7 +94,7 @@ impl Job for Queried {
         }
         let moments = f64::from(MOMENTS);
         Ok(Found { lookup: sum.lookup / moments, ranges: sum.ranges.map(|sum| sum / moments) })
-    }
+    })
 }
 
 /// The records of each level over the key space, memory first.

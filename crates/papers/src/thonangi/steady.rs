@@ -4,7 +4,7 @@ use super::index::{Cpu, Index};
 use anyhow::{Context, bail};
 use lsmith_lab::Ticker;
 use lsmith_policy::{MergePolicy, Registry};
-use lsmith_sim::BlockSizes;
+use lsmith_sim::{BlockSim, BlockSizes};
 use lsmith_spec::Spec;
 use lsmith_tree::{LevelId, Tree};
 use lsmith_workload::{NoInputs, Ops, Workload};
@@ -96,6 +96,12 @@ pub(super) struct Steady {
     pub(super) beta: Option<bool>,
     /// CPU time of the index, per megabyte of requests.
     pub(super) cpu: Cpu,
+}
+
+impl Steady {
+    pub(super) fn cost(&self) -> f64 {
+        self.write_cost_blocks
+    }
 }
 
 impl Bench {
@@ -370,38 +376,33 @@ impl<I: Index> Settling<'_, I> {
 }
 
 impl Bench {
-    /// Grows the empty `index` to its steady state and measures it. `sizes` are the bytes of its
-    /// entries in its counters.
-    pub(super) fn steady<I: Index>(
+    /// Returns an empty simulation of the index.
+    pub(super) fn sim(&self) -> anyhow::Result<BlockSim> {
+        Ok(BlockSim::new(&self.build_policy()?, self.sizes()))
+    }
+
+    /// Grows the empty `index`, brings it to its steady state, and calls `measure` with it.
+    pub(super) fn when_steady<I: Index, T>(
         &self,
         index: I,
-        sizes: BlockSizes,
         ticker: &Ticker<'_>,
-    ) -> anyhow::Result<Steady> {
+        measure: impl FnOnce(&mut Settling<'_, I>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let workload = self.workload(0.5, REQUESTS_MAX)?;
         let mut course = Course { index, ops: workload.ops(), ticker };
         course.run(workload.load_ops())?;
-        self.steady_when_grown(course, sizes)
-    }
-
-    /// The same after the end of the load.
-    pub(super) fn steady_when_grown<I: Index>(
-        &self,
-        course: Course<'_, I>,
-        sizes: BlockSizes,
-    ) -> anyhow::Result<Steady> {
-        self.settled(course, sizes)?.measure()
+        measure(&mut self.settled(course)?)
     }
 
     /// Brings an index that has grown to its steady state.
     pub(super) fn settled<'a, I: Index>(
         &self,
         course: Course<'a, I>,
-        sizes: BlockSizes,
     ) -> anyhow::Result<Settling<'a, I>> {
         let spec = self.build_policy()?.spec();
         let learns =
             spec.name == "mixed" && (spec.param("tau").is_none() || spec.param("beta").is_none());
+        let sizes = self.sizes();
         let request_bytes = self.record_bytes();
         let mut settling = Settling { course, sizes, learns, request_bytes, requests: 0 };
         settling.settle()?;

@@ -2,27 +2,32 @@
 
 use lsmith_lab::NoProgress;
 use lsmith_lab::plot::Axis;
-use lsmith_papers::{Claim, Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named};
+use lsmith_papers::{Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named};
 use serde_json::Value;
 
 #[test]
 fn a_claim_holds_within_its_tolerance_and_not_beyond() {
-    let holds = |claim: Claim| claim.verdict == Verdict::Holds;
-    assert!(holds(Claim::near("34 % less", -34.0, -30.0, 5.0)));
-    assert!(!holds(Claim::near("34 % less", -34.0, -28.9, 5.0)));
-    assert!(!holds(Claim::near("34 % less", -34.0, 34.0, 5.0)));
-    assert!(holds(Claim::near("exactly", 3.0, 3.0, 0.0)));
-    assert!(holds(Claim::at_most("never more", -0.1, 0.0)));
-    assert!(!holds(Claim::at_most("never more", 0.1, 0.0)));
-    assert!(holds(Claim::at_least("clearly more", 2.0, 2.0)));
-    assert!(!holds(Claim::at_least("clearly more", 1.9, 2.0)));
-    for claim in [
-        Claim::near("nothing was measured", 1.0, f64::NAN, 1.0),
-        Claim::at_most("nothing was measured", f64::NAN, 1.0),
-        Claim::at_least("nothing was measured", f64::NAN, 1.0),
-    ] {
-        assert_eq!(claim.verdict, Verdict::Differs);
+    let mut figure = Figure::empty("sample", "", Vec::new());
+    let mut expected = Vec::new();
+    for (measured, tolerance, holds) in
+        [(-30.0, 5.0, true), (-28.9, 5.0, false), (34.0, 5.0, false)]
+    {
+        figure.near("34 % less", -34.0, measured, tolerance);
+        expected.push(holds);
     }
+    figure.near("exactly", 3.0, 3.0, 0.0);
+    figure.at_most("never more", -0.1, 0.0);
+    figure.at_least("clearly more", 2.0, 2.0);
+    expected.extend([true; 3]);
+    figure.at_most("never more", 0.1, 0.0);
+    figure.at_least("clearly more", 1.9, 2.0);
+    figure.near("no number was measured", 1.0, f64::NAN, 1.0);
+    figure.at_most("no number was measured", f64::NAN, 1.0);
+    figure.at_least("no number was measured", f64::NAN, 1.0);
+    expected.extend([false; 5]);
+    figure.at_most("too little was measured to judge", None, 1.0);
+    let holds = figure.claims.iter().map(|claim| claim.verdict == Verdict::Holds);
+    assert_eq!(holds.collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -38,7 +43,7 @@ fn figures_are_found_by_name() {
 /// Returns a figure of section III, small enough to take no time.
 fn tiny(shrink: u64) -> Figure {
     let info = figure_named("thonangi-fig2").unwrap();
-    (info.measure)(info, Effort { is_quick: true, shrink }, &NoProgress).unwrap()
+    info.measure(Effort { is_quick: true, shrink }, &NoProgress).unwrap()
 }
 
 #[test]
@@ -81,7 +86,7 @@ fn a_figure_is_measured_from_one_end_to_the_other() {
 #[test]
 fn the_store_is_timed_under_every_policy() {
     let info = figure_named("thonangi-fig7").unwrap();
-    let figure = (info.measure)(info, Effort { is_quick: true, shrink: 512 }, &NoProgress);
+    let figure = info.measure(Effort { is_quick: true, shrink: 512 }, &NoProgress);
     let figure = figure.unwrap();
     assert_eq!(figure.panels.len(), 4);
     for panel in &figure.panels {
@@ -102,7 +107,7 @@ fn the_store_is_timed_under_every_policy() {
 #[test]
 fn caches_of_the_paper_save_reads_of_merges() {
     let info = figure_named("thonangi-caches").unwrap();
-    let figure = (info.measure)(info, Effort { is_quick: true, shrink: 256 }, &NoProgress);
+    let figure = info.measure(Effort { is_quick: true, shrink: 256 }, &NoProgress);
     let figure = figure.unwrap();
     for keys in ["uniform", "normal"] {
         for size_mb in [200, 800] {
@@ -126,9 +131,9 @@ fn caches_of_the_paper_save_reads_of_merges() {
 #[test]
 fn only_claims_that_differ_are_explained() {
     let mut figure = Figure::empty("sample", "", Vec::new());
-    figure.claim(Claim::near("mixed costs 3", 3.0, 3.0, 0.0));
-    figure.claim(Claim::near("mixed costs 4", 4.0, 3.0, 0.0));
-    figure.claim(Claim::near("full costs 4", 4.0, 3.0, 0.0));
+    figure.near("mixed costs 3", 3.0, 3.0, 0.0);
+    figure.near("mixed costs 4", 4.0, 3.0, 0.0);
+    figure.near("full costs 4", 4.0, 3.0, 0.0);
     figure.explain("mixed", "it costs 3.");
     let whys: Vec<_> = figure.claims.iter().map(|claim| claim.why.as_deref()).collect();
     assert_eq!(whys, [None, Some("it costs 3."), None]);

@@ -9,7 +9,7 @@ const TINY: Effort = Effort { is_quick: true, shrink: 64 };
 #[test]
 fn triangles_cost_what_the_theory_says_and_move_what_is_in_order() {
     let info = figure_named("lsmtk-wa").unwrap();
-    let figure = (info.measure)(info, TINY, &NoProgress).unwrap();
+    let figure = info.measure(TINY, &NoProgress).unwrap();
     let names: Vec<&str> = figure.panels.iter().map(|panel| &panel.name[..]).collect();
     assert_eq!(names, ["theory", "uniform", "skewed", "sequential", "triangles"]);
     for panel in &figure.panels {

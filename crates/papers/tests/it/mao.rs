@@ -11,7 +11,7 @@ const TINY_STORE: Effort = Effort { is_quick: true, shrink: 128 };
 
 fn measure(name: &str, effort: Effort) -> Figure {
     let info = figure_named(name).unwrap();
-    let figure = (info.measure)(info, effort, &NoProgress).unwrap();
+    let figure = info.measure(effort, &NoProgress).unwrap();
     assert_eq!((figure.name.as_str(), figure.title.as_str()), (info.name, info.title));
     assert_sound(&figure);
     figure

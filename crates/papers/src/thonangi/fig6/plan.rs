@@ -1,10 +1,12 @@
 //! Seven policies over the size of the data, and claims that figures share.
 
+use crate::figure::ALL;
+use crate::numbers::{farthest, most};
+use crate::sweep::Spot;
 use crate::thonangi::scale::{cost_axis, dataset_axis, scale, scale_note};
 use crate::thonangi::steady::{Bench, Keys};
-use crate::thonangi::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, farthest};
-use crate::{Claim, Effort, Figure, FigureInfo, Panel};
-use lsmith_lab::SharedProgress;
+use crate::thonangi::sweep::{KEEPING, PAIRS, SEVEN, Sweep, figure_of_costs, others};
+use crate::{Figure, Panel, Task};
 use std::ops::RangeInclusive;
 
 /// The rate of merges in this figure. It is less than elsewhere, because indexes are larger.
@@ -28,38 +30,24 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn spots(&self, effort: Effort) -> Vec<Spot> {
+    pub(super) fn measure(&self, task: &Task<'_>) -> anyhow::Result<(Figure, Sweep)> {
         let mut sizes: Vec<u64> = [self.sizes_mb, self.more_mb].concat();
         sizes.sort_unstable();
-        let mut spots = Vec::new();
-        for curve in SEVEN {
-            for &size in &sizes {
-                if KEEPING.contains(&curve) || self.sizes_mb.contains(&size) {
-                    spots.push(spot(curve, (self.keys)(size), size, scale(effort, size)));
-                }
-            }
-        }
-        spots
-    }
-
-    pub(super) fn measure(
-        &self,
-        info: &FigureInfo,
-        effort: Effort,
-        progress: &SharedProgress,
-    ) -> anyhow::Result<(Figure, Sweep)> {
-        let sweep = Sweep::measure(info.name, self.spots(effort), progress)?;
-        let panel = Panel::only(dataset_axis(), cost_axis());
-        let mut figure = Figure::empty(info.name, info.title, vec![panel]);
-        sweep.draw(&mut figure, |steady| steady.write_cost_blocks);
-        Ok((figure, sweep))
+        let spots = SEVEN.into_iter().flat_map(|curve| {
+            let is_measured =
+                move |size: &&u64| KEEPING.contains(&curve) || self.sizes_mb.contains(size);
+            let spot =
+                move |&size: &u64| spot(curve, (self.keys)(size), size, scale(task.effort, size));
+            sizes.iter().filter(is_measured).map(spot)
+        });
+        figure_of_costs(task, [Panel::only(dataset_axis(), cost_axis())], spots.collect())
     }
 
     /// Adds notes: the sizes left out, and the thresholds that `mixed` learned.
-    pub(super) fn notes(&self, figure: &mut Figure, sweep: &Sweep, effort: Effort) {
-        let sizes = sweep.xs("").into_iter().map(|x| x as u64);
-        figure.note(scale_note(sizes.map(|size| (size, scale(effort, size)))));
-        let words = sweep.xs("").into_iter().filter_map(|x| {
+    pub(super) fn notes(&self, figure: &mut Figure, sweep: &Sweep, task: &Task<'_>) {
+        let sizes = figure.xs("").into_iter().map(|x| x as u64);
+        figure.note(scale_note(sizes.map(|size| (size, scale(task.effort, size)))));
+        let words = figure.xs("").into_iter().filter_map(|x| {
             let steady = sweep.at("", "mixed", x)?;
             let beta = steady.beta.map_or("none".to_owned(), |beta| beta.to_string());
             Some(match steady.tau.as_str() {
@@ -72,46 +60,42 @@ impl Plan<'_> {
     }
 }
 
-pub(super) fn spot(curve: &str, keys: Keys, size_mb: u64, shrink: u64) -> Spot {
-    let bench = Bench { rate: RATE, ..Bench::standard(curve, keys, size_mb, shrink) };
-    Spot { panel: "", curve: curve.to_owned(), x: size_mb as f64, bench }
+pub(super) fn spot(curve: &str, keys: Keys, size_mb: u64, shrink: u64) -> Spot<Bench> {
+    let job = Bench { rate: RATE, ..Bench::standard(curve, keys, size_mb, shrink) };
+    Spot { panel: "", curve: curve.to_owned(), x: size_mb as f64, job }
 }
 
 /// Adds the claim that no policy beats `mixed`.
-pub(super) fn claim_mixed_wins(figure: &mut Figure, sweep: &Sweep) {
-    let others: Vec<&str> = SEVEN.into_iter().filter(|policy| *policy != "mixed").collect();
-    figure.claim(sweep.worst_lead("", "mixed", &others).map(|percent| {
-        let claim = "mixed writes least or ties with a partial policy at every size: at most over \
-                     the cheapest, %";
-        Claim::at_most(claim, percent, EQUAL)
-    }));
+pub(super) fn claim_mixed_wins(figure: &mut Figure) {
+    let over = most(others().flat_map(|other| figure.excesses("", "mixed", other, ALL)));
+    let claim = "mixed writes least or ties with a partial policy at every size: at most over the \
+                 cheapest, %";
+    figure.at_most(claim, over, EQUAL);
 }
 
 /// Adds the claim that costs drop when the fourth level appears. At `before_mb` there are three.
-pub(super) fn claim_fourth_level_helps(figure: &mut Figure, sweep: &Sweep, before_mb: f64) {
+pub(super) fn claim_fourth_level_helps(figure: &mut Figure, before_mb: f64) {
     for policy in ["full", "mixed"] {
-        let drop = sweep.cost("", policy, 1700.0).zip(sweep.cost("", policy, before_mb));
-        figure.claim(drop.map(|(four, three)| {
-            let claim = format!(
-                "{policy} costs less with a fourth level (1700 MB) than before ({before_mb} MB): \
-                 by, %"
-            );
-            Claim::at_most(claim, (four / three - 1.0) * 100.0, 0.0)
-        }));
+        let costs = figure.y("", policy, 1700.0).zip(figure.y("", policy, before_mb));
+        let rise = costs.map(|(four, three)| (four / three - 1.0) * 100.0);
+        let claim = format!(
+            "{policy} costs less with a fourth level (1700 MB) than before ({before_mb} MB): by, %"
+        );
+        figure.at_most(claim, rise, 0.0);
     }
 }
 
 /// Returns the largest absolute difference that keeping blocks makes within `range`, in percent.
-pub(super) fn reuse_matters(sweep: &Sweep, range: RangeInclusive<f64>) -> Option<f64> {
-    let excesses = |(keeps, plain)| sweep.excesses("", keeps, plain, range.clone());
+pub(super) fn reuse_matters(figure: &Figure, range: RangeInclusive<f64>) -> Option<f64> {
+    let excesses = |(keeps, plain)| figure.excesses("", keeps, plain, range.clone());
     farthest(PAIRS.into_iter().flat_map(excesses))
 }
 
 /// Returns the size in `range` from which on `mixed` costs as much as `choose_best`.
-pub(super) fn first_tie(sweep: &Sweep, range: &RangeInclusive<f64>) -> Option<f64> {
-    let xs: Vec<f64> = sweep.xs("").into_iter().filter(|x| range.contains(x)).collect();
+pub(super) fn first_tie(figure: &Figure, range: &RangeInclusive<f64>) -> Option<f64> {
+    let xs: Vec<f64> = figure.xs("").into_iter().filter(|x| range.contains(x)).collect();
     let ties = |x: &&f64| {
-        sweep.excess("", "mixed", "choose_best", **x).is_some_and(|percent| percent.abs() <= EQUAL)
+        figure.excess("", "mixed", "choose_best", **x).is_some_and(|percent| percent.abs() <= EQUAL)
     };
     xs.iter().rev().take_while(ties).last().copied()
 }

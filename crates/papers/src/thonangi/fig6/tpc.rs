@@ -3,12 +3,16 @@
 use super::plan::{
     FOUR_LEVELS, Plan, THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins, first_tie, spot,
 };
+use crate::figure::ALL;
+use crate::numbers::{farthest, least, most};
 use crate::thonangi::fit::fit;
-use crate::thonangi::steady::{Keys, orders};
-use crate::thonangi::sweep::{ALL, KEEPING, SEVEN, Sweep, farthest, least, most};
-use crate::{Claim, Effort, Figure, FigureInfo};
-use lsmith_lab::SharedProgress;
+use crate::thonangi::steady::{Keys, Steady, orders};
+use crate::thonangi::sweep::{KEEPING, SEVEN, steady_states};
+use crate::{Figure, FigureInfo, Task};
 use std::ops::RangeInclusive;
+
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("thonangi-fig6c", "write costs over the size of the data, TPC", measure);
 
 /// Undelivered orders of a district. Ten are delivered at a time.
 const ORDERS: u64 = 20;
@@ -22,43 +26,33 @@ fn keys(size_mb: u64) -> Keys {
     Keys::Tpc { districts: orders(size_mb) / ORDERS }
 }
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     // Beyond 1400 MB, room in blocks can make levels overflow although the data would fit.
-    let plan = if effort.is_quick {
-        Plan { keys, sizes_mb: &[200], more_mb: &[800, 1400, 1700, 2000] }
-    } else {
+    let plan = task.pick(
+        Plan { keys, sizes_mb: &[200], more_mb: &[800, 1400, 1700, 2000] },
         Plan {
             keys,
             sizes_mb: &[200, 800, 1400, 1700],
             more_mb: &[500, 1100, 2000, 3000, 4500, 6000, 7000, 7500, 8000],
-        }
-    };
-    let (mut figure, sweep) = plan.measure(info, effort, progress)?;
-    claim_mixed_wins(&mut figure, &sweep);
-    claims(&mut figure, &sweep);
-    plan.notes(&mut figure, &sweep, effort);
-    note_few_warehouses(&mut figure, effort, progress)?;
+        },
+    );
+    let (mut figure, sweep) = plan.measure(task)?;
+    claim_mixed_wins(&mut figure);
+    claims(&mut figure);
+    plan.notes(&mut figure, &sweep, task);
+    note_few_warehouses(&mut figure, task)?;
     Ok(figure)
 }
 
 /// Adds a note on costs with few warehouses, where orders of one district fill many blocks.
-fn note_few_warehouses(
-    figure: &mut Figure,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<()> {
-    let shrink = FEW_SHRINK.max(effort.shrink);
+fn note_few_warehouses(figure: &mut Figure, task: &Task<'_>) -> anyhow::Result<()> {
+    let shrink = FEW_SHRINK.max(task.effort.shrink);
     let of_curve = |curve| FEW_MB.map(|size| spot(curve, Keys::TPC, size, shrink));
     let spots = SEVEN.into_iter().flat_map(of_curve).collect();
-    let sweep = Sweep::measure("the same with few warehouses", spots, progress)?;
+    let found = steady_states(task, "the same with few warehouses", spots)?.points(Steady::cost);
     let policies = SEVEN.map(|policy| {
-        let numbers = FEW_MB.map(|size| sweep.cost("", policy, size as f64).unwrap_or(f64::NAN));
-        let costs = numbers.map(|cost| format!("{cost:.0}"));
+        let costs: Vec<String> =
+            found.curve("", policy).map(|(_, cost)| format!("{cost:.0}")).collect();
         format!("{policy} {}", costs.join(", "))
     });
     figure.note(format!(
@@ -74,35 +68,28 @@ fn note_few_warehouses(
     Ok(())
 }
 
-fn claims(figure: &mut Figure, sweep: &Sweep) {
-    figure.claim(farthest(sweep.excesses("", "rr", "choose_best", ALL)).map(|percent| {
-        Claim::at_most("rr works almost as well as choose_best: within, %", percent, 5.0)
-    }));
-    claim_fourth_level_helps(figure, sweep, 1400.0);
-    figure.claim(sweep.excess("", "mixed", "choose_best", 1700.0).map(|percent| {
-        let claim = "mixed has a big lead over choose_best where the bottom is nearly empty (1700 \
-                     MB): by, %";
-        Claim::at_most(claim, percent, -10.0)
-    }));
-    let has_end = sweep.xs("").contains(&8000.0);
-    figure.claim(first_tie(sweep, &FOUR_LEVELS).filter(|_| has_end).map(|x| {
-        let claim = "with four levels mixed goes back to choose_best at: MB";
-        Claim::near(claim, 7500.0, x, 1000.0)
-    }));
+fn claims(figure: &mut Figure) {
+    let apart = farthest(figure.excesses("", "rr", "choose_best", ALL));
+    figure.at_most("rr works almost as well as choose_best: within, %", apart, 5.0);
+    claim_fourth_level_helps(figure, 1400.0);
+    let lead = figure.excess("", "mixed", "choose_best", 1700.0);
+    let claim = "mixed has a big lead over choose_best where the bottom is nearly empty (1700 MB): \
+                 by, %";
+    figure.at_most(claim, lead, -10.0);
+    let has_end = figure.xs("").contains(&8000.0);
+    let tie = first_tie(figure, &FOUR_LEVELS).filter(|_| has_end);
+    figure.near("with four levels mixed goes back to choose_best at: MB", 7500.0, tie, 1000.0);
     let slope = |policy: &str, range: &RangeInclusive<f64>| {
-        let shown = sweep.xs("").into_iter().filter(|x| range.contains(x));
-        let curve: Vec<_> = shown.filter_map(|x| Some((x, sweep.cost("", policy, x)?))).collect();
+        let curve: Vec<_> = figure.curve("", policy).filter(|(x, _)| range.contains(x)).collect();
         Some(fit(&curve, 1)?.coefficients[1])
     };
     let slopes =
         KEEPING.map(|policy| Some((slope(policy, &THREE_LEVELS)?, slope(policy, &FOUR_LEVELS)?)));
-    let slopes: Vec<(f64, f64)> = slopes.into_iter().flatten().collect();
-    figure.claim(least(slopes.iter().map(|(_, four)| *four)).map(|slope| {
-        let claim = "with four levels costs rise again: least slope, blocks per MB, per MB";
-        Claim::at_least(claim, slope, 0.0)
-    }));
-    figure.claim(most(slopes.iter().map(|(three, four)| four / three)).map(|ratio| {
-        let claim = "costs rise more slowly with four levels than with three: largest ratio";
-        Claim::at_most(claim, ratio, 1.0)
-    }));
+    let slopes = || slopes.iter().flatten();
+    let rise = least(slopes().map(|(_, four)| *four));
+    let slower = most(slopes().map(|(three, four)| four / three));
+    let claim = "with four levels costs rise again: least slope, blocks per MB, per MB";
+    figure.at_least(claim, rise, 0.0);
+    let claim = "costs rise more slowly with four levels than with three: largest ratio";
+    figure.at_most(claim, slower, 1.0);
 }

@@ -4,77 +4,60 @@ use super::plan::{
     EQUAL, FOUR_LEVELS, Plan, THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins,
     reuse_matters,
 };
+use crate::figure::ALL;
+use crate::numbers::{farthest, less, most};
 use crate::thonangi::scale::POINTS;
 use crate::thonangi::steady::Keys;
-use crate::thonangi::sweep::{Sweep, farthest, most};
-use crate::{Claim, Effort, Figure, FigureInfo};
-use lsmith_lab::SharedProgress;
+use crate::thonangi::sweep::Sweep;
+use crate::{Figure, FigureInfo, Task};
 
-/// Measures the figure.
-pub(crate) fn measure(
-    info: &FigureInfo,
-    effort: Effort,
-    progress: &SharedProgress,
-) -> anyhow::Result<Figure> {
+pub(crate) const FIGURE: FigureInfo =
+    FigureInfo::new("thonangi-fig6a", "write costs over the size of the data, uniform", measure);
+
+fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let keys = |_| Keys::Uniform;
-    let plan = if effort.is_quick {
-        Plan { keys, sizes_mb: &[200, 800], more_mb: &[500, 1500, 1700] }
-    } else {
-        Plan { keys, sizes_mb: &[200, 800, 1500, 1700], more_mb: &[400, 600, 1100, 2000] }
-    };
-    let (mut figure, sweep) = plan.measure(info, effort, progress)?;
-    claims_of_mixed(&mut figure, &sweep);
-    claims_of_others(&mut figure, &sweep);
-    plan.notes(&mut figure, &sweep, effort);
+    let plan = task.pick(
+        Plan { keys, sizes_mb: &[200, 800], more_mb: &[500, 1500, 1700] },
+        Plan { keys, sizes_mb: &[200, 800, 1500, 1700], more_mb: &[400, 600, 1100, 2000] },
+    );
+    let (mut figure, sweep) = plan.measure(task)?;
+    claims_of_mixed(&mut figure);
+    claims_of_others(&mut figure);
+    plan.notes(&mut figure, &sweep, task);
     explain_rr(&mut figure, &sweep);
     Ok(figure)
 }
 
-fn claims_of_mixed(figure: &mut Figure, sweep: &Sweep) {
+fn claims_of_mixed(figure: &mut Figure) {
     for (x, base, paper) in
         [(200.0, "choose_best", -30.0), (200.0, "full", -42.0), (1500.0, "full", -23.0)]
     {
-        figure.claim(sweep.excess("", "mixed", base, x).map(|percent| {
-            Claim::near(format!("{x} MB: mixed over {base}, %"), paper, percent, POINTS)
-        }));
+        let excess = figure.excess("", "mixed", base, x);
+        figure.near(format!("{x} MB: mixed over {base}, %"), paper, excess, POINTS);
     }
-    let lead = |x| sweep.excess("", "choose_best", "mixed", x);
-    let later = most(sweep.excesses("", "choose_best", "mixed", 600.0..=1600.0));
-    figure.claim(lead(200.0).zip(later).map(|(early, late)| {
-        let claim = "the lead of mixed over choose_best narrows from 200 MB on, by percentage \
-                     points";
-        Claim::at_least(claim, early - late, 0.0)
-    }));
-    let ties = farthest(sweep.excesses("", "mixed", "choose_best", 800.0..=1500.0));
-    figure.claim(ties.map(|percent| {
-        Claim::at_most("mixed equals choose_best from 800 to 1500 MB: within, %", percent, EQUAL)
-    }));
-    let worst = most(sweep.excesses("", "mixed", "full", 0.0..=f64::INFINITY));
-    figure.claim(worst.map(|percent| {
-        Claim::at_most("mixed is always better than full: at most by, %", percent, 0.0)
-    }));
-    claim_mixed_wins(figure, sweep);
-    let again = most(sweep.excesses("", "mixed", "choose_best", FOUR_LEVELS));
-    figure.claim(again.map(|percent| {
-        let claim = "with four levels mixed leads choose_best again: at most over it, %";
-        Claim::at_most(claim, percent, -EQUAL)
-    }));
+    let early = figure.excess("", "choose_best", "mixed", 200.0);
+    let late = most(figure.excesses("", "choose_best", "mixed", 600.0..=1600.0));
+    let claim = "the lead of mixed over choose_best narrows from 200 MB on, by percentage points";
+    figure.at_least(claim, less(early, late), 0.0);
+    let ties = farthest(figure.excesses("", "mixed", "choose_best", 800.0..=1500.0));
+    figure.at_most("mixed equals choose_best from 800 to 1500 MB: within, %", ties, EQUAL);
+    let worst = most(figure.excesses("", "mixed", "full", ALL));
+    figure.at_most("mixed is always better than full: at most by, %", worst, 0.0);
+    claim_mixed_wins(figure);
+    let again = most(figure.excesses("", "mixed", "choose_best", FOUR_LEVELS));
+    let claim = "with four levels mixed leads choose_best again: at most over it, %";
+    figure.at_most(claim, again, -EQUAL);
 }
 
-fn claims_of_others(figure: &mut Figure, sweep: &Sweep) {
-    claim_fourth_level_helps(figure, sweep, 1500.0);
-    figure.claim(sweep.excess("", "rr", "choose_best", 200.0).map(|percent| {
-        Claim::at_least("200 MB: rr starts out worse than choose_best, by %", percent, 0.0)
-    }));
-    let close = farthest(sweep.excesses("", "rr", "choose_best", 600.0..=f64::INFINITY));
-    figure.claim(close.map(|percent| {
-        Claim::at_most("rr is close to choose_best from 600 MB on: within, %", percent, 5.0)
-    }));
+fn claims_of_others(figure: &mut Figure) {
+    claim_fourth_level_helps(figure, 1500.0);
+    let start = figure.excess("", "rr", "choose_best", 200.0);
+    figure.at_least("200 MB: rr starts out worse than choose_best, by %", start, 0.0);
+    let close = farthest(figure.excesses("", "rr", "choose_best", 600.0..=f64::INFINITY));
+    figure.at_most("rr is close to choose_best from 600 MB on: within, %", close, 5.0);
     let range = *THREE_LEVELS.start()..=*FOUR_LEVELS.end();
-    figure.claim(reuse_matters(sweep, range).map(|percent| {
-        let claim = "policies without reuse cost nearly the same as with it: within, %";
-        Claim::at_most(claim, percent, EQUAL)
-    }));
+    let claim = "policies without reuse cost nearly the same as with it: within, %";
+    figure.at_most(claim, reuse_matters(figure, range), EQUAL);
 }
 
 /// Explains why `rr` costs less than in the paper.

@@ -1,0 +1,55 @@
+//! The ends and the mean of numbers.
+
+/// Returns the least of `values`; `None` if empty.
+pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().min_by(f64::total_cmp)
+}
+
+/// Returns the greatest of `values`; `None` if empty.
+pub(crate) fn most(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().max_by(f64::total_cmp)
+}
+
+/// Returns the greatest absolute value; `None` if empty.
+pub(crate) fn farthest(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    most(values.into_iter().map(f64::abs))
+}
+
+/// Returns the mean of `values`; `None` if empty.
+pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sum = 0.0;
+    let mut count = 0u64;
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    (count > 0).then(|| sum / count as f64)
+}
+
+/// Returns `one` over `other`, if there are both.
+pub(crate) fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    Some(one? / other?)
+}
+
+/// Returns `one` less `other`, if there are both.
+pub(crate) fn less(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    Some(one? - other?)
+}
+
+/// Returns by how many percent `found` is above `expected`; negative for below.
+pub(crate) fn percent_off(found: f64, expected: f64) -> f64 {
+    (found / expected - 1.0) * 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_and_ends() {
+        let values = [3.0, 1.0, 2.0];
+        assert_eq!((mean(values), least(values), most(values)), (Some(2.0), Some(1.0), Some(3.0)));
+        assert_eq!((mean([]), least([]), most([])), (None, None, None));
+        assert_eq!(farthest([1.0, -4.0]), Some(4.0));
+    }
+}
