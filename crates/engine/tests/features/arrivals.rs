@@ -16,6 +16,9 @@ impl Run {
         let id = self.any_space();
         let mut entries: BTreeMap<Key, (u64, What)> = BTreeMap::new();
         let last = self.oracle.last;
+        // Among the writes of a transaction, the order of which is up to the store.
+        let unordered = self.oracle.batches.iter().filter(|batch| batch.changes.is_none());
+        let unordered: Vec<_> = unordered.map(|batch| batch.first..batch.last).collect();
         let range_deletes: Vec<u64> =
             self.oracle.space(id).range_deletes.iter().map(|one| one.number).collect();
         // Often the newest entry of a table has the number of a range delete.
@@ -39,7 +42,8 @@ impl Run {
             let known = space.versions.get(&key);
             let is_free =
                 known.is_none_or(|known| known.iter().all(|known| known.number != number));
-            let is_certain = space.renumbered.as_ref().is_none_or(|range| !range.contains(&number));
+            let is_certain = space.renumbered.as_ref().is_none_or(|range| !range.contains(&number))
+                && unordered.iter().all(|numbers| !numbers.contains(&number));
             if is_free && is_certain {
                 entries.insert(key, (number, what));
             }

@@ -48,8 +48,13 @@ pub(crate) struct RangeDeletes {
 
 impl RangeDeletes {
     fn covers(&self, key: &[u8]) -> bool {
-        *key >= *self.start && self.end.as_ref().is_none_or(|end| *key < **end)
+        is_between(key, &self.start, &self.end)
     }
+}
+
+/// Returns true if `key` lies in the range from `start` to `end`.
+pub(crate) fn is_between(key: &[u8], start: &[u8], end: &Option<Key>) -> bool {
+    key >= start && end.as_ref().is_none_or(|end| *key < **end)
 }
 
 /// A keyspace.
@@ -140,6 +145,14 @@ impl Space {
         versions.map(|version| version.since).chain(range_deletes).any(|since| since > moment)
     }
 
+    /// Returns true if a range that overlaps the one from `start` to `end` was deleted behind
+    /// `moment`.
+    pub(crate) fn has_newer_range(&self, start: &Key, end: &Option<Key>, moment: u64) -> bool {
+        let ends_above = |end: &Option<Key>, key: &Key| end.as_ref().is_none_or(|end| end > key);
+        let mut newer = self.range_deletes.iter().filter(|one| one.number > moment);
+        newer.any(|one| ends_above(&one.end, start) && ends_above(end, &one.start))
+    }
+
     /// Forgets what was written behind `moment`.
     fn cut(&mut self, moment: u64) {
         for versions in self.versions.values_mut() {
@@ -178,7 +191,7 @@ pub(crate) enum Fed {
 }
 
 impl Fed {
-    fn space(&self) -> u64 {
+    pub(crate) fn space(&self) -> u64 {
         match self {
             Fed::Key(id, ..) | Fed::Range(id, ..) => *id,
         }
@@ -227,11 +240,19 @@ impl Oracle {
         self.last = last;
     }
 
-    /// Applies the writes of a transaction, whose order among each other is up to the store: they
-    /// are of different keys, but for operands of one.
+    /// Applies the writes of a transaction, whose order among each other is up to the store: range
+    /// deletes, and then writes of different keys, but for operands of one.
     pub(crate) fn apply_unordered(&mut self, changes: Vec<Fed>, last: u64) {
         for fed in changes {
-            let Fed::Key(id, key, what) = fed else { unreachable!("no ranges") };
+            let (id, key, what) = match fed {
+                Fed::Key(id, key, what) => (id, key, what),
+                Fed::Range(id, start, end) => {
+                    // An entry with the number of a range delete is visible.
+                    let deleted = RangeDeletes { number: last, start, end };
+                    self.space(id).range_deletes.push(deleted);
+                    continue;
+                }
+            };
             // Operands of one key keep their order.
             let versions = self.space(id).versions.entry(key).or_default();
             let number = last;

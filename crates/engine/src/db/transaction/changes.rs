@@ -6,7 +6,7 @@ use lsmith_storage::combine::Combiner;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
-use lsmith_tree::{EntryKind, Key, KeyRange, RangeDeletes, Readers, SeqNo};
+use lsmith_tree::{EntryKind, Key, KeyRange, RangeDeletePart, RangeDeletes, Readers, SeqNo};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ pub(super) enum Before {
     Wrote(Key, Option<Own>),
     /// The key had one operand less.
     OneOperandLess(Key),
-    /// These ranges were deleted, and keys that a range delete has hidden had these writes.
-    RangeDelete(RangeDeletes, Vec<(Key, Own)>),
+    /// Of this range only these parts were deleted, and keys in it had these writes.
+    RangeDelete(KeyRange, Vec<RangeDeletePart>, Vec<(Key, Own)>),
 }
 
 /// What a transaction has written in a keyspace. Iterators share it, and a write copies it if one
@@ -141,16 +141,22 @@ impl Changes {
 
     /// Deletes all keys in `range` of keyspace `member_id` of a group. What was written to them is
     /// dropped.
-    pub(super) fn delete_range(&mut self, range: &KeyRange, member_id: u8) -> Before {
-        let before = self.range_deletes.clone();
-        self.range_deletes.delete_range(range, SeqNo(u64::from(member_id) + 1), &Readers::ANY);
+    ///
+    /// What it returns has only what this range delete took the place of. A copy of the whole list
+    /// would make each range delete of a transaction cost as much as all those before it.
+    pub(super) fn delete_range(&mut self, range: KeyRange, member_id: u8) -> Before {
+        let parts = self.range_deletes.overlapping(&range);
+        let inside = |part: &RangeDeletePart| part.range.intersection(&range);
+        let before = parts.map(|part| RangeDeletePart { range: inside(part), ..part.clone() });
+        let before = before.collect();
+        self.range_deletes.delete_range(&range, SeqNo(u64::from(member_id) + 1), &Readers::ANY);
         let map = Arc::make_mut(&mut self.map);
         let lower = Bound::Included(&*range.start);
         let upper = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let hidden = map.range::<[u8], _>((lower, upper));
         let hidden: Vec<Key> = hidden.map(|(key, _)| key.clone()).collect();
         let dropped = hidden.into_iter().filter_map(|key| map.remove_entry(&key)).collect();
-        Before::RangeDelete(before, dropped)
+        Before::RangeDelete(range, before, dropped)
     }
 
     /// Makes the writes as they were `before`.
@@ -162,8 +168,11 @@ impl Changes {
             Before::OneOperandLess(key) => {
                 map.get_mut(&key).and_then(|own| own.operands.pop());
             }
-            Before::RangeDelete(range_deletes, dropped) => {
-                self.range_deletes = range_deletes;
+            Before::RangeDelete(range, parts, dropped) => {
+                self.range_deletes.forget(&range, SeqNo::MAX);
+                for RangeDeletePart { range, seqs, .. } in parts {
+                    self.range_deletes.delete_range(&range, seqs[0], &Readers::ANY);
+                }
                 map.extend(dropped);
             }
         }
@@ -271,5 +280,52 @@ impl Cursor for ChangesCursor {
 
     fn value(&self) -> Bytes {
         self.at.as_ref().map(|at| at.value.clone()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lsmith_fuzz::dice::{Dice, with_seeds};
+
+    fn range(start: u32, end: u32) -> KeyRange {
+        let key = |number: u32| Key::copy_from_slice(&number.to_be_bytes());
+        KeyRange { start: key(start), end: Some(key(end)) }
+    }
+
+    #[test]
+    fn range_deletes_are_taken_back_one_after_the_other() {
+        with_seeds(50, |seed| {
+            let mut dice = Dice::new(seed);
+            let mut changes = Changes::default();
+            let mut before = Vec::new();
+            for _ in 0..40 {
+                // Two neighbours in a group.
+                let keyspace = dice.below(2) as u32;
+                let start = 100 * keyspace + dice.below(99) as u32;
+                let end = start + 1 + dice.below((100 * (keyspace + 1) - start) as usize) as u32;
+                let state = changes.range_deletes.clone();
+                before.push((state, changes.delete_range(range(start, end), keyspace as u8)));
+            }
+            while let Some((state, undo)) = before.pop() {
+                changes.restore(undo);
+                assert_eq!(changes.range_deletes, state);
+            }
+        });
+    }
+
+    /// So many range deletes in one transaction cost no more than each of them alone.
+    #[test]
+    fn a_range_delete_keeps_what_it_takes_the_place_of() {
+        let mut changes = Changes::default();
+        let mut kept = |start, end| match changes.delete_range(range(start, end), 0) {
+            Before::RangeDelete(_, parts, _) => parts.len(),
+            other => panic!("{other:?}"),
+        };
+        let apart: usize = (0..1000).map(|number| kept(2 * number, 2 * number + 1)).sum();
+        assert_eq!(apart, 0);
+        assert_eq!(kept(100, 120), 10);
+        assert_eq!(kept(100, 121), 2);
+        assert_eq!(kept(0, 4000), 990);
     }
 }

@@ -329,7 +329,7 @@ impl Transaction {
         let space = self.space(keyspace)?;
         let Some(range) = keyspace.deletable(range)? else { return Ok(()) };
         let member_id = keyspace.member().map_or(0, Member::id);
-        let before = self.spaces[space].changes.delete_range(&range, member_id);
+        let before = self.spaces[space].changes.delete_range(range, member_id);
         self.note(Undo { space, before });
         Ok(())
     }

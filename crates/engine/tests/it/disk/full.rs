@@ -9,7 +9,7 @@ use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress};
 use crate::frame::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{Builder, Error, ErrorKind, PersistMode, Store};
+use lsmith::{Builder, Error, ErrorKind, Isolation, PersistMode, Store};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -162,6 +162,76 @@ fn no_room_for_another_log() {
             batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
         }
         check_all(&env, store, batches, progress);
+    }
+}
+
+/// Calls that read and write, and transactions that delete ranges, until there is no room for
+/// another log. What fails has changed nothing.
+#[test]
+fn updates_that_find_no_room_change_nothing() {
+    for lockstep in [true, false] {
+        let env = MemEnv::with_capacity(CAPACITY);
+        let store = builder(&env, lockstep).memtable_bytes(1 << 30).open().unwrap();
+        let space = store.keyspace("default").unwrap();
+        let (mut counter, mut range) = (0_u32, 0..2000_u32);
+        space.put("counter", counter.to_be_bytes()).unwrap();
+        range.clone().for_each(|number| space.put(number.to_be_bytes(), [1; 10]).unwrap());
+        fill(&env, (64 << 10) - 1);
+        let full = |result: lsmith::Result<()>| match result {
+            Ok(()) => false,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                assert!(error.path().unwrap().to_str().unwrap().ends_with(".wal"), "{error}");
+                true
+            }
+        };
+        let mut swap = || {
+            let (old, new) = (counter.to_be_bytes(), (counter + 1).to_be_bytes());
+            let swapped = space.compare_and_swap("counter", Some(&old), Some(&new))?;
+            assert_eq!(swapped, Ok(()));
+            counter += 1;
+            Ok(())
+        };
+        while !full(swap()) {}
+        let mut cut = |is_back: bool| {
+            let mut one = store.transaction(Isolation::Serializable);
+            let at = if is_back { range.end - 1 } else { range.start };
+            one.delete_range(&space, at.to_be_bytes()..=at.to_be_bytes())?;
+            one.put(&space, "cut", at.to_be_bytes())?;
+            one.commit(PersistMode::Buffer)?;
+            if is_back {
+                range.end -= 1
+            } else {
+                range.start += 1
+            }
+            Ok(())
+        };
+        while !full(cut(false)) {}
+        while !full(cut(true)) {}
+        let mut pop = || {
+            let found = space.pop_first()?.expect("more than there is room for");
+            assert_eq!(found.0, range.start.to_be_bytes()[..]);
+            range.start += 1;
+            Ok(())
+        };
+        while !full(pop()) {}
+        assert!(full(space.pop_last().map(drop)));
+        let check = |store: &Store| {
+            let space = store.keyspace("default").unwrap();
+            let found = space.get("counter").unwrap().unwrap();
+            assert_eq!(found, counter.to_be_bytes()[..]);
+            let keys = space.iter().map(|entry| entry.unwrap().0);
+            let numbers = keys.filter(|key| key.len() == 4);
+            assert!(numbers.eq(range.clone().map(|number| number.to_be_bytes().to_vec())));
+        };
+        check(&store);
+        relieve(&env);
+        let last = space.pop_last().unwrap().unwrap();
+        assert!(last.0 == "cut" || last.0 == "counter", "{last:?}");
+        space.put(&last.0, &last.1).unwrap();
+        check(&store);
+        drop((space, store));
+        check(&builder(&env, lockstep).open().unwrap());
     }
 }
 

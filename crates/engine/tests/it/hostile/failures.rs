@@ -226,6 +226,64 @@ fn operator_that_fails_costs_its_key_alone() {
     }
 }
 
+/// A call that reads and writes fails as a read does, and leaves the key as it is. A range delete
+/// of a transaction is a way out, as a delete is.
+#[test]
+fn operator_that_fails_costs_updates_of_its_key_alone() {
+    for mood in [Mood::Panics, Mood::Fails, Mood::Exaggerates] {
+        let moody = Moody::new(Mood::Good);
+        let store = builder(&MemEnv::new(), true).operator(moody.clone()).open().unwrap();
+        let notes = store.keyspace_with("notes", &with("moody")).unwrap();
+        for key in ["a", "bad", "z"] {
+            notes.put(key, "v").unwrap();
+        }
+        notes.combine("bad", "+").unwrap();
+        moody.set(mood);
+        let failed = |error: Error| {
+            assert_eq!(callback(&error), (ErrorKind::Callback, Some(&b"bad"[..])), "{error}");
+        };
+        failed(notes.compare_and_swap("bad", Some(b"v"), Some(b"w")).unwrap_err());
+        failed(notes.compare_and_swap("bad", None, None).unwrap_err());
+        notes.compare_and_swap("z", Some(b"v"), Some(b"w")).unwrap().unwrap();
+        assert_eq!(notes.pop_first().unwrap().unwrap().0, "a");
+        assert_eq!(notes.pop_last().unwrap().unwrap().0, "z");
+        failed(notes.pop_first().unwrap_err());
+        failed(notes.pop_last().unwrap_err());
+        let mut one = store.transaction(Isolation::Serializable);
+        failed(one.pop_first(&notes).unwrap_err());
+        assert!(one.is_empty());
+        // Nothing was written.
+        moody.set(Mood::Good);
+        assert_eq!(notes.get("bad").unwrap().as_deref(), Some(&b"v+"[..]));
+        moody.set(mood);
+        one.delete_range(&notes, "b".."c").unwrap();
+        assert_eq!(one.pop_first(&notes).unwrap(), None);
+        one.commit(PersistMode::Buffer).unwrap();
+        assert!(notes.is_empty().unwrap());
+        notes.compare_and_swap("bad", None, Some(b"w")).unwrap().unwrap();
+        assert_eq!(notes.pop_first().unwrap().unwrap().0, "bad");
+    }
+}
+
+/// Asserts that calls that read and write are refused, and commits of range deletes, because of
+/// `cause`.
+fn check_updates_are_refused(sick: &Keyspace, cause: &str) {
+    let cut = || {
+        let mut one = sick.store().transaction(Isolation::Snapshot);
+        one.delete_range(sick, [0]..[255])?;
+        one.commit(PersistMode::Buffer)
+    };
+    let refused = [
+        sick.compare_and_swap("new", None, Some(b"value")).map(drop),
+        sick.pop_first().map(drop),
+        sick.pop_last().map(drop),
+        cut().map(drop),
+    ];
+    for error in refused.map(Result::unwrap_err) {
+        assert!(error.to_string().contains(cause), "{error}");
+    }
+}
+
 /// One failure, and the call that ends it.
 struct Failure {
     store: Store,
@@ -245,6 +303,7 @@ fn check_failure(env: &MemEnv, lockstep: bool, failure: Failure, heal: impl FnOn
     let (acknowledged, error) = refused.unwrap();
     let told = error.to_string();
     assert!(told.contains(cause) && told.contains(way_out), "{told}");
+    check_updates_are_refused(sick, cause);
     others_go_on(env, store, lockstep);
     assert!(!sick.stats().failures.is_empty());
     let crashed = env.process_crash_clone();

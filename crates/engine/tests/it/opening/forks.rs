@@ -120,6 +120,7 @@ fn every_call() {
     let mut unused = space.iter();
     let mut transaction = store.transaction(lsmith::Isolation::Serializable);
     transaction.put(&space, "key", "value").unwrap();
+    transaction.delete_range(&space, "a".."b").unwrap();
     let mut load = store.keyspace("loaded").unwrap().bulk_load().unwrap();
     load.put("a", "value").unwrap();
     let mut table = TableWriter::create("table").unwrap();
@@ -132,6 +133,11 @@ fn every_call() {
             refused(space.delete_range("a".."b"));
             refused(space.get("key"));
             refused(space.multi_get(["key"]));
+            refused(space.first());
+            refused(space.last());
+            refused(space.pop_first());
+            refused(space.pop_last());
+            refused(space.compare_and_swap("key", None, Some(b"value")));
             refused(space.is_empty());
             refused(space.flush());
             refused(space.merge());
@@ -158,6 +164,8 @@ fn every_call() {
             refused(entries.next().unwrap());
             refused(unused.next().unwrap());
             refused(transaction.get(&space, "other"));
+            refused(transaction.pop_first(&space));
+            refused(transaction.pop_last(&space));
             refused(load.put("b", "value"));
             refused(table.put("b", "value"));
             refused(feed.next_batch());

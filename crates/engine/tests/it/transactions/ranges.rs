@@ -216,6 +216,38 @@ fn savepoints_take_range_deletes_back() {
     assert_eq!(get(&space, "c").as_deref(), Some("1"));
 }
 
+/// An iterator of a transaction seeks over what the transaction has deleted, in either direction.
+/// A walk would read all its blocks.
+#[test]
+fn what_a_transaction_has_deleted_costs_few_blocks() {
+    let store = builder(&MemEnv::new()).open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    let key = |number: u32| number.to_be_bytes();
+    for number in 0..3000 {
+        space.put(key(number), "twenty bytes of task").unwrap();
+    }
+    store.flush().unwrap();
+    let mut one = store.transaction(Isolation::Serializable);
+    one.delete_range(&space, key(10)..key(1500)).unwrap();
+    one.put(&space, key(1000), "kept").unwrap();
+    one.delete_range(&space, key(1501)..key(2990)).unwrap();
+    let blocks = |one: &mut Transaction, is_back: bool| {
+        let before = store.stats().scan_blocks;
+        let entries = one.iter(&space);
+        let count = if is_back { entries.rev().count() } else { entries.count() };
+        assert_eq!(count, 10 + 1 + 1 + 10);
+        store.stats().scan_blocks - before
+    };
+    for is_back in [false, true] {
+        let blocks = blocks(&mut one, is_back);
+        assert!(blocks <= 40, "{blocks} blocks, backwards: {is_back}");
+    }
+    drop(one);
+    let before = store.stats().scan_blocks;
+    assert_eq!(space.iter().count(), 3000);
+    assert!(store.stats().scan_blocks - before > 400, "blocks are small");
+}
+
 #[test]
 fn operands_over_a_range_delete_begin_from_nothing() {
     let env = MemEnv::new();

@@ -6,10 +6,10 @@
 
 use crate::frame::contents::get;
 use crate::frame::operators::Append;
-use crate::transactions::commits::{builder, conflicts};
+use crate::transactions::commits::{builder, conflicts, pairs};
 use lsmith::env::MemEnv;
-use lsmith::{Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
-use std::sync::Barrier;
+use lsmith::{Combine, CombineError, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 type Entry = Option<(bytes::Bytes, bytes::Bytes)>;
@@ -106,6 +106,102 @@ fn a_value_is_swapped_if_it_is_the_expected_one() {
         let refused = space.compare_and_swap("", None, Some(b"x")).unwrap_err();
         assert_eq!(refused.kind(), lsmith::ErrorKind::InvalidArgument);
     }
+}
+
+/// What somebody else does while a call reads.
+type Deed = Box<dyn FnOnce() + Send>;
+
+/// As [`Append`]. The first value that it is asked for lets somebody else act first.
+#[derive(Clone, Default)]
+struct Interrupted(Arc<Mutex<Option<Deed>>>);
+
+impl Combine for Interrupted {
+    fn name(&self) -> &str {
+        "interrupted"
+    }
+
+    fn combine(
+        &self,
+        key: &[u8],
+        value: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>, CombineError> {
+        let deed = self.0.lock().unwrap().take();
+        deed.into_iter().for_each(|deed| deed());
+        Append.combine(key, value, operands)
+    }
+}
+
+/// Returns what `call` returns if `deed` is done after it has begun to read. The keyspace has one
+/// key, `k`, with the value `1+`.
+fn interrupted<T>(call: impl FnOnce(&Keyspace) -> T, deed: fn(&Keyspace)) -> (Keyspace, T) {
+    let operator = Interrupted::default();
+    let store = builder(&MemEnv::new()).operator(operator.clone()).open().unwrap();
+    let options =
+        KeyspaceOptions { operator: Some("interrupted".into()), ..KeyspaceOptions::default() };
+    let space = store.keyspace_with("a", &options).unwrap();
+    space.put("k", "1").unwrap();
+    space.combine("k", "+").unwrap();
+    let other = space.clone();
+    *operator.0.lock().unwrap() = Some(Box::new(move || deed(&other)));
+    let returned = call(&space);
+    assert!(operator.0.lock().unwrap().is_none(), "nobody came in between");
+    (space, returned)
+}
+
+#[test]
+fn a_key_that_comes_in_front_of_an_entry_is_taken_first() {
+    let (space, first) =
+        interrupted(|space| text(space.pop_first()), |space| space.put("a", "new").unwrap());
+    assert_eq!(first.as_deref(), Some("a=new"));
+    assert_eq!(text(space.pop_first()).as_deref(), Some("k=1+"));
+    let (space, last) =
+        interrupted(|space| text(space.pop_last()), |space| space.put("z", "new").unwrap());
+    assert_eq!(last.as_deref(), Some("z=new"));
+    assert_eq!(text(space.pop_last()).as_deref(), Some("k=1+"));
+}
+
+#[test]
+fn an_entry_that_somebody_else_takes_meanwhile_is_not_taken_twice() {
+    let take = |space: &Keyspace| assert_eq!(text(space.pop_last()).as_deref(), Some("k=1+"));
+    assert_eq!(interrupted(|space| text(space.pop_first()), take).1, None);
+    let delete = |space: &Keyspace| space.delete_range("a".."z").unwrap();
+    assert_eq!(interrupted(|space| text(space.pop_last()), delete).1, None);
+}
+
+#[test]
+fn a_value_that_changes_during_a_swap_is_not_the_expected_one() {
+    for new in [Some(&b"2"[..]), None] {
+        let swap = |space: &Keyspace| space.compare_and_swap("k", Some(b"1+"), new).unwrap();
+        let (space, swapped) = interrupted(swap, |space| space.put("k", "other").unwrap());
+        assert_eq!(swapped.unwrap_err().as_deref(), Some(&b"other"[..]));
+        assert_eq!(get(&space, "k").as_deref(), Some("other"));
+        // What is written to other keys is in nobody's way.
+        let (space, swapped) = interrupted(swap, |space| space.put("l", "other").unwrap());
+        assert_eq!(swapped, Ok(()));
+        assert_eq!(get(&space, "k").map(String::into_bytes).as_deref(), new);
+    }
+}
+
+/// They are as durable as the puts of the store.
+#[test]
+fn updates_survive_power_loss_if_puts_do() {
+    let env = MemEnv::new();
+    let store = builder(&env).persist(PersistMode::SyncData).open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    for key in ["a", "b", "c"] {
+        space.put(key, "1").unwrap();
+    }
+    let after_loss = || {
+        let store = builder(&env.crash_clone(7, 0.0)).open().unwrap();
+        pairs(store.existing_keyspace("a").unwrap().iter())
+    };
+    space.pop_first().unwrap();
+    assert_eq!(after_loss(), pairs(space.iter()));
+    space.pop_last().unwrap();
+    assert_eq!(after_loss(), pairs(space.iter()));
+    space.compare_and_swap("b", Some(b"1"), Some(b"2")).unwrap().unwrap();
+    assert_eq!(after_loss(), [("b".to_string(), "2".to_string())]);
 }
 
 const THREADS: usize = 4;
