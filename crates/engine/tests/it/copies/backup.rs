@@ -7,19 +7,14 @@
 use crate::dice::{Dice, with_new_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, restless};
 use crate::frame::history::History;
+use crate::frame::small::{DIR, small, small_at};
 use lsmith::env::{Env, Loss, MemEnv};
-use lsmith::{Backup, BackupOptions, Backups, Builder, ErrorKind, PersistMode, Store};
+use lsmith::{Backup, BackupOptions, Backups, ErrorKind, PersistMode, Store};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DIR: &str = "/store";
 const KEPT: &str = "/kept/backups";
-
-fn builder(env: &MemEnv, dir: &str) -> Builder {
-    let builder = Store::builder(dir).env(Arc::new(env.clone())).lockstep(true);
-    builder.memtable_bytes(8000).block_bytes(200).log_bytes(64 << 10)
-}
 
 fn backups(env: &MemEnv) -> Backups {
     Backups::with_env(KEPT, Arc::new(env.clone()))
@@ -36,13 +31,13 @@ fn check(env: &MemEnv, number: u64, batches: &Batches, last: u64) {
     // On a copy of the disk, which leaves no directory there.
     let env = env.process_crash_clone();
     backups(&env).restore(number, "/restored").unwrap();
-    let store = builder(&env, "/restored").open().unwrap();
+    let store = small_at("/restored", &env).open().unwrap();
     assert_eq!(batches.check(&store), last);
     assert_eq!(store.verify().unwrap().len(), 0);
     let mut progress = Progress { tried: last, acknowledged: last, synced: last };
     write(&store, batches, &mut progress, 20);
     drop(store);
-    assert_eq!(batches.check(&builder(&env, "/restored").open().unwrap()), last + 20);
+    assert_eq!(batches.check(&small_at("/restored", &env).open().unwrap()), last + 20);
 }
 
 fn files(env: &MemEnv) -> Vec<PathBuf> {
@@ -55,7 +50,7 @@ fn a_later_backup_copies_what_is_new() {
     for policy in POLICIES {
         let env = MemEnv::new();
         let batches = Batches { keys: 5000, value_bytes: 300, ranges: false, ..Batches::new(2) };
-        let store = builder(&env, DIR).policy(policy).open().unwrap();
+        let store = small(&env).policy(policy).open().unwrap();
         let mut progress = Progress::default();
         write(&store, &batches, &mut progress, 200);
         let first = store.backup(&backups(&env)).unwrap();
@@ -65,7 +60,7 @@ fn a_later_backup_copies_what_is_new() {
         assert_eq!((again.id, again.seq, again.files), (2, first.seq, first.files));
         // The stamp of the last backup is in the manifest.
         drop(store);
-        let store = builder(&env, DIR).policy(policy).open().unwrap();
+        let store = small(&env).policy(policy).open().unwrap();
         let third = store.backup(&backups(&env)).unwrap();
         // An opening cuts the unused ends off full logs, so these are copied again.
         assert!(third.copied_bytes < third.bytes, "{policy}: {third:?}");
@@ -84,7 +79,7 @@ fn a_later_backup_copies_what_is_new() {
 fn removing_an_old_backup_keeps_the_files_of_newer_ones() {
     let env = MemEnv::new();
     let batches = Batches { keys: 500, ..Batches::new(2) };
-    let store = builder(&env, DIR).policy("tiered(ratio=3)").open().unwrap();
+    let store = small(&env).policy("tiered(ratio=3)").open().unwrap();
     let mut progress = Progress::default();
     for _ in 0..5 {
         write(&store, &batches, &mut progress, 40);
@@ -114,7 +109,7 @@ fn a_backup_that_was_returned_survives_power_loss() {
     for (seed, loss) in (0..).zip(Loss::ALL) {
         let env = MemEnv::new();
         let batches = Batches::new(seed);
-        let store = builder(&env, DIR).open().unwrap();
+        let store = small(&env).open().unwrap();
         let mut progress = Progress::default();
         write(&store, &batches, &mut progress, 50);
         store.backup(&backups(&env)).unwrap();
@@ -125,7 +120,7 @@ fn a_backup_that_was_returned_survives_power_loss() {
         assert!(backups(&after).verify().unwrap().is_empty());
         check(&after, 1, &batches, 50);
         check(&after, 2, &batches, 70);
-        let store = builder(&after, DIR).open().unwrap();
+        let store = small(&after).open().unwrap();
         let last = batches.check(&store);
         let third = store.backup(&backups(&after)).unwrap();
         check(&after, third.id, &batches, last);
@@ -136,7 +131,7 @@ fn a_backup_that_was_returned_survives_power_loss() {
 fn every_damaged_file_of_a_backup_is_found_and_copied_anew_on_request() {
     let env = MemEnv::new();
     let batches = Batches::new(2);
-    let store = builder(&env, DIR).open().unwrap();
+    let store = small(&env).open().unwrap();
     let mut progress = Progress::default();
     write(&store, &batches, &mut progress, 50);
     store.backup(&backups(&env)).unwrap();
@@ -164,7 +159,7 @@ fn every_damaged_file_of_a_backup_is_found_and_copied_anew_on_request() {
             let restored = backups(&bad).restore(1, "/restored").unwrap_err().kind();
             let expected = if is_gone { ErrorKind::NotFound } else { ErrorKind::Corruption };
             assert!([expected, ErrorKind::Unsupported].contains(&restored), "{name}, {how}");
-            let opened = builder(&bad, "/restored").create_if_missing(false).open();
+            let opened = small_at("/restored", &bad).create_if_missing(false).open();
             assert_eq!(opened.unwrap_err().kind(), ErrorKind::NotFound);
         }
     }
@@ -180,7 +175,7 @@ fn every_damaged_file_of_a_backup_is_found_and_copied_anew_on_request() {
 #[test]
 fn backups_go_to_a_directory_of_their_own() {
     let env = MemEnv::new();
-    let store = builder(&env, DIR).open().unwrap();
+    let store = small(&env).open().unwrap();
     let other = |dir: &str| Backups::with_env(dir, Arc::new(env.clone()));
     assert_eq!(other("/none").list().unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(other("/none").verify().unwrap_err().kind(), ErrorKind::NotFound);
@@ -198,7 +193,7 @@ fn backups_go_to_a_directory_of_their_own() {
     assert_eq!(backups(&env).restore(1, "/other").unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(backups(&env).restore(2, "/to").unwrap_err().kind(), ErrorKind::NotFound);
     drop(store);
-    let reader = builder(&env, DIR).read_only(true).open().unwrap();
+    let reader = small(&env).read_only(true).open().unwrap();
     assert_eq!(reader.backup(&backups(&env)).unwrap_err().kind(), ErrorKind::ReadOnly);
 }
 

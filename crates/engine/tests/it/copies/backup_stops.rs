@@ -5,12 +5,12 @@
 
 use crate::dice::{Dice, any_seed, full};
 use crate::frame::batches::{Batches, Progress};
+use crate::frame::small::{small, small_at};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
-use lsmith::{Backups, Builder, PersistMode, Store};
+use lsmith::{Backups, PersistMode};
 use std::path::Path;
 use std::sync::Arc;
 
-const DIR: &str = "/store";
 const KEPT: &str = "/backups";
 const TO: &str = "/restored/here";
 const BATCHES: Batches =
@@ -22,11 +22,6 @@ const WRITTEN: u64 = 60;
 
 /// The number of stop points of each piece of work in a short test.
 const SAMPLE: usize = 25;
-
-fn builder(env: impl Env, dir: &str) -> Builder {
-    let builder = Store::builder(dir).env(Arc::new(env)).lockstep(true);
-    builder.policy("tiered(ratio=3)").memtable_bytes(10_000).log_bytes(64 << 10)
-}
 
 fn backups(env: impl Env) -> Backups {
     Backups::with_env(KEPT, Arc::new(env))
@@ -42,7 +37,7 @@ enum Work {
 /// Returns a disk with a store and two backups of it.
 fn start() -> MemEnv {
     let disk = MemEnv::new();
-    let store = builder(disk.clone(), DIR).open().unwrap();
+    let store = small(&disk).open().unwrap();
     let mut progress = Progress::default();
     while progress.acknowledged < WRITTEN {
         if HELD[1..].contains(&progress.acknowledged) {
@@ -59,7 +54,7 @@ fn start() -> MemEnv {
 fn run(start: &MemEnv, work: Work, fault: Option<(Fault, Effect)>) -> (MemEnv, u64, bool) {
     let disk = start.process_crash_clone();
     let env = FaultEnv::over(disk.clone());
-    let store = builder(env.clone(), DIR).open().unwrap();
+    let store = small(&env).open().unwrap();
     let before = env.count_all();
     if let Some((fault, effect)) = fault {
         env.set_with(fault, effect);
@@ -79,7 +74,7 @@ fn run(start: &MemEnv, work: Work, fault: Option<(Fault, Effect)>) -> (MemEnv, u
 fn check(disk: &MemEnv, number: u64, last: u64) {
     let disk = disk.process_crash_clone();
     backups(disk.clone()).restore(number, "/somewhere").unwrap();
-    let store = builder(disk, "/somewhere").open().unwrap();
+    let store = small_at("/somewhere", &disk).open().unwrap();
     assert_eq!(BATCHES.check(&store), last, "backup {number}");
 }
 
@@ -98,17 +93,17 @@ fn examine(disk: &MemEnv, work: Work, done: bool) {
         check(disk, number, *HELD.get(number as usize).unwrap_or(&WRITTEN));
     }
     if work == Work::Restore {
-        let opened = builder(disk.clone(), TO).create_if_missing(false).open();
+        let opened = small_at(TO, disk).create_if_missing(false).open();
         let is_whole = opened.is_ok();
         assert!(is_whole || !done, "the restored store is gone");
         match opened {
             Ok(store) => assert_eq!(BATCHES.check(&store), HELD[2]),
             Err(_) => drop(kept.restore(2, TO).unwrap()),
         }
-        let store = builder(disk.clone(), TO).open().unwrap();
+        let store = small_at(TO, disk).open().unwrap();
         assert_eq!(BATCHES.check(&store), HELD[2]);
     }
-    let store = builder(disk.clone(), DIR).open().unwrap();
+    let store = small(disk).open().unwrap();
     assert_eq!(BATCHES.check(&store), WRITTEN);
     let again = store.backup(&kept).unwrap();
     check(disk, again.id, WRITTEN);

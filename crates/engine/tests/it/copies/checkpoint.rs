@@ -6,19 +6,14 @@
 
 use crate::dice::Dice;
 use crate::frame::batches::{Batches, POLICIES, Progress};
+use crate::frame::small::{DIR, small, small_at};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
-use lsmith::{Builder, Checkpoint, ErrorKind, PersistMode, Store};
+use lsmith::{Checkpoint, ErrorKind, PersistMode, Store};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-const DIR: &str = "/store";
 const COPY: &str = "/copies/one";
-
-fn builder(env: impl Env, dir: &str) -> Builder {
-    let builder = Store::builder(dir).env(Arc::new(env)).lockstep(true);
-    builder.memtable_bytes(8000).block_bytes(200).log_bytes(64 << 10)
-}
 
 fn write(store: &Store, batches: &Batches, progress: &mut Progress, count: u64) {
     for _ in 0..count {
@@ -44,7 +39,7 @@ fn a_checkpoint_and_its_store_live_their_own_lives() {
     for policy in POLICIES {
         let env = MemEnv::new();
         let batches = Batches { keys: 300, value_bytes: 300, ..Batches::new(2) };
-        let open = |dir: &str| builder(env.clone(), dir).policy(policy).open().unwrap();
+        let open = |dir: &str| small_at(dir, &env).policy(policy).open().unwrap();
         let store = open(DIR);
         let mut first = Progress::default();
         write(&store, &batches, &mut first, 150);
@@ -75,7 +70,7 @@ fn a_checkpoint_made_while_a_thread_writes_is_a_prefix() {
         let batches = Batches { keys: 300, ..Batches::new(seed) };
         let mut dice = Dice::new(seed);
         let policy = *dice.pick(&POLICIES);
-        let open = |dir: &str| builder(env.clone(), dir).lockstep(false).policy(policy).open();
+        let open = |dir: &str| small_at(dir, &env).lockstep(false).policy(policy).open();
         let store = open(DIR).unwrap();
         let told = std::sync::atomic::AtomicU64::new(0);
         let order = std::sync::atomic::Ordering::SeqCst;
@@ -110,14 +105,14 @@ fn a_checkpoint_that_was_returned_survives_power_loss() {
     for (seed, loss) in (0..).zip(Loss::ALL) {
         let env = MemEnv::new();
         let batches = Batches::new(seed);
-        let store = builder(env.clone(), DIR).open().unwrap();
+        let store = small(&env).open().unwrap();
         let mut progress = Progress::default();
         write(&store, &batches, &mut progress, 70);
         store.checkpoint(COPY).unwrap();
         write(&store, &batches, &mut progress, 50);
         let after = env.power_loss(seed, loss);
-        check(&builder(after.clone(), COPY).open().unwrap(), &batches, 70);
-        assert!(batches.check(&builder(after, DIR).open().unwrap()) >= 70);
+        check(&small_at(COPY, &after).open().unwrap(), &batches, 70);
+        assert!(batches.check(&small(&after).open().unwrap()) >= 70);
     }
 }
 
@@ -163,7 +158,7 @@ fn where_files_cannot_have_two_names_all_is_copied() {
         env.clear();
         let (class, lasting) = (Some(OpClass::Link), Lasting::Forever);
         env.set(Fault { class, after: 0, lasting, kind });
-        let store = builder(env.clone(), DIR).open().unwrap();
+        let store = small(&env).open().unwrap();
         let batches = Batches::new(4);
         let last = batches.check(&store);
         let mut progress = Progress { tried: last, acknowledged: last, synced: last };
@@ -172,14 +167,14 @@ fn where_files_cannot_have_two_names_all_is_copied() {
         let Checkpoint { linked, copied_bytes, .. } = store.checkpoint(&dir).unwrap();
         assert!(linked == 0 && copied_bytes > 10_000, "{copied_bytes} bytes");
         write(&store, &batches, &mut progress, 60);
-        check(&builder(disk.clone(), &dir).open().unwrap(), &batches, last + 60);
+        check(&small_at(&dir, &disk).open().unwrap(), &batches, last + 60);
     }
 }
 
 #[test]
 fn a_checkpoint_goes_to_a_directory_of_its_own() {
     let env = MemEnv::new();
-    let store = builder(env.clone(), DIR).open().unwrap();
+    let store = small(&env).open().unwrap();
     store.keyspace("default").unwrap().put("key", "value").unwrap();
     env.create_dir_all(Path::new("/other")).unwrap();
     env.create(Path::new("/other/letter.txt")).unwrap();
@@ -189,11 +184,11 @@ fn a_checkpoint_goes_to_a_directory_of_its_own() {
     assert_eq!(kind(DIR), ErrorKind::InvalidArgument);
     store.checkpoint(COPY).unwrap();
     assert_eq!(kind(COPY), ErrorKind::InvalidArgument);
-    let copy = builder(env.clone(), COPY).open().unwrap();
+    let copy = small_at(COPY, &env).open().unwrap();
     assert_eq!(kind(COPY), ErrorKind::Locked);
     assert!(copy.keyspace("default").unwrap().contains("key").unwrap());
     drop(store);
-    let reader = builder(env, DIR).read_only(true).open().unwrap();
+    let reader = small(&env).read_only(true).open().unwrap();
     assert_eq!(reader.checkpoint("/copies/two").unwrap_err().kind(), ErrorKind::ReadOnly);
 }
 
@@ -203,9 +198,9 @@ fn a_checkpoint_of_a_checkpoint_outlives_both() {
     let batches = Batches { keys: 300, ..Batches::new(1) };
     let mut progress = Progress::default();
     let dir = |number: u64| format!("/copies/{number}");
-    builder(env.clone(), &dir(0)).open().unwrap();
+    small_at(&dir(0), &env).open().unwrap();
     for number in 0..6 {
-        let store = builder(env.clone(), &dir(number)).open().unwrap();
+        let store = small_at(&dir(number), &env).open().unwrap();
         check(&store, &batches, number * 40);
         write(&store, &batches, &mut progress, 40);
         store.checkpoint(dir(number + 1)).unwrap();
@@ -215,7 +210,7 @@ fn a_checkpoint_of_a_checkpoint_outlives_both() {
         }
     }
     for number in 4..=6 {
-        let store = builder(env.clone(), &dir(number)).open().unwrap();
+        let store = small_at(&dir(number), &env).open().unwrap();
         check(&store, &batches, (number + 1).min(6) * 40);
     }
 }

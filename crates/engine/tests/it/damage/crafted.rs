@@ -6,21 +6,15 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress};
 use crate::frame::contents::read_file;
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, Error, ErrorKind, PersistMode, Store};
+use lsmith::{Error, ErrorKind, PersistMode, Store};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-const DIR: &str = "/store";
 const WAL: u32 = 1;
 const MANIFEST: u32 = 2;
 const SPILL: u32 = 3;
-
-fn builder(env: &MemEnv) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
-    builder.memtable_bytes(5000).block_bytes(500).log_bytes(64 << 10)
-}
 
 fn path(name: &str) -> PathBuf {
     Path::new(DIR).join(name)
@@ -102,7 +96,7 @@ fn varint(out: &mut Vec<u8>, mut number: u64) {
 /// Asserts that opening `env` reports damage in `file`, with an offset.
 fn check_damaged(env: &MemEnv, file: &str, told: &str) {
     for read_only in [true, false] {
-        let error = builder(env).read_only(read_only).open().map(drop).expect_err(told);
+        let error = small(env).read_only(read_only).open().map(drop).expect_err(told);
         assert_eq!(error.kind(), ErrorKind::Corruption, "{told}: {error}");
         assert_eq!(error.path(), Some(&*path(file)), "{told}: {error}");
         assert!(error.offset().is_some(), "{told}: {error}");
@@ -181,17 +175,17 @@ fn a_store_whose_numbers_run_out_can_be_read() {
     for shift in [60, 61, 62] {
         let next = format!("next_file {}\n", 1_u64 << shift);
         let env = store(&[&next, SPACE, TREE]);
-        let store = builder(&env).read_only(true).open().unwrap();
+        let store = small(&env).read_only(true).open().unwrap();
         assert_eq!(store.keyspaces(), ["default"]);
         drop(store);
         let before = env.list(Path::new(DIR)).unwrap();
-        match builder(&env).open() {
+        match small(&env).open() {
             Ok(store) => {
                 let keyspace = store.keyspace("default").unwrap();
                 keyspace.put("key", "value").unwrap();
                 keyspace.flush().unwrap();
                 drop((store, keyspace));
-                let store = builder(&env).read_only(true).open().unwrap();
+                let store = small(&env).read_only(true).open().unwrap();
                 assert_eq!(store.keyspace("default").unwrap().iter().count(), 1);
             }
             Err(error) => {
@@ -210,11 +204,11 @@ fn a_store_whose_writes_run_out_can_be_read() {
     let env = store(&[NEXT, SPACE, &tree]);
     write(&env, "000008.wal", &log_file(WAL, 8, &[batch(last + 1, 2, &[b"a", b"b"])]));
     let before = env.list(Path::new(DIR)).unwrap();
-    let error = builder(&env).open().unwrap_err();
+    let error = small(&env).open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let after = env.list(Path::new(DIR)).unwrap();
     assert!(after.iter().all(|name| name == "LOCK" || before.contains(name)), "{after:?}");
-    let store = builder(&env).read_only(true).open().unwrap();
+    let store = small(&env).read_only(true).open().unwrap();
     assert_eq!(store.keyspace("default").unwrap().iter().count(), 2);
 }
 
@@ -265,7 +259,7 @@ fn an_absurd_number_in_a_log_is_damage() {
     }
     let env = store(&[NEXT, SPACE, TREE]);
     write(&env, "000008.wal", &log_file(WAL, 8, &[batch(1, 2, &[b"a", b"b"])]));
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     assert_eq!(store.keyspace("default").unwrap().iter().count(), 2);
 }
 
@@ -304,7 +298,7 @@ fn an_absurd_number_in_a_spill_is_damage() {
     ] {
         check_damaged(&make(&entries), "000009.spill", told);
     }
-    let store = builder(&make(&[(1, b"a"), (5, b"b")])).open().unwrap();
+    let store = small(&make(&[(1, b"a"), (5, b"b")])).open().unwrap();
     assert_eq!(store.keyspace("default").unwrap().iter().count(), 2);
 }
 
@@ -341,7 +335,7 @@ fn any_number_in_a_manifest_may_be_any_other() {
         let env = MemEnv::new();
         let policy = POLICIES[seed as usize % POLICIES.len()];
         let batches = Batches { keys: 40, ..Batches::new(0) };
-        let store = builder(&env).policy(policy).memtable_bytes(1500).open().unwrap();
+        let store = small(&env).policy(policy).memtable_bytes(1500).open().unwrap();
         let mut progress = Progress::default();
         for _ in 0..60 {
             batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
@@ -361,7 +355,7 @@ fn any_number_in_a_manifest_may_be_any_other() {
             let env = env.process_crash_clone();
             env.remove_file(&path(&name)).unwrap();
             write(&env, &name, &log_file(MANIFEST, number, &changed));
-            let opened = builder(&env).open().and_then(|store| use_all(&store));
+            let opened = small(&env).open().and_then(|store| use_all(&store));
             check_told(opened, &format!("{new}\nunder {policy}"));
         }
     });
@@ -420,7 +414,7 @@ fn any_bytes_in_a_table_are_read_or_told() {
         let env = MemEnv::new();
         let codecs = ["none", "lz4", "zstd", "none"][seed as usize % 4];
         let policy = ["leveled(ratio=2, l0=1)", "choose_best(ratio=2)"][seed as usize / 2 % 2];
-        let open = |env: &MemEnv| builder(env).policy(policy).compression(codecs);
+        let open = |env: &MemEnv| small(env).policy(policy).compression(codecs);
         let batches = Batches { keys: 200, ..Batches::new(0) };
         let store = open(&env).open().unwrap();
         let mut progress = Progress::default();
@@ -483,7 +477,7 @@ fn any_bytes_in_a_log_are_read_or_told() {
                 let last = if kind == WAL { NEXT } else { "spill 0 file 9 upto 5 entries 2\n" };
                 let env = store(&[NEXT, SPACE, TREE, last]);
                 write(&env, name, &log_file(kind, 9, &[payload.clone(), payload.clone()]));
-                let opened = builder(&env).open().and_then(|store| use_all(&store));
+                let opened = small(&env).open().and_then(|store| use_all(&store));
                 check_told(opened, &format!("{payload:?}"));
             }
         }

@@ -2,17 +2,14 @@
 //!
 //! Promised: with the store, every directory that was made for it survives power loss.
 
+use crate::frame::small::small_at;
 use lsmith::env::{Env, FaultEnv, MemEnv};
 use lsmith::{PersistMode, Store};
 use std::path::Path;
 use std::sync::Arc;
 
-fn open(dir: &str, env: &MemEnv) -> lsmith::Result<Store> {
-    Store::builder(dir).env(Arc::new(env.clone())).lockstep(true).open()
-}
-
 fn check(dir: &str, env: &MemEnv) {
-    let store = open(dir, &env.crash_clone(1, 0.0)).unwrap();
+    let store = small_at(dir, &env.crash_clone(1, 0.0)).open().unwrap();
     let found = store.keyspace("default").unwrap().get("a").unwrap();
     assert_eq!(found.as_deref(), Some(&b"b"[..]), "in {dir}");
 }
@@ -28,7 +25,7 @@ const DIRS: [&str; 5] = ["store", "/store", "/a/store", "/a/b/store", "a/b/store
 fn a_store_made_in_new_directories_survives_power_loss() {
     for dir in DIRS {
         let env = MemEnv::new();
-        put_synced(&open(dir, &env).unwrap());
+        put_synced(&small_at(dir, &env).open().unwrap());
         check(dir, &env);
     }
 }
@@ -39,8 +36,8 @@ fn a_store_made_in_directories_that_were_just_made_survives_power_loss() {
     for dir in DIRS {
         let env = MemEnv::new();
         env.create_dir_all(Path::new(dir)).unwrap();
-        put_synced(&open(dir, &env.process_crash_clone()).unwrap());
-        put_synced(&open(dir, &env).unwrap());
+        put_synced(&small_at(dir, &env.process_crash_clone()).open().unwrap());
+        put_synced(&small_at(dir, &env).open().unwrap());
         check(dir, &env);
     }
 }
@@ -48,7 +45,7 @@ fn a_store_made_in_directories_that_were_just_made_survives_power_loss() {
 #[test]
 fn a_store_that_is_there_needs_no_directory_made() {
     let env = MemEnv::new();
-    put_synced(&open("/a/store", &env).unwrap());
+    put_synced(&small_at("/a/store", &env).open().unwrap());
     let counted = FaultEnv::new(Arc::new(env));
     let builder = Store::builder("/a/store").env(Arc::new(counted.clone()));
     let before = counted.count(lsmith::env::OpClass::Create);

@@ -7,6 +7,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress};
+use crate::frame::small;
 use crate::frame::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Builder, Error, ErrorKind, Isolation, PersistMode, Store};
@@ -175,7 +176,7 @@ fn updates_that_find_no_room_change_nothing() {
         let space = store.keyspace("default").unwrap();
         let (mut counter, mut range) = (0_u32, 0..2000_u32);
         space.put("counter", counter.to_be_bytes()).unwrap();
-        range.clone().for_each(|number| space.put(number.to_be_bytes(), [1; 10]).unwrap());
+        small::fill(&space, range.clone(), [1; 10]);
         fill(&env, (64 << 10) - 1);
         let full = |result: lsmith::Result<()>| match result {
             Ok(()) => false,

@@ -2,6 +2,7 @@
 //!
 //! Promised: the store takes other names and goes on. It removes only files that it has made.
 
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
     Builder, DEFAULT_KEYSPACE, ErrorKind, IngestOptions, Keyspace, PersistMode, Store, TableWriter,
@@ -10,19 +11,12 @@ use lsmith::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DIR: &str = "/store";
-
 /// How many numbers, from the next one on, are taken by files of others.
 const TAKEN: u64 = 20;
 
 const KINDS: [&str; 4] = ["table", "wal", "spill", "manifest"];
 
 const LETTER: &[u8] = b"a letter";
-
-fn builder(env: &FaultEnv) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
-    builder.block_bytes(500).memtable_bytes(20_000).log_bytes(64 << 10)
-}
 
 fn keyspace(store: &Store) -> Keyspace {
     store.keyspace(DEFAULT_KEYSPACE).unwrap()
@@ -66,7 +60,7 @@ fn gets_past(
 ) {
     let disk = MemEnv::new();
     let env = FaultEnv::over(disk.clone());
-    let store = options(builder(&env)).open().unwrap();
+    let store = options(small(&env)).open().unwrap();
     put(&store, 50).unwrap();
     let files = || -> Vec<String> {
         let names = disk.list(Path::new(DIR)).unwrap().into_iter();
@@ -85,7 +79,7 @@ fn gets_past(
     let read = |store: &Store| keyspace(store).iter().map(Result::unwrap).collect::<Vec<_>>();
     let expected = read(&store);
     drop(store);
-    let store = options(builder(&env)).open().unwrap();
+    let store = options(small(&env)).open().unwrap();
     assert!(store.verify().unwrap().is_empty());
     assert!(read(&store) == expected);
 }

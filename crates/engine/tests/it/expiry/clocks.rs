@@ -5,24 +5,19 @@
 //! clock goes back, what no merge has dropped comes back.
 
 use crate::frame::contents::get;
+use crate::frame::small::{DIR, small, small_at};
 use lsmith::env::MemEnv;
 use lsmith::{
-    Batch, Builder, Clock, Error, ErrorKind, Expiry, Keyspace, KeyspaceOptions, PersistMode,
-    RepairOptions, Store, repair,
+    Batch, Clock, Error, ErrorKind, Expiry, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
+    Store, repair,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-const DIR: &str = "/store";
-
 /// A clock with other numbers than the default one, as long as that shows less than `u64::MAX`.
 fn hours() -> Clock {
     Clock::new("hours", || 10).with_tick(Duration::from_secs(3600))
-}
-
-fn builder(env: &MemEnv, dir: &str) -> Builder {
-    Store::builder(dir).env(Arc::new(env.clone())).lockstep(true)
 }
 
 fn expiring(store: &Store) -> Keyspace {
@@ -43,28 +38,28 @@ fn check_refused(opened: Result<Store, Error>) {
 #[test]
 fn store_opens_with_no_other_clock() {
     let env = MemEnv::new();
-    let store = builder(&env, DIR).clock(hours()).open().unwrap();
+    let store = small(&env).clock(hours()).open().unwrap();
     let space = expiring(&store);
     space.put_until("key", "value", 11).unwrap();
     space.put_until("gone", "value", 9).unwrap();
     drop((space, store));
-    check_refused(builder(&env, DIR).open());
-    check_refused(builder(&env, DIR).read_only(true).open());
+    check_refused(small(&env).open());
+    check_refused(small(&env).read_only(true).open());
     // Whoever does not have the clock can look, and write, and drops nothing.
-    let store = builder(&env, DIR).clock(Clock::fixed(0)).open().unwrap();
+    let store = small(&env).clock(Clock::fixed(0)).open().unwrap();
     let space = expiring(&store);
     assert_eq!(get(&space, "gone").as_deref(), Some("value"), "nothing has expired at 0");
     space.put("other", "value").unwrap();
     space.merge().unwrap();
     drop((space, store));
-    let store = builder(&env, DIR).clock(hours()).open().unwrap();
+    let store = small(&env).clock(hours()).open().unwrap();
     let space = store.existing_keyspace("k").unwrap();
     assert_eq!(get(&space, "key").as_deref(), Some("value"));
     assert_eq!(get(&space, "other").as_deref(), Some("value"));
     assert_eq!(get(&space, "gone"), None);
     // A checkpoint has the clock too.
     store.checkpoint("/copy").unwrap();
-    check_refused(builder(&env, "/copy").open());
+    check_refused(small_at("/copy", &env).open());
     let error = Store::builder("/new").clock(Clock::new("two words", || 1)).open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
@@ -74,14 +69,14 @@ fn store_opens_with_no_other_clock() {
 #[test]
 fn repaired_store_has_the_clock_of_the_old_one() {
     let env = MemEnv::new();
-    let store = builder(&env, DIR).clock(hours()).open().unwrap();
+    let store = small(&env).clock(hours()).open().unwrap();
     let space = expiring(&store);
     space.put_until("key", "value", 11).unwrap();
     drop((space, store));
     let options = RepairOptions { env: Arc::new(env.clone()), ..RepairOptions::default() };
     assert!(repair(&options, DIR, "/saved").unwrap().is_exact());
-    check_refused(builder(&env, "/saved").open());
-    let store = builder(&env, "/saved").clock(hours()).open().unwrap();
+    check_refused(small_at("/saved", &env).open());
+    let store = small_at("/saved", &env).clock(hours()).open().unwrap();
     let space = store.existing_keyspace("k").unwrap();
     space.merge().unwrap();
     assert_eq!(get(&space, "key").as_deref(), Some("value"));
@@ -92,21 +87,21 @@ fn repaired_store_has_the_clock_of_the_old_one() {
 #[test]
 fn store_without_the_name_of_its_clock_takes_the_first_that_is_chosen() {
     let env = MemEnv::new();
-    let store = builder(&env, DIR).clock(Clock::fixed(7)).open().unwrap();
+    let store = small(&env).clock(Clock::fixed(7)).open().unwrap();
     expiring(&store).put_until("key", "value", 11).unwrap();
     drop(store);
-    drop(builder(&env, DIR).read_only(true).open().unwrap());
+    drop(small(&env).read_only(true).open().unwrap());
     // The default clock is assumed, and not noted.
-    drop(builder(&env, DIR).open().unwrap());
-    drop(builder(&env, DIR).clock(hours()).open().unwrap());
-    check_refused(builder(&env, DIR).open());
+    drop(small(&env).open().unwrap());
+    drop(small(&env).clock(hours()).open().unwrap());
+    check_refused(small(&env).open());
 }
 
 #[test]
 fn store_without_expiry_opens_with_any_clock() {
     let env = MemEnv::new();
     for clock in [hours(), Clock::default(), Clock::new("other", || 1)] {
-        let store = builder(&env, DIR).clock(clock).open().unwrap();
+        let store = small(&env).clock(clock).open().unwrap();
         store.keyspace("plain").unwrap().put("key", "value").unwrap();
     }
 }
@@ -115,7 +110,7 @@ fn store_without_expiry_opens_with_any_clock() {
 #[test]
 fn durations_are_no_times_and_have_calls_of_their_own() {
     let env = MemEnv::new();
-    let store = builder(&env, DIR).open().unwrap();
+    let store = small(&env).open().unwrap();
     let space = expiring(&store);
     let told = "expected a time in seconds since 1970, found 60, which lies before 2001: \
                 `put_with_ttl` takes a duration";
@@ -136,7 +131,7 @@ fn durations_are_no_times_and_have_calls_of_their_own() {
     let plain = store.keyspace("plain").unwrap();
     let error = plain.put_with_ttl("key", "value", Duration::MAX).unwrap_err();
     assert!(error.message().contains("cannot expire"), "{error}");
-    let other = builder(&env, "/other").clock(Clock::new("steps", || 7)).open().unwrap();
+    let other = small_at("/other", &env).clock(Clock::new("steps", || 7)).open().unwrap();
     let error = expiring(&other).put_with_ttl("key", "value", Duration::ZERO).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.message().contains("`Clock::with_tick`"), "{error}");
@@ -150,7 +145,7 @@ fn what_no_merge_has_dropped_comes_back_with_the_clock() {
     let time = Arc::new(AtomicU64::new(100));
     let shown = Arc::clone(&time);
     let clock = Clock::new("steps", move || shown.load(SeqCst));
-    let store = builder(&env, DIR).clock(clock.with_tick(Duration::from_secs(1))).open().unwrap();
+    let store = small(&env).clock(clock.with_tick(Duration::from_secs(1))).open().unwrap();
     let space = expiring(&store);
     let put = |key: &str| space.put_with_ttl(key, "value", Duration::from_secs(10)).unwrap();
     put("merged");

@@ -6,18 +6,13 @@
 
 use crate::frame::contents::get;
 use crate::frame::operators::Append;
+use crate::frame::small::{DIR, small};
 use crate::store::model::policies;
 use lsmith::env::MemEnv;
-use lsmith::{Builder, Clock, Expiry, Keyspace, KeyspaceOptions, Store, Verdict};
+use lsmith::{Clock, Expiry, Keyspace, KeyspaceOptions, Store, Verdict};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-const DIR: &str = "/store";
-
-fn builder(env: &MemEnv) -> Builder {
-    Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(2000).lockstep(true)
-}
 
 /// Operands begin with `+`, and values with `=`.
 #[test]
@@ -36,7 +31,7 @@ fn a_filter_sees_what_operands_make_and_no_operand() {
                 Verdict::Keep
             }
         };
-        let builder = builder(&env).policy(&*policy).operator(Append);
+        let builder = small(&env).policy(&*policy).operator(Append);
         let store = builder.merge_filter("notes", filter).open().unwrap();
         let options =
             KeyspaceOptions { operator: Some("append".into()), ..KeyspaceOptions::default() };
@@ -81,7 +76,7 @@ fn a_filter_sees_values_without_their_times_and_leaves_the_times() {
             b"goes" => Verdict::Drop,
             other => panic!("{other:?}"),
         };
-        let builder = builder(&env)
+        let builder = small(&env)
             .policy(&*policy)
             .clock(Clock::new("test", move || clock.load(Ordering::SeqCst)));
         let store = builder.merge_filter("space", filter).open().unwrap();
@@ -132,7 +127,7 @@ fn a_filter_that_drops_everything_leaves_a_store_that_works() {
     for policy in policies() {
         let env = MemEnv::new();
         let drops = |_: &[u8], _: &[u8]| Verdict::Drop;
-        let store = builder(&env).policy(&*policy).merge_filter("space", drops).open().unwrap();
+        let store = small(&env).policy(&*policy).merge_filter("space", drops).open().unwrap();
         let space = store.keyspace("space").unwrap();
         for life in 0..2 {
             for number in 0..300 {
@@ -143,7 +138,7 @@ fn a_filter_that_drops_everything_leaves_a_store_that_works() {
         let left = space.iter().count();
         assert!(left == 0 || policy.starts_with("fifo") || policy.starts_with("none"), "{policy}");
         drop((space, store));
-        let store = builder(&env).policy(&*policy).open().unwrap();
+        let store = small(&env).policy(&*policy).open().unwrap();
         let space = store.keyspace("space").unwrap();
         assert_eq!(space.iter().count(), left, "{policy}");
         space.put("key", "stays without the filter").unwrap();

@@ -10,5 +10,6 @@ pub(crate) mod history;
 pub(crate) mod mounts;
 pub(crate) mod operators;
 pub(crate) mod scripted;
+pub(crate) mod small;
 pub(crate) mod stops;
 pub(crate) mod watchdog;

@@ -6,6 +6,7 @@
 //! call.
 
 use crate::frame::operators::{Append, Mood, Moody};
+use crate::frame::small::fill;
 use crate::frame::watchdog::{ends, wait_until};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
@@ -356,9 +357,7 @@ fn damaged_table_costs_writes_to_its_keyspace_alone() {
             let policy = Some("constant(k=1)".into());
             let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
             let sick = store.keyspace_with("sick", &options).unwrap();
-            for number in 0..20_u32 {
-                sick.put(number.to_be_bytes(), [1; 1000]).unwrap();
-            }
+            fill(&sick, 0..20, [1; 1000]);
             store.flush().unwrap();
             let tables = files(&env, ".table");
             env.flip(&Path::new(DIR).join(&tables[0]), 700, 1).unwrap();

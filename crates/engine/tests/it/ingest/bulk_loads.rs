@@ -7,18 +7,12 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::contents::{Map, contents, names};
+use crate::frame::small::{DIR, small};
 use crate::store::model::policies;
-use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{Builder, ErrorKind, Keyspace, PersistMode, Store};
+use lsmith::env::{Fault, FaultEnv, Lasting, MemEnv, OpClass};
+use lsmith::{ErrorKind, Keyspace, PersistMode};
 use std::io;
 use std::sync::Arc;
-
-const DIR: &str = "/store";
-
-fn builder(env: impl Env + 'static) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env)).memtable_bytes(2000).block_bytes(200);
-    builder.log_bytes(64 << 10)
-}
 
 fn key(number: usize) -> Vec<u8> {
     format!("{number:05}").into_bytes()
@@ -37,7 +31,7 @@ fn numbered(numbers: impl IntoIterator<Item = usize>, value: &str) -> Map {
 #[test]
 fn a_load_is_newer_than_what_was_and_older_than_what_comes() {
     let env = MemEnv::new();
-    let store = builder(env.clone()).lockstep(true).open().unwrap();
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let mut expected = numbered(0..300, "first");
     for (key, value) in &expected {
@@ -65,7 +59,7 @@ fn a_load_is_newer_than_what_was_and_older_than_what_comes() {
     store.flush().unwrap();
     assert!(store.verify().unwrap().is_empty());
     drop((space, store));
-    let store = builder(env).open().unwrap();
+    let store = small(&env).lockstep(false).open().unwrap();
     let space = store.keyspace("default").unwrap();
     assert_eq!(contents(&space), expected);
     assert!(store.verify().unwrap().is_empty());
@@ -77,7 +71,7 @@ fn a_load_is_newer_than_what_was_and_older_than_what_comes() {
 #[test]
 fn keys_out_of_order_are_refused() {
     let env = MemEnv::new();
-    let store = builder(env.clone()).open().unwrap();
+    let store = small(&env).lockstep(false).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let mut load = space.bulk_load().unwrap();
     load.put("b", "1").unwrap();
@@ -94,7 +88,7 @@ fn keys_out_of_order_are_refused() {
 #[test]
 fn a_load_that_is_dropped_leaves_nothing() {
     let env = MemEnv::new();
-    let store = builder(env.clone()).open().unwrap();
+    let store = small(&env).lockstep(false).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let mut load = space.bulk_load().unwrap();
     for number in 0..1000 {
@@ -106,7 +100,7 @@ fn a_load_that_is_dropped_leaves_nothing() {
     assert!(contents(&space).is_empty());
     assert_eq!(space.bulk_load().unwrap().finish().unwrap(), lsmith::Loaded::default());
     drop((space, store));
-    let store = builder(env).read_only(true).open().unwrap();
+    let store = small(&env).read_only(true).open().unwrap();
     let error = store.keyspace("default").unwrap().bulk_load().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ReadOnly);
 }
@@ -115,7 +109,7 @@ fn a_load_that_is_dropped_leaves_nothing() {
 fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
     let disk = MemEnv::new();
     let env = FaultEnv::new(Arc::new(disk.clone()));
-    let store = builder(env.clone()).open().unwrap();
+    let store = small(&env).lockstep(false).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let mut load = space.bulk_load().unwrap();
     load.put(key(0), "value").unwrap();
@@ -131,7 +125,7 @@ fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
 
 /// Makes a store with entries in tables and in the log alone, and with a second keyspace.
 fn before_the_load(env: &MemEnv, lockstep: bool) -> Map {
-    let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
+    let store = small(env).lockstep(lockstep).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let other = store.keyspace("other").unwrap();
     let old = numbered(0..150, "before");
@@ -155,7 +149,7 @@ fn a_load_cut_short_by_a_crash_is_there_or_not() {
             let mut new = old.clone();
             new.extend(entries.clone());
             let env = FaultEnv::new(Arc::new(disk.clone()));
-            let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
+            let store = small(&env).lockstep(lockstep).open().unwrap();
             let space = store.keyspace("default").unwrap();
             let lasting = Lasting::Forever;
             let kind = io::ErrorKind::Other;
@@ -168,7 +162,7 @@ fn a_load_cut_short_by_a_crash_is_there_or_not() {
                 let found = contents(&space);
                 assert!(found == old || found == new);
             }
-            let store = builder(copy.clone()).lockstep(lockstep).open().unwrap();
+            let store = small(&copy).lockstep(lockstep).open().unwrap();
             let found = contents(&store.keyspace("default").unwrap());
             let done = found == new;
             assert!(done || found == old, "torn by a crash after {operations} operations");
@@ -201,7 +195,7 @@ fn random_loads_between_random_writes() {
 
 fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
     let env = MemEnv::new();
-    let open = || builder(env.clone()).policy(policy).lockstep(lockstep).open().unwrap();
+    let open = || small(&env).policy(policy).lockstep(lockstep).open().unwrap();
     let mut store = open();
     let mut map = Map::new();
     for step in 0..120 {
@@ -260,7 +254,7 @@ fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
 #[test]
 fn others_write_while_a_load_takes_effect() {
     let env = MemEnv::new();
-    let store = builder(env).open().unwrap();
+    let store = small(&env).lockstep(false).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let entries = numbered((0..4000).step_by(2), "loaded");
     std::thread::scope(|scope| {

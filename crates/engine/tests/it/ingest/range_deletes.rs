@@ -6,21 +6,15 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{POLICIES, restless};
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
-    Builder, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, SeqNo, Store, TableWriter,
+    ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, SeqNo, Store, TableWriter,
     TableWriterOptions,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-
-const DIR: &str = "/store";
-
-fn builder(env: &MemEnv) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
-    builder.memtable_bytes(4000).block_bytes(200).log_bytes(64 << 10)
-}
 
 fn writer(env: &MemEnv, path: &str) -> TableWriter {
     let options =
@@ -45,7 +39,7 @@ fn check(env: &MemEnv, store: Store, space: Keyspace, expected: &str) {
     assert_eq!(content(&space), expected);
     drop((space, store));
     for env in [env.process_crash_clone(), env.crash_clone(1, 0.0)] {
-        let store = builder(&env).open().unwrap();
+        let store = small(&env).open().unwrap();
         let space = store.existing_keyspace(&name).unwrap();
         assert_eq!(content(&space), expected);
         store.flush().unwrap();
@@ -60,7 +54,7 @@ fn check(env: &MemEnv, store: Store, space: Keyspace, expected: &str) {
 fn range_deletes_without_numbers_hide_what_was_there_and_no_table_of_the_call() {
     for policy in POLICIES {
         let env = MemEnv::new();
-        let store = builder(&env).policy(policy).open().unwrap();
+        let store = small(&env).policy(policy).open().unwrap();
         let space = store.keyspace("a").unwrap();
         for key in ["a", "c", "e", "g", "i"] {
             space.put(key, "0").unwrap();
@@ -92,7 +86,7 @@ fn range_deletes_without_numbers_hide_what_was_there_and_no_table_of_the_call() 
 fn range_deletes_with_numbers_hide_what_is_older() {
     for policy in POLICIES {
         let env = MemEnv::new();
-        let store = builder(&env).policy(policy).open().unwrap();
+        let store = small(&env).policy(policy).open().unwrap();
         let space = keeping(&store);
         let mut first = writer(&env, "/first.table");
         for (key, seq) in [("a", 100), ("b", 200), ("c", 300), ("d", 400)] {
@@ -133,7 +127,7 @@ fn range_deletes_with_numbers_hide_what_is_older() {
 #[test]
 fn what_is_older_than_a_range_delete_that_is_done_does_not_come_back() {
     let env = MemEnv::new();
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let space = keeping(&store);
     space.put("b", "1").unwrap();
     let mut second = writer(&env, "/second.table");
@@ -156,7 +150,7 @@ fn what_is_older_than_a_range_delete_that_is_done_does_not_come_back() {
 #[test]
 fn what_breaks_a_rule_is_refused() {
     let env = MemEnv::new();
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("a").unwrap();
     let refused = |result: lsmith::Result<()>| {
         let error = result.unwrap_err();
@@ -197,7 +191,7 @@ fn a_damaged_table_with_range_deletes_is_refused() {
     table.delete_range("e"..).unwrap();
     table.put("b", "1").unwrap();
     let bytes = table.finish().unwrap().table_bytes;
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("a").unwrap();
     space.put("a", "0").unwrap();
     for at in 0..bytes {
@@ -218,7 +212,7 @@ fn a_damaged_table_with_range_deletes_is_refused() {
 fn a_range_delete_that_comes_late_is_applied_in_this_life_and_in_the_next() {
     for reopens in [false, true] {
         let env = MemEnv::new();
-        let mut store = builder(&env).policy("none").open().unwrap();
+        let mut store = small(&env).policy("none").open().unwrap();
         let mut space = keeping(&store);
         let mut first = writer(&env, "/first.table");
         first.put_at("a", "1", SeqNo(50)).unwrap();
@@ -237,7 +231,7 @@ fn a_range_delete_that_comes_late_is_applied_in_this_life_and_in_the_next() {
         assert_eq!(content(&space), "y1 z2");
         if reopens {
             drop((space, store));
-            store = builder(&env).policy("none").open().unwrap();
+            store = small(&env).policy("none").open().unwrap();
             space = store.existing_keyspace("keeping").unwrap();
         }
         // Looks which range deletes of its range are done with.
@@ -294,7 +288,7 @@ fn a_range_delete_that_comes_late_while_a_merge_runs_is_applied() {
 #[test]
 fn an_export_with_numbers_has_range_deletes() {
     let env = MemEnv::new();
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let space = keeping(&store);
     ["a", "b", "c", "d"].iter().for_each(|key| space.put(key, "0").unwrap());
     let other = Store::builder("/other").env(Arc::new(env.clone())).lockstep(true).open().unwrap();

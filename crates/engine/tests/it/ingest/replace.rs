@@ -6,23 +6,17 @@
 use crate::dice::{Dice, any_seed, full, with_seeds};
 use crate::frame::batches::{POLICIES, restless};
 use crate::frame::contents::{Map, contents};
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{
-    Builder, ErrorKind, IngestOptions, Isolation, Keyspace, KeyspaceOptions, PersistMode, SeqNo,
-    Store, TableWriter, TableWriterOptions,
+    ErrorKind, IngestOptions, Isolation, Keyspace, KeyspaceOptions, PersistMode, SeqNo, Store,
+    TableWriter, TableWriterOptions,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) const DIR: &str = "/store";
-
 /// The number of stop points in a short test.
 pub(crate) const SAMPLE: usize = 40;
-
-pub(crate) fn builder(env: impl Env) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env)).lockstep(true).policy("minlatency(k=2)");
-    builder.memtable_bytes(4000).block_bytes(200).log_bytes(64 << 10)
-}
 
 pub(crate) fn options(env: &MemEnv) -> TableWriterOptions {
     TableWriterOptions { env: Arc::new(env.clone()), block_bytes: 100, ..Default::default() }
@@ -44,8 +38,8 @@ pub(crate) fn map_of(keys: &[&str], value: &str) -> Map {
 }
 
 /// Returns a store with old entries in tables and in memory, and what it has.
-fn store_with_old(env: impl Env, policy: &str) -> (Store, Keyspace, Map) {
-    let store = builder(env).policy(policy).open().unwrap();
+fn store_with_old(env: impl Env + Clone, policy: &str) -> (Store, Keyspace, Map) {
+    let store = small(&env).policy(policy).open().unwrap();
     let space = store.keyspace("a").unwrap();
     let old: Vec<String> = (0..60).map(|number| format!("{number:03}")).collect();
     for (index, key) in old.iter().enumerate() {
@@ -95,7 +89,7 @@ fn a_range_is_replaced_in_one_step() {
         assert_eq!(contents(&space), expected, "{policy}");
         drop((before, space, store, feed));
         for disk in [env.crash_clone(1, 1.0), env.process_crash_clone()] {
-            let store = builder(disk).open().unwrap();
+            let store = small(&disk).open().unwrap();
             let space = store.existing_keyspace("a").unwrap();
             assert_eq!(contents(&space), expected, "{policy}");
             store.flush().unwrap();
@@ -123,14 +117,14 @@ fn without_files_the_range_is_deleted_and_an_empty_range_replaces_nothing() {
     store.ingest(&space, &none, &options).unwrap();
     assert_eq!(space.iter().count(), 10);
     drop((store, space));
-    let store = builder(env).open().unwrap();
+    let store = small(&env).open().unwrap();
     assert_eq!(store.existing_keyspace("a").unwrap().iter().count(), 10);
 }
 
 #[test]
 fn a_bulk_load_replaces_a_range_of_its_keyspace_alone() {
     let env = MemEnv::new();
-    let store = builder(env.clone()).open().unwrap();
+    let store = small(&env).open().unwrap();
     let options = KeyspaceOptions { group: Some("g".into()), ..Default::default() };
     let spaces = ["left", "middle", "right"].map(|name| store.keyspace_with(name, &options));
     let spaces = spaces.map(Result::unwrap);
@@ -161,7 +155,7 @@ fn a_bulk_load_replaces_a_range_of_its_keyspace_alone() {
     load.finish().unwrap();
     assert_eq!(contents(&spaces[2]), map_of(&["a"], "old"));
     drop((spaces, store));
-    let store = builder(env).open().unwrap();
+    let store = small(&env).open().unwrap();
     assert_eq!(contents(&store.existing_keyspace("right").unwrap()), map_of(&["a"], "old"));
     assert_eq!(contents(&store.existing_keyspace("middle").unwrap()), map_of(&["b", "d"], "new"));
 }
@@ -195,7 +189,7 @@ fn what_cannot_be_replaced_changes_nothing() {
 fn run(start: &MemEnv, fault: Option<(Fault, Effect)>) -> (MemEnv, u64, bool) {
     let disk = start.process_crash_clone();
     let env = FaultEnv::over(disk.clone());
-    let store = builder(env.clone()).open().unwrap();
+    let store = small(&env).open().unwrap();
     let space = store.existing_keyspace("a").unwrap();
     let before = env.count_all();
     if let Some((fault, effect)) = fault {
@@ -222,7 +216,7 @@ fn a_range_is_replaced_as_a_whole_or_not_at_all_wherever_it_stops() {
     start.sync_dir(Path::new("/")).unwrap();
     let whole = replaced(&old, &new);
     let examine = |disk: MemEnv, returned: bool| {
-        let store = builder(disk.clone()).open().unwrap();
+        let store = small(&disk).open().unwrap();
         let space = store.existing_keyspace("a").unwrap();
         let found = contents(&space);
         assert!(found == whole || found == old && !returned, "{returned}: {found:?}");

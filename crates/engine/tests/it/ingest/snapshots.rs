@@ -10,9 +10,10 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::gate::{Gate, Step};
+use crate::frame::small::small;
 use crate::frame::watchdog::Watchdog;
-use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, DEFAULT_KEYSPACE, Keyspace, Snapshot, Store};
+use lsmith::env::MemEnv;
+use lsmith::{DEFAULT_KEYSPACE, Keyspace, Snapshot, Store};
 use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -22,11 +23,6 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
 const KEYS: usize = 40;
-
-fn builder(env: impl Env) -> Builder {
-    let builder = Store::builder("/store").env(Arc::new(env)).memtable_bytes(2000).block_bytes(200);
-    builder.log_bytes(64 << 10).threads(2)
-}
 
 fn key(number: usize) -> String {
     format!("{number:05}")
@@ -110,7 +106,8 @@ impl MergePolicy for Hooked {
 fn a_snapshot_sees_a_load_that_a_get_before_it_has_seen() {
     let mut registry = Registry::builtin();
     registry.register(HOOKED);
-    let builder = builder(MemEnv::new()).registry(registry).policy("hooked");
+    let builder =
+        small(&MemEnv::new()).lockstep(false).threads(2).registry(registry).policy("hooked");
     let store = builder.lockstep(true).open().unwrap();
     let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
     load(&space, 1);
@@ -141,7 +138,7 @@ fn a_snapshot_sees_a_load_that_a_get_before_it_has_seen() {
 fn a_snapshot_taken_while_a_load_is_written_down_never_sees_it() {
     let _watchdog = Watchdog::new("a load does not end");
     let env = Gate::over(MemEnv::new());
-    let store = builder(env.clone()).policy("constant(k=1)").open().unwrap();
+    let store = small(&env).lockstep(false).threads(2).policy("constant(k=1)").open().unwrap();
     let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
     load(&space, 1);
     store.settle().unwrap();
@@ -190,7 +187,12 @@ fn snapshots_beside_loads_and_merges_stay_as_they_are() {
     let _watchdog = Watchdog::new("loads do not end");
     let policies = ["constant(k=1)", "tiered(ratio=2)", "choose_best(ratio=2, rate=0.3)"];
     with_seeds(3, |seed| {
-        let store = builder(MemEnv::new()).policy(policies[seed as usize % 3]).open().unwrap();
+        let store = small(&MemEnv::new())
+            .lockstep(false)
+            .threads(2)
+            .policy(policies[seed as usize % 3])
+            .open()
+            .unwrap();
         let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
         let done = AtomicBool::new(false);
         thread::scope(|scope| {

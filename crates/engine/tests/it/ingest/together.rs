@@ -7,7 +7,8 @@
 use crate::dice::{Dice, any_seed, full, with_seeds};
 use crate::frame::batches::{POLICIES, restless};
 use crate::frame::contents::{Map, contents};
-use crate::ingest::replace::{DIR, SAMPLE, builder, map_of, options, table};
+use crate::frame::small::{DIR, small};
+use crate::ingest::replace::{SAMPLE, map_of, options, table};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{
     Batch, ErrorKind, Ingest, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
@@ -27,8 +28,8 @@ fn spaces(store: &Store) -> [Keyspace; 3] {
 type Maps = [Map; 3];
 
 /// Returns a store whose keyspaces have old entries in tables and in memory, and what they have.
-fn store_with_old(env: impl Env, policy: &str) -> (Store, Maps) {
-    let store = builder(env).policy(policy).open().unwrap();
+fn store_with_old(env: impl Env + Clone, policy: &str) -> (Store, Maps) {
+    let store = small(&env).policy(policy).open().unwrap();
     for (index, name) in NAMES.iter().enumerate() {
         let space = store.keyspace(name).unwrap();
         for number in 0..60 {
@@ -79,7 +80,7 @@ fn several_keyspaces_change_in_one_step() {
         let (store, old) = store_with_old(env.clone(), policy);
         tables(&env);
         let before = store.snapshot();
-        let reader = builder(env.clone()).read_only(true).open().unwrap();
+        let reader = small(&env).read_only(true).open().unwrap();
         ingest(&store).unwrap();
         let expected = ingested(&old);
         assert_eq!(spaces(&store).map(|space| contents(&space)), expected, "{policy}");
@@ -93,7 +94,7 @@ fn several_keyspaces_change_in_one_step() {
         assert_eq!(spaces(&reader).map(|space| contents(&space)), expected, "{policy}");
         drop((before, store, reader));
         for disk in [env.crash_clone(1, 1.0), env.process_crash_clone()] {
-            let store = builder(disk).open().unwrap();
+            let store = small(&disk).open().unwrap();
             assert_eq!(spaces(&store).map(|space| contents(&space)), expected, "{policy}");
             for space in spaces(&store) {
                 space.merge().unwrap();
@@ -179,7 +180,7 @@ fn what_is_wrong_for_one_keyspace_changes_none_and_leaves_no_file() {
 fn run(start: &MemEnv, fault: Option<(Fault, Effect)>) -> (MemEnv, u64, bool) {
     let disk = start.process_crash_clone();
     let env = FaultEnv::over(disk.clone());
-    let store = builder(env.clone()).open().unwrap();
+    let store = small(&env).open().unwrap();
     let before = env.count_all();
     if let Some((fault, effect)) = fault {
         env.set_with(fault, effect);
@@ -203,7 +204,7 @@ fn all_keyspaces_change_or_none_wherever_it_stops() {
     start.sync_dir(Path::new("/")).unwrap();
     let whole = ingested(&old);
     let examine = |disk: MemEnv, returned: bool| {
-        let store = builder(disk.clone()).open().unwrap();
+        let store = small(&disk).open().unwrap();
         let found = spaces(&store).map(|space| contents(&space));
         assert!(found == whole || found == old && !returned, "{returned}: {found:?}");
         ingest(&store).unwrap();

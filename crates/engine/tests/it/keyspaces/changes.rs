@@ -1,25 +1,15 @@
 //! Dropping, clearing, renaming and listing keyspaces.
 
 use crate::frame::contents::names;
+use crate::frame::small::{DIR, small};
 use crate::frame::watchdog::{Watchdog, wait_until};
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{
-    Batch, Builder, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, PersistMode,
-    SeqNo, Store, TableWriter, TableWriterOptions,
+    Batch, ErrorKind, Expiry, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, SeqNo, Store,
+    TableWriter, TableWriterOptions,
 };
 use std::path::Path;
 use std::sync::Arc;
-
-const DIR: &str = "/store";
-
-fn builder(env: &MemEnv, lockstep: bool) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(lockstep);
-    builder.memtable_bytes(3000).policy("tiered(ratio=4)")
-}
-
-fn open(env: &MemEnv, lockstep: bool) -> Store {
-    builder(env, lockstep).open().unwrap()
-}
 
 fn fill(keyspace: &Keyspace, count: u32) {
     for number in 0..count {
@@ -42,7 +32,7 @@ fn in_group(group: &str) -> KeyspaceOptions {
 fn dropped_keyspace_gives_its_space_back_at_once() {
     for lockstep in [true, false] {
         let env = MemEnv::new();
-        let store = open(&env, lockstep);
+        let store = small(&env).lockstep(lockstep).open().unwrap();
         let kept = store.keyspace("kept").unwrap();
         let gone = store.keyspace("gone").unwrap();
         kept.put("a", "1").unwrap();
@@ -71,7 +61,7 @@ fn dropped_keyspace_gives_its_space_back_at_once() {
 fn handles_of_a_dropped_keyspace_fail_and_say_why() {
     for lockstep in [true, false] {
         let env = MemEnv::new();
-        let store = open(&env, lockstep);
+        let store = small(&env).lockstep(lockstep).open().unwrap();
         let gone = store.keyspace("gone").unwrap();
         fill(&gone, 300);
         let snapshot = store.snapshot();
@@ -117,7 +107,7 @@ fn handles_of_a_dropped_keyspace_fail_and_say_why() {
 #[test]
 fn writes_in_the_log_to_a_dropped_keyspace_are_not_those_of_the_next() {
     let env = MemEnv::new();
-    let store = open(&env, true);
+    let store = small(&env).open().unwrap();
     let kept = store.keyspace("kept").unwrap();
     kept.put("before", "").unwrap();
     for round in 0..3 {
@@ -129,7 +119,7 @@ fn writes_in_the_log_to_a_dropped_keyspace_are_not_those_of_the_next() {
     kept.put("after", "").unwrap();
     store.persist(PersistMode::SyncData).unwrap();
     for crashed in [env.process_crash_clone(), env.power_loss(1, Loss::Everything)] {
-        let store = open(&crashed, true);
+        let store = small(&crashed).open().unwrap();
         assert_eq!(keys(&store.existing_keyspace("kept").unwrap()), ["after", "before"]);
         let gone = store.existing_keyspace("gone").unwrap();
         assert_eq!(keys(&gone), ["new"]);
@@ -137,8 +127,8 @@ fn writes_in_the_log_to_a_dropped_keyspace_are_not_those_of_the_next() {
         store.drop_keyspace("gone").unwrap();
         let again = crashed.process_crash_clone();
         // Nor has the manifest that this opening writes.
-        drop(open(&again, true));
-        let store = open(&again, true);
+        drop(small(&again).open().unwrap());
+        let store = small(&again).open().unwrap();
         let next = store.keyspace("gone").unwrap();
         assert!(next.id() > gone.id() && keys(&next).is_empty());
         assert!(store.verify().unwrap().is_empty());
@@ -150,14 +140,14 @@ fn writes_in_the_log_to_a_dropped_keyspace_are_not_those_of_the_next() {
 fn power_loss_behind_a_drop_takes_nothing_that_was_written_before() {
     for loss in Loss::ALL {
         let env = MemEnv::new();
-        let store = open(&env, true);
+        let store = small(&env).open().unwrap();
         store.keyspace("gone").unwrap().put("a", "").unwrap();
         store.persist(PersistMode::SyncData).unwrap();
         store.keyspace("kept").unwrap();
         store.persist(PersistMode::SyncData).unwrap();
         store.existing_keyspace("kept").unwrap().put("before", "").unwrap();
         store.drop_keyspace("gone").unwrap();
-        let store = open(&env.power_loss(5, loss), true);
+        let store = small(&env.power_loss(5, loss)).open().unwrap();
         assert_eq!(store.keyspaces(), ["kept"], "{loss:?}");
         assert_eq!(keys(&store.existing_keyspace("kept").unwrap()), ["before"], "{loss:?}");
     }
@@ -166,24 +156,24 @@ fn power_loss_behind_a_drop_takes_nothing_that_was_written_before() {
 #[test]
 fn last_keyspace_can_go_and_the_store_goes_on() {
     let env = MemEnv::new();
-    let store = open(&env, true);
+    let store = small(&env).open().unwrap();
     fill(&store.keyspace("a").unwrap(), 500);
     store.drop_keyspace("a").unwrap();
     let crashed = env.power_loss(3, Loss::Everything);
-    let store = open(&crashed, true);
+    let store = small(&crashed).open().unwrap();
     assert!(store.keyspaces().is_empty());
     let next = store.keyspace("a").unwrap();
     next.put("k", "v").unwrap();
     store.persist(PersistMode::SyncData).unwrap();
     let crashed = crashed.power_loss(3, Loss::Everything);
-    assert_eq!(keys(&open(&crashed, true).existing_keyspace("a").unwrap()), ["k"]);
+    assert_eq!(keys(&small(&crashed).open().unwrap().existing_keyspace("a").unwrap()), ["k"]);
 }
 
 #[test]
 fn clearing_happens_at_one_moment() {
     for lockstep in [true, false] {
         let env = MemEnv::new();
-        let store = open(&env, lockstep);
+        let store = small(&env).lockstep(lockstep).open().unwrap();
         let other = store.keyspace("other").unwrap();
         let cleared = store.keyspace("cleared").unwrap();
         other.put("unsynced", "").unwrap();
@@ -207,7 +197,7 @@ fn clearing_happens_at_one_moment() {
         assert_eq!(keys(&cleared), ["00000"]);
         assert!(store.verify().unwrap().is_empty());
         for crashed in [env.process_crash_clone(), env.power_loss(2, Loss::Everything)] {
-            let store = open(&crashed, lockstep);
+            let store = small(&crashed).lockstep(lockstep).open().unwrap();
             assert_eq!(keys(&store.existing_keyspace("cleared").unwrap()), ["00000"]);
             assert_eq!(keys(&store.existing_keyspace("other").unwrap()), ["unsynced"]);
         }
@@ -218,7 +208,7 @@ fn clearing_happens_at_one_moment() {
 fn clearing_frees_tables_logs_and_copies_at_once() {
     for lockstep in [true, false] {
         let env = MemEnv::new();
-        let store = builder(&env, lockstep).log_bytes(64 << 10).log_bytes_max(64 << 10);
+        let store = small(&env).lockstep(lockstep).log_bytes(64 << 10).log_bytes_max(64 << 10);
         let store = store.policy("mixed(ratio=4)").memtable_bytes(50_000).open().unwrap();
         let cleared = store.keyspace("cleared").unwrap();
         fill(&cleared, 5000);
@@ -261,7 +251,7 @@ fn merges_under_way_are_given_up() {
 #[test]
 fn clearing_and_dropping_while_others_write() {
     let env = MemEnv::new();
-    let store = open(&env, false);
+    let store = small(&env).lockstep(false).open().unwrap();
     let stay = store.keyspace("stay").unwrap();
     std::thread::scope(|scope| {
         for thread in 0..2 {
@@ -295,7 +285,7 @@ fn clearing_and_dropping_while_others_write() {
     store.drop_keyspace("comes").unwrap();
     store.settle().unwrap();
     assert_eq!(names(&env, DIR, ".table").len(), 0);
-    let store = open(&env.process_crash_clone(), false);
+    let store = small(&env.process_crash_clone()).lockstep(false).open().unwrap();
     assert_eq!(store.keyspaces(), ["stay"]);
     assert!(keys(&store.existing_keyspace("stay").unwrap()).is_empty());
 }
@@ -304,7 +294,7 @@ fn clearing_and_dropping_while_others_write() {
 fn keyspaces_of_a_group_are_cleared_alone_and_dropped_together() {
     for lockstep in [true, false] {
         let env = MemEnv::new();
-        let store = open(&env, lockstep);
+        let store = small(&env).lockstep(lockstep).open().unwrap();
         let [rows, dates] =
             ["rows", "dates"].map(|name| store.keyspace_with(name, &in_group("orders")).unwrap());
         for number in 0..500 {
@@ -326,7 +316,7 @@ fn keyspaces_of_a_group_are_cleared_alone_and_dropped_together() {
         store.rename_keyspace("orders", "archive").unwrap();
         assert_eq!((rows.name(), rows.group()), ("lines", Some("archive")));
         let crashed = env.process_crash_clone();
-        let again = open(&crashed, lockstep);
+        let again = small(&crashed).lockstep(lockstep).open().unwrap();
         assert_eq!(again.keyspaces(), ["dates", "lines"]);
         let lines = again.existing_keyspace("lines").unwrap();
         assert_eq!((keys(&lines), lines.group()), (vec!["new".to_string()], Some("archive")));
@@ -336,14 +326,21 @@ fn keyspaces_of_a_group_are_cleared_alone_and_dropped_together() {
         assert!(store.keyspaces().is_empty());
         assert_eq!(rows.get("new").unwrap_err().kind(), ErrorKind::NotFound);
         assert_eq!(names(&env, DIR, ".table").len(), 0);
-        assert!(open(&env.process_crash_clone(), lockstep).keyspaces().is_empty());
+        assert!(
+            small(&env.process_crash_clone())
+                .lockstep(lockstep)
+                .open()
+                .unwrap()
+                .keyspaces()
+                .is_empty()
+        );
     }
 }
 
 #[test]
 fn renamed_keyspace_keeps_its_handles_and_its_entries() {
     let env = MemEnv::new();
-    let store = open(&env, true);
+    let store = small(&env).open().unwrap();
     let old = store.keyspace("old").unwrap();
     store.keyspace("taken").unwrap();
     old.put("a", "1").unwrap();
@@ -361,7 +358,7 @@ fn renamed_keyspace_keeps_its_handles_and_its_entries() {
     store.keyspace("old").unwrap().put("other", "").unwrap();
     store.rename_keyspace("new", "c").unwrap();
     store.rename_keyspace("old", "new").unwrap();
-    let store = open(&env.process_crash_clone(), true);
+    let store = small(&env.process_crash_clone()).open().unwrap();
     assert_eq!(store.keyspaces(), ["c", "new", "taken"]);
     assert_eq!(keys(&store.existing_keyspace("c").unwrap()), ["a", "b"]);
     assert_eq!(keys(&store.existing_keyspace("new").unwrap()), ["other"]);
@@ -371,7 +368,7 @@ fn renamed_keyspace_keeps_its_handles_and_its_entries() {
 #[test]
 fn entries_from_outside_that_are_older_than_the_clearing_are_refused() {
     let env = MemEnv::new();
-    let store = open(&env, true);
+    let store = small(&env).open().unwrap();
     let options = KeyspaceOptions { keep_numbers: Some(true), ..KeyspaceOptions::default() };
     let numbered = store.keyspace_with("numbered", &options).unwrap();
     (0..10).for_each(|number| numbered.put(format!("{number}"), "").unwrap());
@@ -390,9 +387,9 @@ fn entries_from_outside_that_are_older_than_the_clearing_are_refused() {
 #[test]
 fn keyspaces_are_listed_without_opening_the_store() {
     let env = MemEnv::new();
-    let list = || builder(&env, true).list_keyspaces();
+    let list = || small(&env).list_keyspaces();
     assert_eq!(list().unwrap_err().kind(), ErrorKind::NotFound);
-    let store = open(&env, true);
+    let store = small(&env).open().unwrap();
     assert!(list().unwrap().is_empty());
     store.keyspace("b").unwrap();
     store.keyspace_with("a", &in_group("g")).unwrap();
@@ -435,7 +432,7 @@ fn a_log_that_only_a_dropped_or_cleared_keyspace_needs_goes_with_it() {
     };
     for (lockstep, clears) in [(true, false), (true, true), (false, false), (false, true)] {
         let env = MemEnv::new();
-        let builder = builder(&env, lockstep);
+        let builder = small(&env).lockstep(lockstep);
         let store = builder.clone().open().unwrap();
         let large =
             KeyspaceOptions { memtable_bytes: Some(64 << 20), ..KeyspaceOptions::default() };

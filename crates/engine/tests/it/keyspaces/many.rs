@@ -7,19 +7,12 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::any_mode;
 use crate::frame::contents::{names, read_file};
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Batch, Builder, Keyspace, KeyspaceOptions, PersistMode, Store};
+use lsmith::{Batch, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread;
-
-const DIR: &str = "/store";
-
-fn builder(env: &MemEnv) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
-    builder.memtable_bytes(3000).block_bytes(200).log_bytes(64 << 10)
-}
 
 fn held_bytes(env: &MemEnv) -> u64 {
     let held = |name: &String| env.held_bytes(&Path::new(DIR).join(name)).unwrap_or(0);
@@ -41,7 +34,7 @@ fn check_many(store: &Store, numbers: &[u32]) {
 fn a_thousand_keyspaces_come_and_go() {
     let mut dice = Dice::new(1);
     let mut env = MemEnv::new();
-    let mut store = builder(&env).open().unwrap();
+    let mut store = small(&env).open().unwrap();
     let (memory, bytes) = (store.memory().total(), held_bytes(&env));
     let mut last_id = None;
     for _ in 0..2 {
@@ -59,7 +52,7 @@ fn a_thousand_keyspaces_come_and_go() {
         check_many(&store, &numbers);
         drop(store);
         env = env.process_crash_clone();
-        store = builder(&env).open().unwrap();
+        store = small(&env).open().unwrap();
         check_many(&store, &numbers);
         for left in [500, 0] {
             while numbers.len() > left {
@@ -71,7 +64,7 @@ fn a_thousand_keyspaces_come_and_go() {
             // Now, not at the next opening.
             assert!(names(&env, DIR, ".table").len() <= left, "{left} keyspaces are left");
             drop(store);
-            store = builder(&env).open().unwrap();
+            store = small(&env).open().unwrap();
             check_many(&store, &numbers);
         }
         let now = held_bytes(&env);
@@ -91,7 +84,7 @@ fn large() -> KeyspaceOptions {
 fn logs_stay_as_long_as_a_keyspace_needs_them() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let env = MemEnv::new();
-        let store = builder(&env).log_bytes_max(64 << 20).open().unwrap();
+        let store = small(&env).log_bytes_max(64 << 20).open().unwrap();
         let spaces = ["a", "b", "c"].map(|name| store.keyspace_with(name, &large()).unwrap());
         // Beside them, one that is flushed all the time.
         let busy = store.keyspace("busy").unwrap();
@@ -108,7 +101,7 @@ fn logs_stay_as_long_as_a_keyspace_needs_them() {
         let all = names(&env, DIR, ".wal");
         assert!(busy.tree().flushes() > 10 && first[0] < first[1] && first[1] < first[2]);
         let check = |env: &MemEnv| {
-            let store = builder(env).open().unwrap();
+            let store = small(env).open().unwrap();
             for name in ["a", "b", "c", "busy"] {
                 let space = store.existing_keyspace(name).unwrap();
                 let expected = if name == "busy" { 50 } else { 51 };
@@ -143,7 +136,7 @@ fn each_keyspace_has_the_runs_of_its_own_policy() {
         ("few", "tiered(ratio=3)", 2..=4),
     ];
     let open = || {
-        let store = builder(&env).memtable_bytes(1 << 20).open().unwrap();
+        let store = small(&env).memtable_bytes(1 << 20).open().unwrap();
         let make = |(name, policy, _): &(&str, &str, _)| {
             let policy = Some((*policy).into());
             let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
@@ -216,7 +209,7 @@ fn logs_that_come_back_are_not_read_again() {
         let mut count = 0;
         let mut kept = BTreeMap::new();
         for life in 0..5 {
-            let store = builder(&env).open().unwrap();
+            let store = small(&env).open().unwrap();
             check_counters(&store, count);
             let spaces = counters(&store);
             for _ in 0..dice.below(60) {
@@ -245,7 +238,7 @@ fn logs_that_come_back_are_not_read_again() {
             drop((store, spaces));
             keep_logs(&env, &mut kept);
             // One more opening makes the logs old.
-            drop(builder(&env).open().unwrap());
+            drop(small(&env).open().unwrap());
             for (path, bytes) in &kept {
                 if env.file_bytes(path).is_err() && dice.chance(70) {
                     let mut file = env.create(path).unwrap();
@@ -254,7 +247,7 @@ fn logs_that_come_back_are_not_read_again() {
                 }
             }
             env.sync_dir(Path::new(DIR)).unwrap();
-            let store = builder(&env).open().unwrap_or_else(|error| panic!("life {life}: {error}"));
+            let store = small(&env).open().unwrap_or_else(|error| panic!("life {life}: {error}"));
             check_counters(&store, count);
             assert!(store.verify().unwrap().is_empty());
         }
@@ -266,7 +259,7 @@ fn logs_that_come_back_are_not_read_again() {
 fn keyspaces_are_merged_by_hand_in_many_threads() {
     for policy in ["none", "tiered(ratio=4)", "leveled(ratio=3, l0=2, table=2kB)"] {
         let env = MemEnv::new();
-        let store = builder(&env).lockstep(false).threads(2).policy(policy).open().unwrap();
+        let store = small(&env).lockstep(false).threads(2).policy(policy).open().unwrap();
         let spaces = ["a", "b"].map(|name| store.keyspace(name).unwrap());
         let write = |round: u32| {
             for key in 0..200_u32 {
@@ -317,7 +310,7 @@ fn keyspaces_are_merged_by_hand_in_many_threads() {
         assert_eq!(store.stats().plans_failed + store.stats().plans_refused, 0, "{policy}");
         assert!(store.verify().unwrap().is_empty());
         drop((store, spaces));
-        let store = builder(&env).open().unwrap();
+        let store = small(&env).open().unwrap();
         let round = store.existing_keyspace("a").unwrap().get("round").unwrap().unwrap();
         assert_eq!(round, 8_u32.to_be_bytes()[..]);
     }

@@ -6,6 +6,7 @@
 
 use crate::dice::{Dice, with_new_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, restless};
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{
     Builder, Change, ChangeBatch, Changes, ErrorKind, KeyspaceOptions, PersistMode, SeqNo, Store,
@@ -14,18 +15,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) const DIR: &str = "/store";
-
 /// The keyspace of a range delete, its start and its end.
 pub(crate) type Range = (usize, Vec<u8>, Vec<u8>);
 
 /// The keyspace of a write, its key, and its value unless it deletes.
 pub(crate) type Write = (usize, Vec<u8>, Option<Vec<u8>>);
-
-pub(crate) fn builder(env: &MemEnv) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
-    builder.memtable_bytes(8000).log_bytes(64 << 10)
-}
 
 /// Returns the range delete of a batch of the feed, as [`Batches::range`] has it, and the other
 /// writes, as [`Batches::ops`] has them.
@@ -71,7 +65,7 @@ fn a_feed_returns_each_batch_once_while_it_is_written() {
     for in_group in [false, true] {
         let env = MemEnv::new();
         let batches = Batches { value_bytes: 1500, in_group, ..Batches::new(1) };
-        let builder = builder(&env).policy("tiered(ratio=2)").changes_bytes(64 << 20);
+        let builder = small(&env).policy("tiered(ratio=2)").changes_bytes(64 << 20);
         let store = builder.open().unwrap();
         let mut progress = Progress::default();
         let mut feed = store.changes(SeqNo(0)).unwrap();
@@ -93,7 +87,7 @@ fn a_feed_that_fell_behind_its_bound_says_so() {
         let names = env.list(Path::new(DIR)).unwrap();
         names.iter().filter(|name| name.ends_with(".wal")).count()
     };
-    let store = builder(&env).policy("tiered(ratio=2)").changes_bytes(256 << 10).open().unwrap();
+    let store = small(&env).policy("tiered(ratio=2)").changes_bytes(256 << 10).open().unwrap();
     let mut progress = Progress::default();
     let mut slow = store.changes(SeqNo(1)).unwrap();
     let mut quick = store.changes(SeqNo(1)).unwrap();
@@ -131,7 +125,7 @@ fn a_feed_that_fell_behind_its_bound_says_so() {
 #[test]
 fn a_feed_begins_with_the_batch_that_has_its_number() {
     let env = MemEnv::new();
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let batches = Batches::new(2);
     let mut progress = Progress::default();
     write(&store, &batches, &mut progress, 5);
@@ -154,7 +148,7 @@ fn a_feed_begins_with_the_batch_that_has_its_number() {
 #[test]
 fn loads_are_told_and_their_entries_are_not() {
     let env = MemEnv::new();
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("left").unwrap();
     space.put("a", "1").unwrap();
     let mut load = space.bulk_load().unwrap();
@@ -173,8 +167,8 @@ fn loads_are_told_and_their_entries_are_not() {
 #[test]
 fn a_feed_of_a_store_that_is_only_read_is_refused() {
     let env = MemEnv::new();
-    drop(builder(&env).open().unwrap());
-    let store = builder(&env).read_only(true).open().unwrap();
+    drop(small(&env).open().unwrap());
+    let store = small(&env).read_only(true).open().unwrap();
     assert_eq!(store.changes(SeqNo(1)).unwrap_err().kind(), ErrorKind::ReadOnly);
     assert_eq!(store.oldest_change().unwrap_err().kind(), ErrorKind::ReadOnly);
 }
@@ -182,7 +176,7 @@ fn a_feed_of_a_store_that_is_only_read_is_refused() {
 #[test]
 fn one_who_waits_is_woken_by_a_write() {
     let env = MemEnv::new();
-    let store = builder(&env).lockstep(false).open().unwrap();
+    let store = small(&env).lockstep(false).open().unwrap();
     let batches = Batches::new(4);
     let mut feed = store.changes(SeqNo(1)).unwrap();
     assert!(feed.wait(Duration::from_millis(1)).unwrap().is_none());
@@ -273,7 +267,7 @@ fn logs_are_kept_as_far_as_the_bound_says() {
         let env = MemEnv::new();
         let batches = Batches { value_bytes: 1500, ..Batches::new(1) };
         let mut progress = Progress::default();
-        let open = |bytes: u64| builder(&env).policy(policy).changes_bytes(bytes).open().unwrap();
+        let open = |bytes: u64| small(&env).policy(policy).changes_bytes(bytes).open().unwrap();
         let store = open(64 << 20);
         write(&store, &batches, &mut progress, 100);
         store.flush().unwrap();
@@ -297,7 +291,7 @@ fn logs_are_kept_as_far_as_the_bound_says() {
 #[test]
 fn changes_of_a_keyspace_with_options_are_named() {
     let env = MemEnv::new();
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let grouped = KeyspaceOptions { group: Some("both".into()), ..KeyspaceOptions::default() };
     store.keyspace_with("by_date", &grouped).unwrap().put("1", "x").unwrap();
     store.keyspace_with("rows", &grouped).unwrap().put("2", "y").unwrap();
@@ -315,7 +309,7 @@ fn changes_of_a_keyspace_with_options_are_named() {
 fn what_was_written_to_a_dropped_keyspace_is_left_out() {
     for has_met in [false, true] {
         let env = MemEnv::new();
-        let store = builder(&env).changes_bytes(1 << 20).open().unwrap();
+        let store = small(&env).changes_bytes(1 << 20).open().unwrap();
         let mut feed = store.changes(store.next_seq()).unwrap();
         let put = |space: &lsmith::Keyspace, key: &str| space.put(key, "value").unwrap();
         let (old, stays) = (store.keyspace("a").unwrap(), store.keyspace("stays").unwrap());

@@ -7,7 +7,8 @@
 
 use crate::dice::{Dice, quick, with_seeds};
 use crate::frame::batches::{Batches, Progress};
-use crate::logs::feed::{DIR, builder, ops, read, write};
+use crate::frame::small::{DIR, small};
+use crate::logs::feed::{ops, read, write};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::inspect::LogFile;
 use lsmith::{Changes, Error, ErrorKind, PersistMode, SeqNo, Store};
@@ -82,7 +83,7 @@ fn check_told(error: &Error, log: &Log) {
 fn kept_store(seed: u64) -> (MemEnv, Store, Batches) {
     let env = MemEnv::new();
     let batches = Batches { value_bytes: 1500, ..Batches::new(seed) };
-    let store = builder(&env).policy("tiered(ratio=2)").changes_bytes(64 << 20).open().unwrap();
+    let store = small(&env).policy("tiered(ratio=2)").changes_bytes(64 << 20).open().unwrap();
     write(&store, &batches, &mut Progress::default(), 150);
     store.flush().unwrap();
     (env, store, batches)
@@ -158,7 +159,7 @@ fn a_feed_stops_where_a_log_is_cut() {
         store.persist(PersistMode::SyncData).unwrap();
         drop(store);
         // A store opens without its kept logs.
-        let open = || builder(&env).policy("tiered(ratio=2)").changes_bytes(64 << 20).open();
+        let open = || small(&env).policy("tiered(ratio=2)").changes_bytes(64 << 20).open();
         for _ in 0..2 {
             let store = open().unwrap();
             assert_eq!(batches.check(&store), progress.acknowledged);

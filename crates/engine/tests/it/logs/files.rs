@@ -1,5 +1,6 @@
 //! Number and length of log files.
 
+use crate::frame::small::fill;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, DEFAULT_KEYSPACE, PersistMode, Store};
 use std::path::Path;
@@ -113,9 +114,7 @@ fn logs_that_hold_several_memtables_are_read_back_into_several() {
         };
         let store = open(64 << 10);
         let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
-        for number in 0..3000_u32 {
-            space.put(number.to_be_bytes(), [7; 100]).unwrap();
-        }
+        fill(&space, 0..3000, [7; 100]);
         let copy = env.process_crash_clone();
         drop((space, store));
         let store = builder(&copy).memtable_bytes(64 << 10).policy(policy).open().unwrap();

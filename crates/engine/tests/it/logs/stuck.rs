@@ -3,19 +3,15 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, Progress, any_mode};
 use crate::frame::scripted::{Call, Op, Scripted};
+use crate::frame::small::small;
+use lsmith::PersistMode;
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, PersistMode, Store};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-fn builder(env: impl Env) -> Builder {
-    let builder = Store::builder("/store").env(Arc::new(env)).lockstep(true);
-    builder.log_bytes(64 << 10).memtable_bytes(4 << 20)
-}
-
 /// Returns `disk`, on which no existing log can be removed or renamed. Counts refusals.
-fn stuck(disk: &MemEnv, refused: &Arc<AtomicU64>) -> impl Env + use<> {
+fn stuck(disk: &MemEnv, refused: &Arc<AtomicU64>) -> impl Env + Clone + use<> {
     let (there, refused) = (disk.clone(), Arc::clone(refused));
     Scripted::new(disk.clone(), move |call: &mut Call<'_>| {
         let is_of_log = call.is_of("wal") && there.file_bytes(call.path).is_ok();
@@ -36,14 +32,14 @@ fn a_log_that_cannot_be_removed_while_opening_stays_away() {
         let mut dice = Dice::new(seed);
         let batches = Batches { value_bytes: 1500, ..Batches::new(seed) };
         let env = MemEnv::new();
-        let store = builder(env.clone()).open().unwrap();
+        let store = small(&env).memtable_bytes(4 << 20).open().unwrap();
         let mut progress = Progress::default();
         for _ in 0..60 {
             batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
         }
         let mut env = env.crash_clone(dice.number(), 0.5);
         for _ in 0..3 {
-            let store = builder(stuck(&env, &refused)).open().unwrap();
+            let store = small(&stuck(&env, &refused)).memtable_bytes(4 << 20).open().unwrap();
             let found = batches.check(&store);
             let mut progress = Progress { tried: found, acknowledged: found, synced: found };
             for _ in 0..1 + dice.below(50) {
@@ -52,7 +48,7 @@ fn a_log_that_cannot_be_removed_while_opening_stays_away() {
             batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
             batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
             env = env.crash_clone(dice.number(), *dice.pick(&[0.0, 0.5]));
-            let store = builder(env.clone()).open().unwrap();
+            let store = small(&env).memtable_bytes(4 << 20).open().unwrap();
             let found = batches.check(&store);
             assert!(found >= progress.synced, "{progress:?}, found {found}");
         }

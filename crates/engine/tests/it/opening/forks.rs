@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code, reason = "forks")]
 
+use crate::frame::small::fill;
 use lsmith::{ErrorKind, Keyspace, PersistMode, Store, TableWriter};
 use std::env;
 use std::fs;
@@ -88,12 +89,6 @@ fn space(store: &Store) -> Keyspace {
     store.keyspace("default").unwrap()
 }
 
-fn put(space: &Keyspace, numbers: std::ops::Range<u32>) {
-    for number in numbers {
-        space.put(number.to_be_bytes(), [7; 200]).unwrap();
-    }
-}
-
 /// Fails unless the store in `dir` has the numbers up to `count`, each of them once.
 fn expect_numbers(dir: impl AsRef<Path>, count: u32) {
     let store = Store::builder(dir).open().unwrap();
@@ -113,7 +108,7 @@ fn refused<T>(result: lsmith::Result<T>) {
 fn every_call() {
     let store = open(false);
     let space = space(&store);
-    put(&space, 0..1000);
+    fill(&space, 0..1000, [7; 200]);
     let snapshot = store.snapshot();
     let mut entries = space.iter();
     entries.next().unwrap().unwrap();
@@ -171,7 +166,7 @@ fn every_call() {
             refused(feed.next_batch());
             assert_eq!(Store::builder("data").open().unwrap_err().kind(), ErrorKind::Locked);
         });
-        put(&space, 1000..2000);
+        fill(&space, 1000..2000, [7; 200]);
         store.persist(PersistMode::SyncAll).unwrap();
     }
     in_fork(|| refused(transaction.commit(PersistMode::SyncAll)));
@@ -193,7 +188,7 @@ fn every_call_in_a_child_says_what_to_do() {
 fn every_drop(lockstep: bool) {
     let store = open(lockstep);
     let space = space(&store);
-    put(&space, 0..300);
+    fill(&space, 0..300, [7; 200]);
     store.persist(PersistMode::SyncAll).unwrap();
     let held = || (store.snapshot(), space.iter(), space.clone(), store.clone());
     let mut entries = held().1;
@@ -209,7 +204,7 @@ fn every_drop(lockstep: bool) {
     let (held, entries, load, table, space, store) = all.take().unwrap();
     let second = Store::builder("data").open().unwrap_err();
     assert_eq!(second.kind(), ErrorKind::Locked, "the child gave the lock back");
-    put(&space, 300..3000);
+    fill(&space, 300..3000, [7; 200]);
     store.persist(PersistMode::SyncAll).unwrap();
     assert_eq!(load.finish().unwrap().entries, 1);
     table.finish().unwrap();
@@ -231,10 +226,10 @@ fn dropping_a_store_in_a_child_does_nothing() {
 /// The parent of the daemon ends without closing the store, and the daemon opens it anew.
 fn become_daemon() {
     let store = open(false);
-    put(&space(&store), 0..300);
+    fill(&space(&store), 0..300, [7; 200]);
     in_fork(|| {
         let store = Store::builder("other").open().unwrap();
-        put(&space(&store), 0..10);
+        fill(&space(&store), 0..10, [7; 200]);
         // This process ends without closing the store, and what it forks goes on.
         std::mem::forget(store.clone());
         let daemon = forked(|| {
@@ -247,7 +242,7 @@ fn become_daemon() {
                 }
                 std::thread::yield_now();
             };
-            put(&space(&started), 10..20);
+            fill(&space(&started), 10..20, [7; 200]);
             started.flush().unwrap();
             drop(started);
             fs::write("done", "").unwrap();
@@ -269,7 +264,7 @@ fn a_daemon_opens_the_store_after_its_parent_has_ended() {
 
 fn fork_reader() {
     let writer = open(true);
-    put(&space(&writer), 0..300);
+    fill(&space(&writer), 0..300, [7; 200]);
     let reader = Store::builder("data").read_only(true).open().unwrap();
     let read = reader.existing_keyspace("default").unwrap();
     let mut both = Some((read.clone(), reader.clone()));
@@ -278,7 +273,7 @@ fn fork_reader() {
         refused(reader.refresh());
         drop(both.take());
     });
-    put(&space(&writer), 300..600);
+    fill(&space(&writer), 300..600, [7; 200]);
     reader.refresh().unwrap();
     assert_eq!(read.iter().count(), 600);
     assert_eq!(fs::read_dir("data/readers").unwrap().count(), 1, "its lease is still there");

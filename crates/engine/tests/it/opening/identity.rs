@@ -4,21 +4,18 @@
 //! it, by a checkpoint, a backup or a repair, is a store of its own, and names its original. A copy
 //! of the directory is the same store.
 
+use crate::frame::small::small_at;
 use lsmith::env::{Env, Loss, MemEnv, RealEnv};
-use lsmith::{Backups, Builder, ErrorKind, RepairOptions, Store, StoreId, repair};
+use lsmith::{Backups, ErrorKind, RepairOptions, Store, StoreId, repair};
 use std::path::Path;
 use std::sync::Arc;
 
-fn builder(env: &MemEnv, dir: &str) -> Builder {
-    Store::builder(dir).env(Arc::new(env.clone())).lockstep(true)
-}
-
 /// Returns the numbers that the store in `dir` says, to readers and to writers.
 fn read(env: &MemEnv, dir: &str) -> (StoreId, Option<StoreId>) {
-    let reader = builder(env, dir).read_only(true).open().unwrap();
+    let reader = small_at(dir, env).read_only(true).open().unwrap();
     let read = (reader.id(), reader.origin());
     drop(reader);
-    let writer = builder(env, dir).create_if_missing(false).open().unwrap();
+    let writer = small_at(dir, env).create_if_missing(false).open().unwrap();
     assert_eq!((writer.id(), writer.origin()), read);
     (read.0.unwrap(), read.1)
 }
@@ -26,7 +23,7 @@ fn read(env: &MemEnv, dir: &str) -> (StoreId, Option<StoreId>) {
 #[test]
 fn a_store_keeps_its_identity_in_each_life() {
     let env = MemEnv::new();
-    let store = builder(&env, "/a").open().unwrap();
+    let store = small_at("/a", &env).open().unwrap();
     let id = store.id().unwrap();
     assert_eq!(store.origin(), None);
     for loss in [Loss::Nothing, Loss::Everything] {
@@ -50,14 +47,14 @@ fn a_store_keeps_its_identity_in_each_life() {
         assert_eq!(read(env, "/a"), (id, None));
         assert_eq!(read(env, "/a"), (id, None));
     }
-    let other = builder(&env, "/b").open().unwrap();
+    let other = small_at("/b", &env).open().unwrap();
     assert_ne!(other.id().unwrap(), id);
 }
 
 #[test]
 fn copies_are_stores_of_their_own() {
     let env = MemEnv::new();
-    let store = builder(&env, "/a").open().unwrap();
+    let store = small_at("/a", &env).open().unwrap();
     let id = store.id().unwrap();
     store.keyspace("a").unwrap().put("k", "v").unwrap();
     store.checkpoint("/checkpoint").unwrap();
@@ -81,7 +78,7 @@ fn copies_are_stores_of_their_own() {
     ids.dedup();
     assert_eq!(ids.len(), 5);
     // A copy of a copy names the copy.
-    let checkpoint = builder(&env, "/checkpoint").open().unwrap();
+    let checkpoint = small_at("/checkpoint", &env).open().unwrap();
     checkpoint.checkpoint("/second").unwrap();
     let copy = checkpoint.id();
     drop(checkpoint);

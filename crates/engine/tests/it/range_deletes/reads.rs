@@ -1,18 +1,14 @@
 //! Range deletes, feature by feature. The model test mixes them with all else.
 
+use crate::frame::small::small;
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::inspect::{Content, LogFile};
 use lsmith::{
-    Batch, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Store, TableWriter,
+    Batch, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, TableWriter,
     TableWriterOptions,
 };
 use std::path::Path;
 use std::sync::Arc;
-
-fn open(env: &MemEnv) -> Store {
-    let builder = Store::builder("/store").env(Arc::new(env.clone()));
-    builder.memtable_bytes(4000).lockstep(true).open().unwrap()
-}
 
 fn number(n: u64) -> [u8; 8] {
     n.to_be_bytes()
@@ -41,7 +37,7 @@ fn numbers(space: &Keyspace) -> Vec<u64> {
 #[test]
 fn deleted_range_is_gone_in_memory_in_tables_and_after_reopening() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("default").unwrap();
     fill(&space, 0..200);
     space.delete_range(number(50)..number(150)).unwrap();
@@ -49,13 +45,13 @@ fn deleted_range_is_gone_in_memory_in_tables_and_after_reopening() {
     let expected: Vec<u64> = (0..50).chain([60, 149]).chain(150..200).collect();
     assert_eq!(numbers(&space), expected);
     drop((space, store));
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("default").unwrap();
     assert_eq!(numbers(&space), expected);
     store.flush().unwrap();
     assert_eq!(numbers(&space), expected);
     drop((space, store));
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("default").unwrap();
     assert_eq!(numbers(&space), expected);
     space.merge().unwrap();
@@ -69,8 +65,7 @@ fn deleted_range_is_gone_in_memory_in_tables_and_after_reopening() {
 fn first_entry_of_a_queue_costs_few_blocks() {
     for policy in ["minlatency(k=2)", "leveled(ratio=4, l0=2, table=8kB)", "tiered(ratio=3)"] {
         let env = MemEnv::new();
-        let builder = Store::builder("/store").env(Arc::new(env)).policy(policy);
-        let store = builder.memtable_bytes(20_000).block_bytes(200).lockstep(true).open().unwrap();
+        let store = small(&env).policy(policy).memtable_bytes(20_000).open().unwrap();
         let queue = store.keyspace("queue").unwrap();
         for n in 0..20_000 {
             queue.put(number(n), b"twenty bytes of task").unwrap();
@@ -98,8 +93,8 @@ fn first_entry_of_a_queue_costs_few_blocks() {
 #[test]
 fn tables_that_nobody_sees_go_unread() {
     let env = MemEnv::new();
-    let builder = Store::builder("/store").env(Arc::new(env)).policy("leveled(ratio=4, table=8kB)");
-    let store = builder.memtable_bytes(20_000).lockstep(true).open().unwrap();
+    let builder = small(&env).policy("leveled(ratio=4, table=8kB)").memtable_bytes(20_000);
+    let store = builder.open().unwrap();
     let space = store.keyspace("default").unwrap();
     fill(&space, 0..10_000);
     store.flush().unwrap();
@@ -127,8 +122,8 @@ fn tables_that_nobody_sees_go_unread() {
 #[test]
 fn queue_is_moved_down_without_a_merge() {
     let env = MemEnv::new();
-    let builder = Store::builder("/store").env(Arc::new(env)).policy("leveled(ratio=4, table=8kB)");
-    let store = builder.memtable_bytes(20_000).lockstep(true).open().unwrap();
+    let builder = small(&env).policy("leveled(ratio=4, table=8kB)").memtable_bytes(20_000);
+    let store = builder.open().unwrap();
     let space = store.keyspace("default").unwrap();
     for n in 0..20_000 {
         space.put(number(n), "value").unwrap();
@@ -144,7 +139,7 @@ fn queue_is_moved_down_without_a_merge() {
 
 #[test]
 fn each_snapshot_sees_its_own_range_deletes() {
-    let store = open(&MemEnv::new());
+    let store = small(&MemEnv::new()).open().unwrap();
     let space = store.keyspace("default").unwrap();
     fill(&space, 0..100);
     let mut held = vec![(store.snapshot(), 100)];
@@ -171,7 +166,7 @@ fn each_snapshot_sees_its_own_range_deletes() {
 
 #[test]
 fn ranges_that_end_before_they_begin_are_refused_and_empty_ones_delete_nothing() {
-    let store = open(&MemEnv::new());
+    let store = small(&MemEnv::new()).open().unwrap();
     let space = store.keyspace("default").unwrap();
     space.put("b", "1").unwrap();
     let error = space.delete_range("c".."b").unwrap_err();
@@ -200,7 +195,7 @@ fn ranges_that_end_before_they_begin_are_refused_and_empty_ones_delete_nothing()
 
 #[test]
 fn range_delete_of_a_group_covers_one_of_its_keyspaces() {
-    let store = open(&MemEnv::new());
+    let store = small(&MemEnv::new()).open().unwrap();
     let options = KeyspaceOptions { group: Some("both".into()), ..KeyspaceOptions::default() };
     let [one, two] = ["one", "two"].map(|name| store.keyspace_with(name, &options).unwrap());
     for round in 0..3 {
@@ -221,7 +216,7 @@ fn range_delete_of_a_group_covers_one_of_its_keyspaces() {
 #[test]
 fn a_record_of_the_manifest_tells_of_range_deletes_before_the_first_one() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let manifest = |env: &MemEnv| {
         let names = env.list(Path::new("/store")).unwrap();
@@ -240,7 +235,7 @@ fn a_record_of_the_manifest_tells_of_range_deletes_before_the_first_one() {
     assert_eq!(manifest(&env).matches("deletes_ranges 0\n").count(), 1);
     // The manifest is written anew.
     drop((space, store));
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     assert_eq!(manifest(&env).matches("deletes_ranges 0\n").count(), 1);
     assert_eq!(store.keyspace("default").unwrap().iter().count(), 0);
 }
@@ -250,7 +245,7 @@ fn a_record_of_the_manifest_tells_of_range_deletes_before_the_first_one() {
 #[test]
 fn replay_skips_range_deletes_that_are_in_the_tree() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     let [space, other] = ["default", "other"].map(|name| store.keyspace(name).unwrap());
     other.put("a", "keeps the log").unwrap();
     space.put("k", "1").unwrap();
@@ -261,7 +256,7 @@ fn replay_skips_range_deletes_that_are_in_the_tree() {
     space.merge().unwrap();
     assert!(space.tree().range_deletes().is_empty(), "{}", space.tree());
     drop((space, other, store));
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("default").unwrap();
     assert_eq!(space.get("k").unwrap().as_deref(), Some(&b"2"[..]));
     assert_eq!(store.keyspace("other").unwrap().iter().count(), 1);
@@ -271,10 +266,7 @@ fn replay_skips_range_deletes_that_are_in_the_tree() {
 #[test]
 fn spills_do_not_lose_range_deletes() {
     let env = MemEnv::new();
-    let open = || {
-        let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
-        builder.memtable_bytes(100_000).log_bytes(64 << 10).log_bytes_max(64 << 10).open().unwrap()
-    };
+    let open = || small(&env).memtable_bytes(100_000).log_bytes_max(64 << 10).open().unwrap();
     let store = open();
     let policy = Some("choose_best(ratio=4, rate=0.1)".into());
     let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
@@ -303,11 +295,7 @@ fn power_loss_that_takes_a_range_delete_brings_back_what_it_hid() {
     for later in ["merge", "flush of another keyspace", "flush"] {
         for loss in Loss::ALL {
             let env = MemEnv::new();
-            let open = |env: &MemEnv| {
-                let builder = Store::builder("/store").env(Arc::new(env.clone()));
-                builder.policy("none").lockstep(true).open().unwrap()
-            };
-            let store = open(&env);
+            let store = small(&env).policy("none").open().unwrap();
             let space = store.keyspace("default").unwrap();
             let other = store.keyspace("other").unwrap();
             for part in [0..10, 10..20, 20..30] {
@@ -326,7 +314,7 @@ fn power_loss_that_takes_a_range_delete_brings_back_what_it_hid() {
             }
             let left = env.process_crash_clone();
             drop((space, other, store));
-            let store = open(&left.power_loss(7, loss));
+            let store = small(&left.power_loss(7, loss)).policy("none").open().unwrap();
             let found = numbers(&store.keyspace("default").unwrap());
             let all: Vec<u64> = (0..30).collect();
             let deleted: Vec<u64> = (0..5).chain(25..30).collect();
@@ -345,7 +333,7 @@ fn tables_that_arrive_leave_range_deletes_as_they_are() {
     for way in ["ingest", "load", "numbered"] {
         for in_active in [true, false] {
             let env = MemEnv::new();
-            let store = open(&env);
+            let store = small(&env).open().unwrap();
             let keep_numbers = Some(way == "numbered");
             let options = KeyspaceOptions { keep_numbers, ..KeyspaceOptions::default() };
             let space = store.keyspace_with("space", &options).unwrap();
@@ -383,7 +371,7 @@ fn tables_that_arrive_leave_range_deletes_as_they_are() {
             let left = env.process_crash_clone();
             drop((space, store));
             for env in [env, left] {
-                let store = open(&env);
+                let store = small(&env).open().unwrap();
                 let space = store.existing_keyspace("space").unwrap();
                 assert_eq!(numbers(&space), expected, "{way} {in_active}");
                 store.flush().unwrap();
@@ -399,7 +387,7 @@ fn tables_that_arrive_leave_range_deletes_as_they_are() {
 #[test]
 fn what_arrives_above_a_range_delete_in_memory_keeps_its_number() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     let space = store.keyspace("default").unwrap();
     space.set_merge_policy("none").unwrap();
     fill(&space, 0..10);
@@ -416,6 +404,6 @@ fn what_arrives_above_a_range_delete_in_memory_keeps_its_number() {
     let expected: Vec<u64> = (0..10).chain([101, 102]).collect();
     assert_eq!(numbers(&space), expected, "{}", space.tree());
     drop((space, store));
-    let store = open(&env);
+    let store = small(&env).open().unwrap();
     assert_eq!(numbers(&store.existing_keyspace("default").unwrap()), expected);
 }

@@ -10,7 +10,8 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, last, mapped_or_not, now_and_then};
 use crate::frame::scripted::{Call, Op, Script, Scripted};
-use crate::readers::contents::{DIR, files, leases, reader, small};
+use crate::frame::small::{DIR, small};
+use crate::readers::contents::{files, leases, reader};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{ErrorKind, PersistMode, Store};
 use parking_lot::Mutex;
@@ -30,7 +31,7 @@ impl Writer {
     fn new(disk: &MemEnv, seed: u64) -> Writer {
         let batches = Batches { keys: 30, value_bytes: 60, ..Batches::new(seed) };
         let policy = POLICIES[seed as usize % POLICIES.len()];
-        let store = small(disk.clone(), policy).open().unwrap();
+        let store = small(disk).policy(policy).open().unwrap();
         let mut writer = Writer { store, batches, progress: Progress::default() };
         writer.go_on(1);
         writer

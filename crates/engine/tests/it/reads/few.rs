@@ -4,14 +4,9 @@
 //! looks at almost no block where there are filters. A scan looks at no block behind its bound,
 //! however much is there.
 
+use crate::frame::small::small;
 use lsmith::env::MemEnv;
-use lsmith::{Builder, Cursor, Keyspace, KeyspaceOptions, Snapshot, Store};
-use std::sync::Arc;
-
-fn builder(env: &MemEnv) -> Builder {
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
-    builder.policy("none").memtable_bytes(1 << 20).block_bytes(300)
-}
+use lsmith::{Cursor, Keyspace, KeyspaceOptions, Snapshot, Store};
 
 fn spaces(store: &Store) -> [Keyspace; 2] {
     let options = |group: Option<&str>| KeyspaceOptions {
@@ -85,7 +80,7 @@ fn walk(cursor: &mut Cursor, one: &Entry) {
 #[test]
 fn nothing_and_one_entry_are_read_in_every_way() {
     let env = MemEnv::new();
-    let mut store = builder(&env).open().unwrap();
+    let mut store = small(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
     let one = Some((b"key".to_vec(), b"value".to_vec()));
     for life in 0..3 {
         for space in spaces(&store) {
@@ -109,13 +104,13 @@ fn nothing_and_one_entry_are_read_in_every_way() {
             check(&space, &store.snapshot(), &None);
         }
         drop(store);
-        store = builder(&env).open().unwrap();
+        store = small(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
     }
 }
 
 /// Six runs of 500 entries each, whose keys interleave.
 fn filled(env: &MemEnv, filter_bits: Option<u8>) -> (Store, Keyspace) {
-    let store = builder(env).open().unwrap();
+    let store = small(env).policy("none").memtable_bytes(1 << 20).open().unwrap();
     let options = KeyspaceOptions { filter_bits, ..KeyspaceOptions::default() };
     let space = store.keyspace_with("k", &options).unwrap();
     for run in 0..6_u32 {
@@ -156,7 +151,7 @@ fn gets_of_absent_keys_look_at_few_blocks() {
                 assert_eq!(store.stats().get_blocks_absent, before, "{outside:?}");
             }
             drop((store, space));
-            store = builder(&env).open().unwrap();
+            store = small(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
             space = store.existing_keyspace("k").unwrap();
         }
     }
@@ -209,7 +204,7 @@ fn a_scan_looks_at_no_block_behind_its_bound() {
 fn versions_that_are_not_asked_for_are_stepped_over() {
     for is_flushed in [false, true] {
         let env = MemEnv::new();
-        let store = builder(&env).open().unwrap();
+        let store = small(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
         let space = store.keyspace("k").unwrap();
         for key in ["a", "b", "c"] {
             space.put(key, "first").unwrap();

@@ -5,6 +5,7 @@
 //! no more than it can read.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::small::fill;
 use crate::ingest::numbered::{keeping, write_table};
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
@@ -193,13 +194,6 @@ fn tables(env: &MemEnv) -> (usize, u64) {
     (sizes.len(), sizes.iter().sum())
 }
 
-fn fill(space: &Keyspace, round: u32) {
-    for number in 0..200_u32 {
-        space.put(number.to_be_bytes(), [round as u8; 50]).unwrap();
-    }
-    space.flush().unwrap();
-}
-
 /// One snapshot reads one version of a keyspace, however often that is cleared.
 #[test]
 fn many_clearings_under_one_snapshot_keep_one_version() {
@@ -209,13 +203,15 @@ fn many_clearings_under_one_snapshot_keep_one_version() {
         let store = builder.lockstep(true).open().unwrap();
         let options = KeyspaceOptions { group, ..KeyspaceOptions::default() };
         let space = store.keyspace_with("a", &options).unwrap();
-        fill(&space, 0);
+        fill(&space, 0..200, [0; 50]);
+        space.flush().unwrap();
         let snapshot = store.snapshot();
         let seen = pairs(snapshot.iter(&space));
         space.clear().unwrap();
         let (files, bytes) = tables(&env);
         for round in 1..60 {
-            fill(&space, round);
+            fill(&space, 0..200, [round as u8; 50]);
+            space.flush().unwrap();
             // A younger snapshot that is gone again keeps nothing.
             drop((round % 5 == 0).then(|| store.snapshot()));
             space.clear().unwrap();
@@ -223,10 +219,12 @@ fn many_clearings_under_one_snapshot_keep_one_version() {
         }
         assert_eq!(pairs(snapshot.iter(&space)), seen);
         // Each of several snapshots has its own.
-        fill(&space, 60);
+        fill(&space, 0..200, [60; 50]);
+        space.flush().unwrap();
         let another = store.snapshot();
         space.clear().unwrap();
-        fill(&space, 61);
+        fill(&space, 0..200, [61; 50]);
+        space.flush().unwrap();
         space.clear().unwrap();
         assert!(tables(&env).1 > bytes);
         assert!(pairs(another.iter(&space)).iter().all(|(_, value)| *value == [60; 50]));
@@ -244,9 +242,7 @@ fn many_arrivals_under_one_snapshot_keep_one_version() {
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(4000);
     let store = builder.policy("constant(k=1)").lockstep(true).open().unwrap();
     let space = store.keyspace_with("a", &keeping()).unwrap();
-    for number in 0..200_u32 {
-        space.put(number.to_be_bytes(), [0; 50]).unwrap();
-    }
+    fill(&space, 0..200, [0; 50]);
     space.merge().unwrap();
     let snapshot = store.snapshot();
     let seen = pairs(snapshot.iter(&space));

@@ -3,21 +3,16 @@
 //! Promised: they fail with an error of kind `InvalidArgument` that names the rule, change nothing,
 //! and do not panic. A store never answers for the handles of another.
 
+use crate::frame::small::small;
 use lsmith::env::MemEnv;
 use lsmith::{
-    BATCH_BYTES_MAX, Batch, Builder, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceOptions,
-    PersistMode, SeqNo, Store, TableWriter, TableWriterOptions, VALUE_BYTES_MAX,
+    BATCH_BYTES_MAX, Batch, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceOptions, PersistMode,
+    SeqNo, Store, TableWriter, TableWriterOptions, VALUE_BYTES_MAX,
 };
 use std::ops::Bound;
-use std::sync::Arc;
-
-fn builder(env: &MemEnv) -> Builder {
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
-    builder.memtable_bytes(10_000).log_bytes(64 << 10)
-}
 
 fn store() -> (Store, Keyspace) {
-    let store = builder(&MemEnv::new()).open().unwrap();
+    let store = small(&MemEnv::new()).open().unwrap();
     let keyspace = store.keyspace("default").unwrap();
     (store, keyspace)
 }
@@ -77,7 +72,7 @@ fn a_batch_over_keyspaces_of_several_stores_is_refused_whole() {
 #[test]
 fn a_keyspace_has_the_options_that_are_asked_for_or_is_refused() {
     let env = MemEnv::new();
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let made = options(Some("tiered(ratio=3)"), Some(5000));
     store.keyspace_with("a", &made).unwrap();
     let check = |store: &Store| {
@@ -106,8 +101,8 @@ fn a_keyspace_has_the_options_that_are_asked_for_or_is_refused() {
     told(store.keyspace_with("b", &options(None, Some(u64::MAX))));
     assert_eq!(store.keyspaces(), ["a"]);
     drop(store);
-    check(&builder(&env).read_only(true).open().unwrap());
-    let store = builder(&env).open().unwrap();
+    check(&small(&env).read_only(true).open().unwrap());
+    let store = small(&env).open().unwrap();
     let keyspace = store.keyspace("a").unwrap();
     keyspace.set_merge_policy("none").unwrap();
     told(store.keyspace_with("a", &made));
@@ -117,9 +112,9 @@ fn a_keyspace_has_the_options_that_are_asked_for_or_is_refused() {
 #[test]
 fn a_memtable_of_more_than_there_can_be_is_refused() {
     for bytes in [0, (1 << 40) + 1, u64::MAX] {
-        told(builder(&MemEnv::new()).memtable_bytes(bytes).open());
+        told(small(&MemEnv::new()).memtable_bytes(bytes).open());
     }
-    let store = builder(&MemEnv::new()).memtable_bytes(1 << 40).log_bytes(u64::MAX).open();
+    let store = small(&MemEnv::new()).memtable_bytes(1 << 40).log_bytes(u64::MAX).open();
     let keyspace = store.unwrap().keyspace("default").unwrap();
     keyspace.put("key", "value").unwrap();
 }

@@ -4,6 +4,7 @@
 //! deletes, snapshots, openings, keyspaces that were dropped or cleared. The tests count bytes
 //! that are allocated, operations of the system and bytes of files. They do not look at clocks.
 
+use crate::frame::small::fill;
 use crate::frame::watchdog::ends;
 use lsmith::env::{Env, FaultEnv, MemEnv};
 use lsmith::{Builder, Isolation, Keyspace, PersistMode, Store};
@@ -114,7 +115,7 @@ fn stays_the_same(name: &str, deed: Deed) {
     let env = FaultEnv::over(MemEnv::new());
     let mut store = open(&env);
     let space = store.keyspace("stays").unwrap();
-    (0..100_u32).for_each(|number| space.put(number.to_be_bytes(), [1; 100]).unwrap());
+    fill(&space, 0..100, [1; 100]);
     drop(space);
     let mut found = Vec::new();
     for numbers in [0..20, 20..400] {

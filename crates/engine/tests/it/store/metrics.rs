@@ -2,6 +2,7 @@
 
 use crate::frame::batches::{Batches, Progress};
 use crate::frame::gate::{Gate, Step};
+use crate::frame::small::fill;
 use lsmith::env::MemEnv;
 use lsmith::{Backups, IngestOptions, PersistMode, Store, TableWriter, TableWriterOptions};
 use parking_lot::Mutex;
@@ -116,9 +117,7 @@ fn writers_that_are_stopped_say_why() {
     env.hold_at(Step::Create, 1);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            for number in 0..400_u32 {
-                space.put(number.to_be_bytes(), [7; 1000]).unwrap();
-            }
+            fill(&space, 0..400, [7; 1000]);
         });
         while store.stats().stopped_by_memory_micros == 0 {
             std::thread::yield_now();

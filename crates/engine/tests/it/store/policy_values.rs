@@ -4,10 +4,11 @@
 //! manifest keeps its spec. At the next opening it comes from the builder's value with that spec,
 //! or from the registry.
 
+use crate::frame::small::{fill, small};
 use lsmith::env::MemEnv;
 use lsmith::policy::{MergePolicy, PolicyChoice, Shape, Spec};
 use lsmith::tree::{MergePlan, Place, Reason, TreeView};
-use lsmith::{Builder, ErrorKind, KeyspaceOptions, Store};
+use lsmith::{ErrorKind, KeyspaceOptions, Store};
 use std::sync::Arc;
 
 /// Merges all runs as soon as there are two.
@@ -56,16 +57,10 @@ impl MergePolicy for OneRun {
     }
 }
 
-fn builder(disk: &MemEnv) -> Builder {
-    Store::builder("/store").env(Arc::new(disk.clone())).lockstep(true)
-}
-
-fn fill(store: &Store, name: &str) {
+fn write_runs(store: &Store, name: &str) {
     let space = store.existing_keyspace(name).unwrap();
     for round in 0..5 {
-        for number in 0..20_u32 {
-            space.put(number.to_be_bytes(), [round; 10]).unwrap();
-        }
+        fill(&space, 0..20, [round; 10]);
         store.flush().unwrap();
     }
 }
@@ -73,31 +68,31 @@ fn fill(store: &Store, name: &str) {
 #[test]
 fn value_is_the_policy_of_new_keyspaces_and_of_those_with_its_spec() {
     let disk = MemEnv::new();
-    let store = builder(&disk).policy(OneRun).open().unwrap();
+    let store = small(&disk).policy(OneRun).open().unwrap();
     let space = store.keyspace("a").unwrap();
     assert_eq!(space.merge_policy(), "one_run");
-    fill(&store, "a");
+    write_runs(&store, "a");
     assert_eq!(space.stats().runs, 1);
     drop((space, store));
 
     // No registry knows it.
-    let error = builder(&disk).open().unwrap_err();
+    let error = small(&disk).open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     for words in ["keyspace a", "one_run", "`Builder::policy`"] {
         assert!(error.to_string().contains(words), "{error}");
     }
     // Another policy for new keyspaces is no help.
-    assert!(builder(&disk).policy("tiered").open().is_err());
+    assert!(small(&disk).policy("tiered").open().is_err());
 
-    let store = builder(&disk).policy(OneRun).open().unwrap();
-    fill(&store, "a");
+    let store = small(&disk).policy(OneRun).open().unwrap();
+    write_runs(&store, "a");
     assert_eq!(store.existing_keyspace("a").unwrap().stats().runs, 1);
 }
 
 #[test]
 fn keyspaces_take_values_beside_specs() {
     let disk = MemEnv::new();
-    let store = builder(&disk).policy("tiered(ratio=4)").open().unwrap();
+    let store = small(&disk).policy("tiered(ratio=4)").open().unwrap();
     let with = |policy: PolicyChoice| KeyspaceOptions {
         policy: Some(policy),
         ..KeyspaceOptions::default()
@@ -110,7 +105,7 @@ fn keyspaces_take_values_beside_specs() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 
     let other = store.keyspace("other").unwrap();
-    fill(&store, "other");
+    write_runs(&store, "other");
     assert!(other.stats().runs > 1);
     let shared: Arc<dyn MergePolicy> = Arc::new(OneRun);
     other.set_merge_policy(shared).unwrap();
@@ -125,7 +120,7 @@ fn keyspaces_take_values_beside_specs() {
 #[test]
 fn policy_whose_spec_cannot_be_read_back_is_refused() {
     let disk = MemEnv::new();
-    let store = builder(&disk).open().unwrap();
+    let store = small(&disk).open().unwrap();
     let space = store.keyspace("a").unwrap();
     for name in ["", "two\nlines", "a(b", "a policy", "none\npolicy 0 none"] {
         let error = space.set_merge_policy(Named(name)).unwrap_err();
@@ -133,9 +128,9 @@ fn policy_whose_spec_cannot_be_read_back_is_refused() {
         let policy = Some(Named(name).into());
         let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
         assert!(store.keyspace_with("b", &options).is_err(), "{name:?}");
-        assert!(builder(&MemEnv::new()).policy(Named(name)).open().is_err(), "{name:?}");
+        assert!(small(&MemEnv::new()).policy(Named(name)).open().is_err(), "{name:?}");
     }
     assert_eq!(store.keyspaces(), ["a"]);
     drop((space, store));
-    builder(&disk).open().unwrap();
+    small(&disk).open().unwrap();
 }

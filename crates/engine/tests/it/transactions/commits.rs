@@ -9,23 +9,16 @@ use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{GROUP_POLICIES, POLICIES, restless};
 use crate::frame::contents::{Map, get};
 use crate::frame::operators::Append;
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
-    Batch, Builder, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store,
-    Transaction,
+    Batch, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store, Transaction,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-const DIR: &str = "/store";
-
-pub(crate) fn builder(env: &MemEnv) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).policy("minlatency(k=2)");
-    builder.memtable_bytes(4000).block_bytes(200).log_bytes(64 << 10).lockstep(true)
-}
-
 fn made() -> (Store, Keyspace) {
-    let store = builder(&MemEnv::new()).open().unwrap();
+    let store = small(&MemEnv::new()).open().unwrap();
     let space = store.keyspace("a").unwrap();
     (store, space)
 }
@@ -344,7 +337,7 @@ fn loads_conflict() {
 
 #[test]
 fn keyspaces_of_a_group_are_told_apart() {
-    let store = builder(&MemEnv::new()).open().unwrap();
+    let store = small(&MemEnv::new()).open().unwrap();
     let options = KeyspaceOptions { group: Some("g".into()), ..KeyspaceOptions::default() };
     let [a, b] = ["a", "b"].map(|name| store.keyspace_with(name, &options).unwrap());
     let begin = || {
@@ -366,7 +359,7 @@ fn keyspaces_of_a_group_are_told_apart() {
 fn a_commit_that_fails_writes_nothing() {
     let disk = MemEnv::new();
     let env = FaultEnv::over(disk.clone());
-    let store = builder(&disk).env(Arc::new(env.clone())).open().unwrap();
+    let store = small(&disk).env(Arc::new(env.clone())).open().unwrap();
     let space = store.keyspace("a").unwrap();
     space.put("before", "0").unwrap();
     let mut one = store.transaction(Isolation::Serializable);
@@ -379,7 +372,7 @@ fn a_commit_that_fails_writes_nothing() {
     two.put(&space, "c", "1").unwrap();
     assert_eq!(two.commit(PersistMode::Buffer).unwrap_err().kind(), ErrorKind::Poisoned);
     drop((store, space));
-    let store = builder(&disk).open().unwrap();
+    let store = small(&disk).open().unwrap();
     let space = store.existing_keyspace("a").unwrap();
     assert_eq!(space.iter().count(), 1);
     let mut three = store.transaction(Isolation::Serializable);
@@ -389,7 +382,7 @@ fn a_commit_that_fails_writes_nothing() {
     let lost = disk.crash_clone(7, 0.0);
     drop((store, space));
     for disk in [disk, lost] {
-        let store = builder(&disk).read_only(true).open().unwrap();
+        let store = small(&disk).read_only(true).open().unwrap();
         let space = store.existing_keyspace("a").unwrap();
         assert_eq!(space.get("a").unwrap().as_deref(), Some(&b"3"[..]));
         let mut reads = store.transaction(Isolation::Serializable);

@@ -8,7 +8,7 @@
 //! What broke: a commit that had read a dropped keyspace for update, or was serializable, did not
 //! notice the drop.
 
-use crate::transactions::commits::builder;
+use crate::frame::small::small;
 use lsmith::env::MemEnv;
 use lsmith::{
     Batch, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store, Transaction,
@@ -59,7 +59,7 @@ impl Use {
 }
 
 fn made(env: &MemEnv, group: Option<&str>) -> (Store, [Keyspace; 2]) {
-    let store = builder(env).open().unwrap();
+    let store = small(env).open().unwrap();
     let group = group.map(str::to_string);
     let options = KeyspaceOptions { group, ..KeyspaceOptions::default() };
     let goes = store.keyspace_with("goes", &options).unwrap();
@@ -82,7 +82,7 @@ fn check_life(env: &MemEnv, store: Store, expected: &str) {
     next.put(&stays, "next", "1").unwrap();
     next.commit(PersistMode::SyncData).unwrap();
     drop((store, stays));
-    let store = builder(env).open().unwrap();
+    let store = small(env).open().unwrap();
     let stays = store.existing_keyspace("stays").unwrap();
     assert_eq!(stays.get("key").unwrap().unwrap(), expected.as_bytes());
     assert!(stays.contains("next").unwrap());
@@ -193,7 +193,7 @@ fn count(store: &Store, isolation: Isolation, times: usize) -> Vec<(u64, u64)> {
 fn commits_of_many_threads_follow_one_another() {
     for isolation in BOTH {
         let env = MemEnv::new();
-        let store = builder(&env).lockstep(false).threads(2).open().unwrap();
+        let store = small(&env).lockstep(false).threads(2).open().unwrap();
         let spaces = ["a", "b"].map(|name| store.keyspace(name).unwrap());
         let large =
             KeyspaceOptions { memtable_bytes: Some(64 << 20), ..KeyspaceOptions::default() };
@@ -219,7 +219,7 @@ fn commits_of_many_threads_follow_one_another() {
         assert!(history.values().copied().eq(1..=600), "{isolation:?}: {history:?}");
         assert_eq!(spaces[0].iter().count(), 601);
         drop((store, spaces, other));
-        let store = builder(&env).open().unwrap();
+        let store = small(&env).open().unwrap();
         for name in ["a", "b"] {
             let space = store.existing_keyspace(name).unwrap();
             assert_eq!(number(space.get("n").unwrap()), 600);

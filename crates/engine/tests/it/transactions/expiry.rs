@@ -4,7 +4,8 @@
 //! the store, before and after its commit.
 
 use crate::frame::contents::get;
-use crate::transactions::commits::{builder, conflicts, pairs};
+use crate::frame::small::small;
+use crate::transactions::commits::{conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{
     Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, Life, PersistMode, Store,
@@ -19,7 +20,7 @@ fn made(env: &MemEnv, after: Option<u64>) -> (Store, Keyspace, Arc<AtomicU64>) {
     let hands = Arc::new(AtomicU64::new(100));
     let shown = Arc::clone(&hands);
     let clock = Clock::new("hands", move || shown.load(Ordering::SeqCst));
-    let store = builder(env).clock(clock.with_tick(Duration::from_secs(1))).open().unwrap();
+    let store = small(env).clock(clock.with_tick(Duration::from_secs(1))).open().unwrap();
     let expiry = Some(Expiry { after: after.map(Life::Ticks) });
     let options = KeyspaceOptions { expiry, ..KeyspaceOptions::default() };
     let space = store.keyspace_with("a", &options).unwrap();

@@ -1,14 +1,15 @@
 //! Transactions that insert and remove: what their callers promise, and what merges make of it.
 
 use crate::frame::contents::get;
-use crate::transactions::commits::{builder, conflicts, pairs};
+use crate::frame::small::small;
+use crate::transactions::commits::{conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{ErrorKind, Isolation, Keyspace, PersistMode, Store, Transaction};
 
 const BOTH: [Isolation; 2] = [Isolation::Snapshot, Isolation::Serializable];
 
 fn made(env: &MemEnv) -> (Store, Keyspace) {
-    let store = builder(env).policy("none").open().unwrap();
+    let store = small(env).policy("none").open().unwrap();
     let space = store.keyspace("a").unwrap();
     (store, space)
 }

@@ -5,7 +5,8 @@
 
 use crate::frame::contents::get;
 use crate::frame::operators::{Append, Mood, Moody};
-use crate::transactions::commits::{builder, conflicts, pairs};
+use crate::frame::small::small;
+use crate::transactions::commits::{conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store, Transaction};
 
@@ -17,7 +18,7 @@ fn notes(store: &Store) -> Keyspace {
 #[test]
 fn own_operands_are_read_over_whatever_lies_beneath() {
     let env = MemEnv::new();
-    let store = builder(&env).operator(Append).open().unwrap();
+    let store = small(&env).operator(Append).open().unwrap();
     let space = notes(&store);
     for key in ["cut", "kept", "put", "two"] {
         space.put(key, "old").unwrap();
@@ -73,7 +74,7 @@ fn own_operands_are_read_over_whatever_lies_beneath() {
     let lost = env.crash_clone(7, 0.0);
     drop((space, store));
     for env in [env, lost] {
-        let store = builder(&env).operator(Append).open().unwrap();
+        let store = small(&env).operator(Append).open().unwrap();
         committed(&store.existing_keyspace("a").unwrap());
     }
 }
@@ -83,7 +84,7 @@ fn own_operands_are_read_over_whatever_lies_beneath() {
 fn operands_conflict_as_puts_do() {
     for isolation in [Isolation::Snapshot, Isolation::Serializable] {
         for flush in [false, true] {
-            let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+            let store = small(&MemEnv::new()).operator(Append).open().unwrap();
             let space = notes(&store);
             let combine = |key: &str| {
                 let mut one = store.transaction(isolation);
@@ -112,7 +113,7 @@ fn operands_conflict_as_puts_do() {
 
 #[test]
 fn operands_over_what_nobody_has_read_add_up_if_they_are_serializable() {
-    let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+    let store = small(&MemEnv::new()).operator(Append).open().unwrap();
     let space = notes(&store);
     let combine = |operand: &str| {
         let mut one = store.transaction(Isolation::Serializable);
@@ -128,7 +129,7 @@ fn operands_over_what_nobody_has_read_add_up_if_they_are_serializable() {
 /// What a read found beneath an operand still counts when the operand is taken back.
 #[test]
 fn savepoints_take_operands_back_one_by_one() {
-    let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+    let store = small(&MemEnv::new()).operator(Append).open().unwrap();
     let space = notes(&store);
     space.put("a", "0").unwrap();
     let mut one = store.transaction(Isolation::Serializable);
@@ -162,7 +163,7 @@ fn savepoints_take_operands_back_one_by_one() {
 /// Before all writes there is no number for the writes of a transaction.
 #[test]
 fn operands_from_before_all_writes_are_read_over_nothing() {
-    let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+    let store = small(&MemEnv::new()).operator(Append).open().unwrap();
     let space = notes(&store);
     let mut one = store.transaction(Isolation::Snapshot);
     one.combine(&space, "key", "a").unwrap();
@@ -178,7 +179,7 @@ fn operands_from_before_all_writes_are_read_over_nothing() {
 #[test]
 fn operands_without_an_operator_and_operators_that_fail_are_told() {
     let moody = Moody::new(Mood::Good);
-    let store = builder(&MemEnv::new()).operator(moody.clone()).open().unwrap();
+    let store = small(&MemEnv::new()).operator(moody.clone()).open().unwrap();
     let plain = store.keyspace("plain").unwrap();
     let operator = Some("moody".into());
     let options = KeyspaceOptions { operator, ..KeyspaceOptions::default() };

@@ -6,7 +6,8 @@
 
 use crate::frame::contents::get;
 use crate::frame::operators::Append;
-use crate::transactions::commits::{Pairs, builder, conflicts, pairs};
+use crate::frame::small::small;
+use crate::transactions::commits::{Pairs, conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{
     Change, Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, SeqNo,
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Returns a store whose keyspace `a` has the keys from `a` to `j`, in tables and in the memtable.
 fn made(env: &MemEnv) -> (Store, Keyspace) {
-    let store = builder(env).operator(Append).open().unwrap();
+    let store = small(env).operator(Append).open().unwrap();
     let operator = Some("append".into());
     let options = KeyspaceOptions { operator, ..KeyspaceOptions::default() };
     let space = store.keyspace_with("a", &options).unwrap();
@@ -103,7 +104,7 @@ fn what_a_range_delete_hides_is_seen_by_no_read() {
         space.merge().unwrap();
         assert_eq!(pairs(space.iter()), expected);
         let lost = env.crash_clone(7, 0.0);
-        let store = builder(&lost).operator(Append).open().unwrap();
+        let store = small(&lost).operator(Append).open().unwrap();
         assert_eq!(pairs(store.existing_keyspace("a").unwrap().iter()), expected);
     }
 }
@@ -220,7 +221,7 @@ fn savepoints_take_range_deletes_back() {
 /// A walk would read all its blocks.
 #[test]
 fn what_a_transaction_has_deleted_costs_few_blocks() {
-    let store = builder(&MemEnv::new()).open().unwrap();
+    let store = small(&MemEnv::new()).open().unwrap();
     let space = store.keyspace("a").unwrap();
     let key = |number: u32| number.to_be_bytes();
     for number in 0..3000 {
@@ -276,7 +277,7 @@ fn values_that_expire_are_deleted_and_written_again() {
     let hands = Arc::new(AtomicU64::new(100));
     let shown = Arc::clone(&hands);
     let clock = Clock::new("hands", move || shown.load(Ordering::SeqCst));
-    let store = builder(&MemEnv::new()).clock(clock).open().unwrap();
+    let store = small(&MemEnv::new()).clock(clock).open().unwrap();
     let expiry = Some(Expiry::after(50));
     let options = KeyspaceOptions { expiry, ..KeyspaceOptions::default() };
     let space = store.keyspace_with("a", &options).unwrap();
@@ -298,7 +299,7 @@ fn values_that_expire_are_deleted_and_written_again() {
 /// Ranges of neighbours in a group touch each other in the tree.
 #[test]
 fn ranges_of_a_group_stay_with_their_keyspaces() {
-    let store = builder(&MemEnv::new()).open().unwrap();
+    let store = small(&MemEnv::new()).open().unwrap();
     let options = KeyspaceOptions { group: Some("g".into()), ..KeyspaceOptions::default() };
     let spaces = ["a", "b", "c"].map(|name| store.keyspace_with(name, &options).unwrap());
     for space in &spaces {

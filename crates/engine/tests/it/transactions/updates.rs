@@ -6,7 +6,8 @@
 
 use crate::frame::contents::get;
 use crate::frame::operators::Append;
-use crate::transactions::commits::{builder, conflicts, pairs};
+use crate::frame::small::small;
+use crate::transactions::commits::{conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{Combine, CombineError, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::sync::{Arc, Barrier, Mutex};
@@ -22,7 +23,7 @@ fn text(entry: lsmith::Result<Entry>) -> Option<String> {
 /// A keyspace alone, and one in a group beside full neighbours.
 fn both() -> [(Store, Keyspace); 2] {
     [None, Some("g".to_string())].map(|group| {
-        let store = builder(&MemEnv::new()).operator(Append).open().unwrap();
+        let store = small(&MemEnv::new()).operator(Append).open().unwrap();
         let operator = Some("append".into());
         let options = KeyspaceOptions { group, operator, ..KeyspaceOptions::default() };
         let spaces = ["x", "a", "z"].map(|name| store.keyspace_with(name, &options).unwrap());
@@ -136,7 +137,7 @@ impl Combine for Interrupted {
 /// key, `k`, with the value `1+`.
 fn interrupted<T>(call: impl FnOnce(&Keyspace) -> T, deed: fn(&Keyspace)) -> (Keyspace, T) {
     let operator = Interrupted::default();
-    let store = builder(&MemEnv::new()).operator(operator.clone()).open().unwrap();
+    let store = small(&MemEnv::new()).operator(operator.clone()).open().unwrap();
     let options =
         KeyspaceOptions { operator: Some("interrupted".into()), ..KeyspaceOptions::default() };
     let space = store.keyspace_with("a", &options).unwrap();
@@ -187,13 +188,13 @@ fn a_value_that_changes_during_a_swap_is_not_the_expected_one() {
 #[test]
 fn updates_survive_power_loss_if_puts_do() {
     let env = MemEnv::new();
-    let store = builder(&env).persist(PersistMode::SyncData).open().unwrap();
+    let store = small(&env).persist(PersistMode::SyncData).open().unwrap();
     let space = store.keyspace("a").unwrap();
     for key in ["a", "b", "c"] {
         space.put(key, "1").unwrap();
     }
     let after_loss = || {
-        let store = builder(&env.crash_clone(7, 0.0)).open().unwrap();
+        let store = small(&env.crash_clone(7, 0.0)).open().unwrap();
         pairs(store.existing_keyspace("a").unwrap().iter())
     };
     space.pop_first().unwrap();
@@ -215,7 +216,7 @@ fn key(number: usize) -> String {
 #[test]
 fn threads_take_each_entry_once() {
     let env = MemEnv::new();
-    let store = builder(&env).lockstep(false).open().unwrap();
+    let store = small(&env).lockstep(false).open().unwrap();
     let space = store.keyspace("a").unwrap();
     let (early, late) = (0..ENTRIES / 2, ENTRIES / 2..ENTRIES);
     early.for_each(|number| space.put(key(number), "task").unwrap());
@@ -246,14 +247,14 @@ fn threads_take_each_entry_once() {
     assert_eq!(all, (0..ENTRIES).map(key).collect::<Vec<_>>());
     drop((space, store));
     let left = taken.last().map_or(0, Vec::len);
-    let store = builder(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     assert_eq!(store.existing_keyspace("a").unwrap().iter().count(), left);
 }
 
 /// The takers of one end find the keys in their order.
 #[test]
 fn threads_take_what_is_first() {
-    let store = builder(&MemEnv::new()).lockstep(false).open().unwrap();
+    let store = small(&MemEnv::new()).lockstep(false).open().unwrap();
     let space = store.keyspace("a").unwrap();
     (0..ENTRIES).for_each(|number| space.put(key(number), "task").unwrap());
     let taken: Vec<Vec<bytes::Bytes>> = thread::scope(|scope| {
@@ -268,7 +269,7 @@ fn threads_take_what_is_first() {
 /// A counter of ids: each is given out once.
 #[test]
 fn threads_swap_one_after_the_other() {
-    let store = builder(&MemEnv::new()).lockstep(false).open().unwrap();
+    let store = small(&MemEnv::new()).lockstep(false).open().unwrap();
     let space = store.keyspace("a").unwrap();
     let next = || loop {
         let old = space.get("next").unwrap();
