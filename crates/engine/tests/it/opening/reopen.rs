@@ -4,12 +4,21 @@
 //! named by an `Unsupported` error. Opening for reading only shows everything, also entries that
 //! are only in the log, and changes nothing in the directory. Keyspaces share nothing but the log.
 
-use crate::frame::small::small;
 use crate::hostile::any_plan;
 use lsmith::env::{Env, MemEnv};
-use lsmith::{ErrorKind, KeyspaceOptions, PersistMode, Store};
+use lsmith::{Builder, ErrorKind, KeyspaceOptions, PersistMode, Store};
 use lsmith_policy::Registry;
 use std::path::Path;
+use std::sync::Arc;
+
+fn builder(env: &MemEnv) -> Builder {
+    Store::builder("/store")
+        .env(Arc::new(env.clone()))
+        .memtable_bytes(1000)
+        .block_bytes(100)
+        .log_bytes(64 << 10)
+        .lockstep(true)
+}
 
 fn key(number: usize) -> String {
     format!("{:05}", number * 7919 % 100_000)
@@ -35,7 +44,7 @@ fn trees_counts_and_notes_survive() {
     // Round robin keeps in the memo where it is.
     for policy in ["leveled(ratio=2, l0=1, pick=round_robin, table=500B)", "binomial(k=3)"] {
         let env = MemEnv::new();
-        let store = small(&env).policy(policy).open().unwrap();
+        let store = builder(&env).policy(policy).open().unwrap();
         let space = store.keyspace("a").unwrap();
         for number in 0..400 {
             space.put(key(number), [1; 20]).unwrap();
@@ -45,7 +54,7 @@ fn trees_counts_and_notes_survive() {
         assert!(before.tree.flushes() > 10 && before.tree.disk_run_count() > 1);
         assert_eq!(before.tree.memo().iter().next().is_some(), policy.contains("round_robin"));
         drop((store, space));
-        let store = small(&env).policy("none").open().unwrap();
+        let store = builder(&env).policy("none").open().unwrap();
         let space = store.keyspace("a").unwrap();
         assert_eq!(space.view().tree, before.tree);
         assert_eq!(space.view().memtable_bytes, before.memtable_bytes);
@@ -59,7 +68,7 @@ fn trees_counts_and_notes_survive() {
 #[test]
 fn a_chosen_policy_survives_and_one_that_is_not_registered_is_named() {
     let env = MemEnv::new();
-    let store = small(&env).policy("tiered(ratio=3)").open().unwrap();
+    let store = builder(&env).policy("tiered(ratio=3)").open().unwrap();
     let [one, two] = ["one", "two"].map(|name| store.keyspace(name).unwrap());
     one.set_merge_policy("binomial(k=7)").unwrap();
     let refused = one.set_merge_policy("binomal").unwrap_err();
@@ -67,27 +76,27 @@ fn a_chosen_policy_survives_and_one_that_is_not_registered_is_named() {
     assert!(refused.to_string().contains("binomial"), "{refused}");
     drop((store, one, two));
 
-    let store = small(&env).open().unwrap();
+    let store = builder(&env).open().unwrap();
     assert_eq!(store.keyspace("one").unwrap().merge_policy(), "binomial(k=7)");
     assert_eq!(store.keyspace("two").unwrap().merge_policy(), "tiered(ratio=3)");
     drop(store);
 
     let registry = any_plan::registry();
-    let store = small(&env).registry(registry).open().unwrap();
+    let store = builder(&env).registry(registry).open().unwrap();
     store.keyspace("one").unwrap().set_merge_policy("rogue(seed=3)").unwrap();
     drop(store);
-    let error = small(&env).open().unwrap_err();
+    let error = builder(&env).open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let told = error.to_string();
     assert!(told.contains("`rogue`") && told.contains("keyspace one"), "{told}");
-    let store = small(&env).registry(any_plan::registry()).open().unwrap();
+    let store = builder(&env).registry(any_plan::registry()).open().unwrap();
     assert_eq!(store.keyspaces(), ["one", "two"], "nothing was lost");
 }
 
 #[test]
 fn opening_for_reading_shows_everything_and_changes_nothing() {
     let env = MemEnv::new();
-    let store = small(&env).open().unwrap();
+    let store = builder(&env).open().unwrap();
     let [one, two] = ["one", "two"].map(|name| store.keyspace(name).unwrap());
     for number in 0..100 {
         one.put(key(number), [1; 20]).unwrap();
@@ -97,7 +106,7 @@ fn opening_for_reading_shows_everything_and_changes_nothing() {
     drop((store, one, two));
     let before = contents(&env);
 
-    let store = small(&env).read_only(true).open().unwrap();
+    let store = builder(&env).read_only(true).open().unwrap();
     let [one, two] = ["one", "two"].map(|name| store.existing_keyspace(name).unwrap());
     assert_eq!(one.iter().count(), 100);
     assert_eq!(two.get("only in the log").unwrap().as_deref(), Some(&b"x"[..]));
@@ -123,7 +132,7 @@ fn opening_for_reading_shows_everything_and_changes_nothing() {
 #[test]
 fn where_there_is_no_store_none_is_found_and_other_files_are_left_alone() {
     let env = MemEnv::new();
-    for builder in [small(&env).read_only(true), small(&env).create_if_missing(false)] {
+    for builder in [builder(&env).read_only(true), builder(&env).create_if_missing(false)] {
         assert_eq!(builder.open().unwrap_err().kind(), ErrorKind::NotFound);
     }
     assert_eq!(env.list(Path::new("/")).unwrap(), [""; 0]);
@@ -131,18 +140,18 @@ fn where_there_is_no_store_none_is_found_and_other_files_are_left_alone() {
     for stranger in ["letter.txt", "000001.table", "000001.wal"] {
         let path = Path::new("/store").join(stranger);
         drop(env.create(&path).unwrap());
-        let error = small(&env).open().unwrap_err();
+        let error = builder(&env).open().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains(stranger), "{error}");
         env.remove_file(&path).unwrap();
     }
-    small(&env).open().unwrap();
+    builder(&env).open().unwrap();
 }
 
 #[test]
 fn keyspaces_are_independent() {
     let env = MemEnv::new();
-    let store = small(&env).open().unwrap();
+    let store = builder(&env).open().unwrap();
     let options = KeyspaceOptions {
         policy: Some("none".into()),
         memtable_bytes: Some(500),
@@ -172,11 +181,11 @@ fn keyspaces_are_independent() {
     };
     check(&store);
     drop((store, one, two));
-    let store = small(&env).open().unwrap();
+    let store = builder(&env).open().unwrap();
     check(&store);
 
     let other = MemEnv::new();
-    let stranger = small(&other).open().unwrap().keyspace("one").unwrap();
+    let stranger = builder(&other).open().unwrap().keyspace("one").unwrap();
     let mut batch = lsmith::Batch::new();
     batch.put(&stranger, "a", "b");
     let error = store.write(batch, PersistMode::Buffer).unwrap_err();
@@ -201,7 +210,7 @@ fn keyspaces_are_independent() {
 fn logs_between_needed_ones_stay() {
     let env = MemEnv::new();
     let open = || {
-        let store = small(&env).open().unwrap();
+        let store = builder(&env).open().unwrap();
         let large = KeyspaceOptions { memtable_bytes: Some(1 << 20), ..KeyspaceOptions::default() };
         let quiet = store.keyspace_with("quiet", &large).unwrap();
         let busy = store.keyspace("busy").unwrap();
@@ -236,17 +245,17 @@ fn logs_between_needed_ones_stay() {
 #[test]
 fn an_iterator_keeps_its_store_open() {
     let env = MemEnv::new();
-    let store = small(&env).open().unwrap();
+    let store = builder(&env).open().unwrap();
     let space = store.keyspace("a").unwrap();
     for number in 0..100 {
         space.put(key(number), [1; 20]).unwrap();
     }
     let mut iter = space.iter();
     drop((store, space));
-    assert_eq!(small(&env).open().unwrap_err().kind(), ErrorKind::Locked);
+    assert_eq!(builder(&env).open().unwrap_err().kind(), ErrorKind::Locked);
     assert_eq!(iter.by_ref().map(Result::unwrap).count(), 100);
     drop(iter);
-    small(&env).open().unwrap();
+    builder(&env).open().unwrap();
 }
 
 /// A plan took inserts out of memory, and the log still has them. A later remove must meet their
@@ -256,7 +265,7 @@ fn what_a_plan_took_does_not_come_back_from_the_log_to_cancel() {
     for policy in ["choose_best(ratio=3, rate=0.2)", "mixed(ratio=3, rate=0.2)", "rr(ratio=2)"] {
         let env = MemEnv::new();
         let open = |env: &MemEnv| {
-            let store = small(env).policy(policy).memtable_bytes(4000).log_bytes(1 << 20);
+            let store = builder(env).policy(policy).memtable_bytes(4000).log_bytes(1 << 20);
             let store = store.open().unwrap();
             let space = store.keyspace("a").unwrap();
             (store, space)
