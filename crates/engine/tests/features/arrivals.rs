@@ -16,7 +16,7 @@ impl Run {
         let id = self.any_space();
         let mut entries: BTreeMap<Key, (u64, What)> = BTreeMap::new();
         let last = self.oracle.last;
-        // Among the writes of a transaction, the order of which is up to the store.
+        // The store chooses the order of the writes of a transaction.
         let unordered = self.oracle.batches.iter().filter(|batch| batch.changes.is_none());
         let unordered: Vec<_> = unordered.map(|batch| batch.first..batch.last).collect();
         let range_deletes: Vec<u64> =

@@ -8,12 +8,11 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::contents::{Map, contents};
-use crate::frame::small::{DIR, small};
 use crate::store::model::policies;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, RealEnv};
 use lsmith::{
-    ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, Loaded, PersistMode, RepairOptions, Store,
-    TableWriter, TableWriterOptions, repair,
+    Builder, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, Loaded, PersistMode,
+    RepairOptions, Store, TableWriter, TableWriterOptions, repair,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -22,6 +21,13 @@ use std::sync::Arc;
 
 /// The entries of a table: `None` deletes a key.
 pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+const DIR: &str = "/store";
+
+fn builder(env: impl Env + 'static) -> Builder {
+    let builder = Store::builder(DIR).env(Arc::new(env)).memtable_bytes(2000).block_bytes(200);
+    builder.log_bytes(64 << 10)
+}
 
 pub(crate) fn key(number: usize) -> Vec<u8> {
     format!("{number:05}").into_bytes()
@@ -84,7 +90,7 @@ pub(crate) fn write_file(env: &dyn Env, path: &Path, bytes: &[u8]) {
 fn tables_are_newer_than_what_was_and_older_than_what_comes() {
     for link in [false, true] {
         let env = MemEnv::new();
-        let store = small(&env).open().unwrap();
+        let store = builder(env.clone()).lockstep(true).open().unwrap();
         let space = store.keyspace("default").unwrap();
         let mut expected = Map::new();
         for number in 0..300 {
@@ -123,7 +129,7 @@ fn tables_are_newer_than_what_was_and_older_than_what_comes() {
         store.flush().unwrap();
         assert!(store.verify().unwrap().is_empty());
         drop((space, store));
-        let store = small(&env).lockstep(false).open().unwrap();
+        let store = builder(env).open().unwrap();
         let space = store.keyspace("default").unwrap();
         assert_eq!(contents(&space), expected);
         assert!(store.verify().unwrap().is_empty());
@@ -136,7 +142,7 @@ fn tables_are_newer_than_what_was_and_older_than_what_comes() {
 #[test]
 fn one_file_may_be_ingested_again_and_again() {
     let env = MemEnv::new();
-    let store = small(&env).lockstep(false).open().unwrap();
+    let store = builder(env.clone()).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let file = [write_table(&env, "/made", &changes(0..50, "ingested"))];
     for round in 0..4 {
@@ -160,7 +166,7 @@ fn no_hole_is_punched_into_a_file_that_others_may_use() {
     let file = [write_table(&env, "/made", &changes.collect())];
     let open = |dir| {
         let builder = Store::builder(dir).env(Arc::new(env.clone())).memtable_bytes(64 << 10);
-        let store = builder.policy("choose_best(ratio=3, rate=0.2)").open().unwrap();
+        let store = builder.policy("choose_best(ratio=3, rate=0.2)").lockstep(true).open().unwrap();
         let space = store.keyspace("default").unwrap();
         (store, space)
     };
@@ -187,7 +193,7 @@ fn no_hole_is_punched_into_a_file_that_others_may_use() {
 
 /// Makes a store with one entry, which every refusal must leave alone.
 pub(crate) fn small_store(env: &MemEnv) -> (Store, Keyspace) {
-    let store = small(env).lockstep(false).open().unwrap();
+    let store = builder(env.clone()).open().unwrap();
     let space = store.keyspace("default").unwrap();
     space.put(key(3), "kept").unwrap();
     (store, space)
@@ -330,7 +336,7 @@ fn keyspaces_that_cannot_ingest_say_so() {
     assert_eq!(tables(&env), 0);
     store.persist(PersistMode::SyncAll).unwrap();
     drop((member, space, store));
-    let store = small(&env).read_only(true).open().unwrap();
+    let store = builder(env).read_only(true).open().unwrap();
     let space = store.keyspace("default").unwrap();
     assert_eq!(ingest(&space, &file, false).unwrap_err().kind(), ErrorKind::ReadOnly);
 }
@@ -375,7 +381,7 @@ fn a_table_is_complete_or_gone() {
 
 /// Makes a store with entries in tables and in the log alone.
 fn before_the_ingest(env: &MemEnv, lockstep: bool) -> Map {
-    let store = small(env).lockstep(lockstep).open().unwrap();
+    let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
     let space = store.keyspace("default").unwrap();
     let mut old = Map::new();
     for number in 0..150 {
@@ -403,7 +409,7 @@ fn an_ingest_cut_short_by_a_crash_is_there_or_not() {
             let files =
                 [write_table(&disk, "/one", &parts[0]), write_table(&disk, "/two", &parts[1])];
             let env = FaultEnv::new(Arc::new(disk.clone()));
-            let store = small(&env).lockstep(lockstep).open().unwrap();
+            let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
             let space = store.keyspace("default").unwrap();
             let (lasting, kind) = (Lasting::Forever, io::ErrorKind::Other);
             env.set(Fault { class: None, after: operations, lasting, kind });
@@ -420,7 +426,7 @@ fn an_ingest_cut_short_by_a_crash_is_there_or_not() {
             }
             drop((space, store));
 
-            let store = small(&copy).lockstep(lockstep).open().unwrap();
+            let store = builder(copy.clone()).lockstep(lockstep).open().unwrap();
             let space = store.keyspace("default").unwrap();
             let mut found = contents(&space);
             let done = found == new;
@@ -440,7 +446,7 @@ fn an_ingest_cut_short_by_a_crash_is_there_or_not() {
             store.persist(PersistMode::SyncData).unwrap();
             let copy = crashed(&copy);
             drop((space, store));
-            let store = small(&copy).lockstep(lockstep).open().unwrap();
+            let store = builder(copy).lockstep(lockstep).open().unwrap();
             assert_eq!(contents(&store.keyspace("default").unwrap()), found);
             store.flush().unwrap();
             assert!(store.verify().unwrap().is_empty());
@@ -468,7 +474,7 @@ fn random_ingests_between_random_writes() {
 
 fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
     let env = MemEnv::new();
-    let open = || small(&env).policy(policy).lockstep(lockstep).open().unwrap();
+    let open = || builder(env.clone()).policy(policy).lockstep(lockstep).open().unwrap();
     let mut store = open();
     let mut map = Map::new();
     for step in 0..100 {

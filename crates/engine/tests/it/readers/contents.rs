@@ -11,7 +11,6 @@ use crate::frame::batches::{
     restless,
 };
 use crate::frame::scripted::{Call, Op, Scripted, When};
-use crate::frame::small::{DIR, fill, small};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
     Batch, Builder, ErrorKind, Keyspace, KeyspaceOptions, LeftOutReason, PersistMode,
@@ -24,8 +23,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+pub(crate) const DIR: &str = "/store";
+
 pub(crate) fn reader(env: impl Env) -> Builder {
     Store::builder(DIR).env(Arc::new(env)).read_only(true)
+}
+
+pub(crate) fn small(env: impl Env, policy: &str) -> Builder {
+    let builder = Store::builder(DIR).env(Arc::new(env)).policy(policy);
+    builder.memtable_bytes(2000).block_bytes(200).log_bytes(64 << 10).lockstep(true)
 }
 
 /// Returns the names of the files in the directory, without leases.
@@ -35,6 +41,13 @@ pub(crate) fn files(env: &impl Env) -> Vec<String> {
 
 pub(crate) fn leases(env: &impl Env) -> Vec<String> {
     env.list(&Path::new(DIR).join("readers")).unwrap()
+}
+
+pub(crate) fn fill(space: &Keyspace, value: u8) {
+    for number in 0..400_u32 {
+        space.put(number.to_be_bytes(), [value; 50]).unwrap();
+    }
+    space.flush().unwrap();
 }
 
 pub(crate) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -148,7 +161,7 @@ fn a_reader_reads_on_when_the_writer_dies_and_the_next_one_recovers() {
         let mut kept = Vec::new();
         for _ in 0..6 {
             let env = FaultEnv::over(disk.clone());
-            let store = small(&env).policy(policy).open().unwrap();
+            let store = small(env.clone(), policy).open().unwrap();
             for _ in 0..1 + dice.below(60) {
                 batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
             }
@@ -181,7 +194,7 @@ fn a_reader_reads_on_when_the_writer_dies_and_the_next_one_recovers() {
             }
         }
         drop(kept);
-        let store = small(&disk).policy(policy).open().unwrap();
+        let store = small(disk.clone(), policy).open().unwrap();
         assert_eq!(batches.check(&store), progress.acknowledged);
         assert_eq!(leases(&disk), [""; 0]);
     });
@@ -290,9 +303,8 @@ fn readers_see_loads_and_keyspaces_in_their_order() {
 fn a_load_that_never_came_hides_nothing() {
     let disk = MemEnv::new();
     let env = FaultEnv::over(disk.clone());
-    let open = |env: FaultEnv| {
-        small(&env).policy("minlatency(k=2)").memtable_bytes(1 << 20).open().unwrap()
-    };
+    let open =
+        |env: FaultEnv| small(env, "minlatency(k=2)").memtable_bytes(1 << 20).open().unwrap();
     let store = open(env.clone());
     let space = store.keyspace("a").unwrap();
     space.put("before", "1").unwrap();
@@ -322,11 +334,10 @@ fn a_load_that_never_came_hides_nothing() {
 #[test]
 fn readers_and_writers_are_told_apart() {
     let env = MemEnv::new();
-    let store = small(&env).policy("constant(k=1)").open().unwrap();
-    fill(&store.keyspace("a").unwrap(), 0..400, [1; 50]);
-    store.keyspace("a").unwrap().flush().unwrap();
+    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    fill(&store.keyspace("a").unwrap(), 1);
     let [one, two] = [0, 1].map(|_| reader(env.clone()).open().unwrap());
-    assert_eq!(small(&env).policy("constant(k=1)").open().unwrap_err().kind(), ErrorKind::Locked);
+    assert_eq!(small(env.clone(), "constant(k=1)").open().unwrap_err().kind(), ErrorKind::Locked);
     let options = RepairOptions { env: Arc::new(env.clone()), ..RepairOptions::default() };
     let told = repair(&options, Path::new(DIR), Path::new("/new")).unwrap_err();
     assert_eq!(told.kind(), ErrorKind::Locked);
@@ -334,9 +345,8 @@ fn readers_and_writers_are_told_apart() {
     assert_eq!(made.kind(), ErrorKind::ReadOnly);
     assert_eq!(store.refresh().unwrap(), two.refresh().unwrap());
     drop(store);
-    let store = small(&env).policy("constant(k=1)").open().unwrap();
-    fill(&store.keyspace("a").unwrap(), 0..400, [2; 50]);
-    store.keyspace("a").unwrap().flush().unwrap();
+    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    fill(&store.keyspace("a").unwrap(), 2);
     assert_eq!(one.existing_keyspace("a").unwrap().iter().count(), 400);
     assert_eq!(one.refresh().unwrap(), store.refresh().unwrap());
     drop(store);
@@ -349,7 +359,7 @@ fn readers_and_writers_are_told_apart() {
 fn a_full_device_stops_no_reader() {
     let env = MemEnv::with_capacity(400_000);
     let batches = Batches { keys: 400, value_bytes: 1500, ..Batches::new(2) };
-    let store = small(&env).policy("constant(k=1)").open().unwrap();
+    let store = small(env.clone(), "constant(k=1)").open().unwrap();
     let mut progress = Progress::default();
     let follower = reader(env.clone()).open().unwrap();
     let mut refused = 0;
@@ -380,7 +390,7 @@ fn a_refresh_reads_on_in_the_logs() {
     let disk = MemEnv::new();
     // The first range delete of a keyspace is noted in the manifest.
     let batches = Batches { ranges: false, ..Batches::new(1) };
-    let store = small(&disk).policy("constant(k=1)").memtable_bytes(1 << 20).open().unwrap();
+    let store = small(disk.clone(), "constant(k=1)").memtable_bytes(1 << 20).open().unwrap();
     let mut progress = Progress::default();
     batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
     let env = FaultEnv::over(disk.clone());
@@ -427,7 +437,7 @@ fn overtaken(disk: &MemEnv, missed: std::ops::Range<usize>) -> impl Env + use<> 
 #[test]
 fn a_reader_that_a_writer_overtakes_sees_no_damage() {
     let disk = MemEnv::new();
-    let store = small(&disk).policy("constant(k=1)").open().unwrap();
+    let store = small(disk.clone(), "constant(k=1)").open().unwrap();
     let space = store.keyspace("a").unwrap();
     for number in 0..10_u8 {
         let mut batch = Batch::new();
@@ -452,7 +462,7 @@ fn a_reader_that_a_writer_overtakes_sees_no_damage() {
 #[test]
 fn a_reader_follows_what_becomes_of_keyspaces() {
     let env = MemEnv::new();
-    let store = small(&env).policy("constant(k=1)").open().unwrap();
+    let store = small(env.clone(), "constant(k=1)").open().unwrap();
     let group = KeyspaceOptions { group: Some("both".into()), ..KeyspaceOptions::default() };
     for name in ["one", "two", "three"] {
         store.keyspace(name).unwrap().put("key", name).unwrap();
@@ -510,7 +520,7 @@ fn listed_then<A: FnOnce() + Send + 'static>(disk: &MemEnv, act: A) -> impl Env 
 #[test]
 fn a_log_that_a_writer_removes_meanwhile_fails_no_opening() {
     let disk = MemEnv::new();
-    let store = small(&disk).policy("constant(k=1)").open().unwrap();
+    let store = small(disk.clone(), "constant(k=1)").open().unwrap();
     store.keyspace("a").unwrap().put("key", "1").unwrap();
     drop(store);
     // A writer that died had made it ahead.
@@ -526,7 +536,7 @@ fn a_log_that_a_writer_removes_meanwhile_fails_no_opening() {
         Ok(())
     });
     thread::scope(|scope| {
-        let writing = scope.spawn(|| small(&writer).policy("constant(k=1)").open().unwrap());
+        let writing = scope.spawn(|| small(writer, "constant(k=1)").open().unwrap());
         removing.recv().unwrap();
         let path = Path::new(DIR).join("000099.wal");
         let there = disk.clone();
@@ -548,7 +558,7 @@ fn a_log_that_a_writer_removes_meanwhile_fails_no_opening() {
 fn a_batch_to_a_new_keyspace_of_a_group_is_seen_as_a_whole() {
     for (member, group) in [("two", Some("g")), ("two", None)] {
         let disk = MemEnv::new();
-        let store = small(&disk).policy("constant(k=1)").memtable_bytes(1 << 20).open().unwrap();
+        let store = small(disk.clone(), "constant(k=1)").memtable_bytes(1 << 20).open().unwrap();
         let options = KeyspaceOptions { group: group.map(str::to_string), ..Default::default() };
         let one = store.keyspace_with("one", &options).unwrap();
         one.put("before", "0").unwrap();
@@ -576,7 +586,7 @@ fn a_batch_to_a_new_keyspace_of_a_group_is_seen_as_a_whole() {
 #[test]
 fn a_snapshot_of_the_newest_moment_holds_no_refresh_up() {
     let env = MemEnv::new();
-    let store = small(&env).policy("constant(k=1)").open().unwrap();
+    let store = small(env.clone(), "constant(k=1)").open().unwrap();
     for name in ["one", "two", "three"] {
         store.keyspace(name).unwrap().put("key", name).unwrap();
     }
@@ -611,17 +621,15 @@ fn a_snapshot_of_the_newest_moment_holds_no_refresh_up() {
 #[test]
 fn many_refreshes_under_one_snapshot_keep_one_lease() {
     let env = MemEnv::new();
-    let store = small(&env).policy("constant(k=1)").open().unwrap();
+    let store = small(env.clone(), "constant(k=1)").open().unwrap();
     let space = store.keyspace("a").unwrap();
-    fill(&space, 0..400, [0; 50]);
-    space.flush().unwrap();
+    fill(&space, 0);
     let follower = reader(env.clone()).open().unwrap();
     let read = follower.existing_keyspace("a").unwrap();
     let snapshot = follower.snapshot();
     let before = entries(&snapshot);
     for round in 1..40 {
-        fill(&space, 0..400, [round; 50]);
-        space.flush().unwrap();
+        fill(&space, round);
         space.merge().unwrap();
         follower.refresh().unwrap();
         assert_eq!(read.get(0_u32.to_be_bytes()).unwrap().as_deref(), Some(&[round; 50][..]));

@@ -10,8 +10,7 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, last, mapped_or_not, now_and_then};
 use crate::frame::scripted::{Call, Op, Script, Scripted};
-use crate::frame::small::{DIR, small};
-use crate::readers::contents::{files, leases, reader};
+use crate::readers::contents::{DIR, files, leases, reader, small};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{ErrorKind, PersistMode, Store};
 use parking_lot::Mutex;
@@ -31,7 +30,7 @@ impl Writer {
     fn new(disk: &MemEnv, seed: u64) -> Writer {
         let batches = Batches { keys: 30, value_bytes: 60, ..Batches::new(seed) };
         let policy = POLICIES[seed as usize % POLICIES.len()];
-        let store = small(disk).policy(policy).open().unwrap();
+        let store = small(disk.clone(), policy).open().unwrap();
         let mut writer = Writer { store, batches, progress: Progress::default() };
         writer.go_on(1);
         writer
