@@ -5,6 +5,7 @@ use crate::free::FreeRun;
 use crate::growth::{Formula, Prediction};
 use crate::history::{History, Recorder};
 use crate::meter::Mode;
+use crate::physical::FileSizes;
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::{EngineReport, Optimum, SimulationReport};
@@ -84,6 +85,8 @@ struct Played<'a> {
     keyed: &'a KeyedWorkload,
     /// `None` for workloads without expected sizes.
     fluid: Option<&'a FluidWorkload>,
+    /// `None` if the workload fills no memtable.
+    files: Option<&'a FileSizes>,
 }
 
 impl Comparison<'_> {
@@ -99,7 +102,8 @@ impl Comparison<'_> {
     /// always has all its parts.
     pub fn run(&self, progress: &dyn Progress, on_row: &mut dyn FnMut(Row)) -> anyhow::Result<()> {
         let fluid = fluid_of(self.workload.workload())?;
-        let all = Played { keyed: self.workload, fluid: fluid.as_ref() };
+        let files = FileSizes::measured(self.workload.workload(), self.options)?;
+        let all = Played { keyed: self.workload, fluid: fluid.as_ref(), files: files.as_ref() };
         let mut failed: Vec<anyhow::Error> = Vec::new();
         for policy in self.policies {
             let spec = policy.spec();
@@ -128,7 +132,8 @@ impl Comparison<'_> {
         let limited = all.keyed.workload().limited_to(engine.costs.flushes);
         let keyed = KeyedWorkload::new(limited).with_cache(all.keyed.cache_bytes());
         let fluid = fluid_of(keyed.workload())?;
-        self.row(policy, Played { keyed: &keyed, fluid: fluid.as_ref() }, free, progress)
+        let limited = Played { keyed: &keyed, fluid: fluid.as_ref(), ..all };
+        self.row(policy, limited, free, progress)
     }
 
     /// Runs a store as often as requested, each time in a new directory.
@@ -170,7 +175,8 @@ impl Comparison<'_> {
                     recorder.observe(event);
                 }
             };
-            simulate_observed(policy, content, self.options.memtable_bytes, &mut observe)
+            let memtable_bytes = self.options.memtable_bytes;
+            simulate_observed(policy, content, memtable_bytes, played.files, &mut observe)
         };
         let content = Content::Keyed(played.keyed);
         let mut recorder = self.options.record_trees.then(|| Recorder::new(content.key_scale()));
@@ -197,15 +203,15 @@ impl Comparison<'_> {
         Ok(Row {
             workload: workload.spec().to_string(),
             errors: Errors {
-                keyed: PredictionErrors::of(&keyed.costs, &engine.costs),
-                unit: unit.map(|unit| PredictionErrors::of(&unit.costs, &engine.costs)),
-                fluid: expected.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
+                keyed: PredictionErrors::of(&keyed, &engine),
+                unit: unit.map(|unit| PredictionErrors::of(&unit, &engine)),
+                fluid: expected.map(|fluid| PredictionErrors::of(&fluid, &engine)),
                 model: model.and_then(|model| relative(model.write_cost_system, write_cost)),
             },
             has_levels: matches!(policy.shape(), Shape::Leveled { .. }),
             history,
             policy: spec,
-            free: free.map(|free| FreeRun::new(free, &engine, &keyed.costs)),
+            free: free.map(|free| FreeRun::new(free, &engine, &keyed)),
             engine,
             spread,
             keyed,

@@ -1,6 +1,6 @@
 //! How far predictions are off.
 
-use crate::report::Costs;
+use crate::report::{Costs, EngineReport, PhysicalCosts, SimulationReport};
 use serde::Serialize;
 
 /// The prediction errors of one row.
@@ -40,12 +40,20 @@ pub struct PredictionErrors {
     pub space_cost_peak: Option<f64>,
     /// Of [`Costs::space_cost_mean`].
     pub space_cost_mean: Option<f64>,
+    /// Of [`PhysicalCosts::write_cost_user`](crate::PhysicalCosts::write_cost_user).
+    pub write_cost_user: Option<f64>,
+    /// Of [`PhysicalCosts::space_cost_physical_mean`](crate::PhysicalCosts).
+    pub space_cost_physical_mean: Option<f64>,
 }
 
 impl PredictionErrors {
-    pub(crate) fn of(predicted: &Costs, measured: &Costs) -> PredictionErrors {
-        let error =
-            |figure: fn(&Costs) -> Option<f64>| relative(figure(predicted)?, figure(measured)?);
+    pub(crate) fn of(predicted: &SimulationReport, measured: &EngineReport) -> PredictionErrors {
+        let error = |figure: fn(&Costs) -> Option<f64>| {
+            relative(figure(&predicted.costs)?, figure(&measured.costs)?)
+        };
+        let physical = |figure: fn(&PhysicalCosts) -> f64, measured: Option<f64>| {
+            relative(figure(predicted.physical.as_ref()?), measured?)
+        };
         PredictionErrors {
             write_cost_eager: error(|costs| Some(costs.write_cost_eager)),
             write_cost_system: error(|costs| Some(costs.write_cost_system)),
@@ -57,6 +65,11 @@ impl PredictionErrors {
             scan_cost_uncached: error(|costs| costs.scan_cost_uncached),
             space_cost_peak: error(|costs| costs.space_cost_peak),
             space_cost_mean: error(|costs| costs.space_cost_mean),
+            write_cost_user: physical(|costs| costs.write_cost_user, measured.write_cost_user),
+            space_cost_physical_mean: physical(
+                |costs| costs.space_cost_physical_mean,
+                measured.space_cost_physical_mean,
+            ),
         }
     }
 }

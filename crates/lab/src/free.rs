@@ -1,7 +1,7 @@
 //! A free run beside the run in lockstep, and why they differ.
 
 use crate::errors::PredictionErrors;
-use crate::report::{Costs, EngineReport};
+use crate::report::{EngineReport, SimulationReport};
 use crate::spread::Spread;
 use serde::Serialize;
 
@@ -26,9 +26,9 @@ impl FreeRun {
     pub(crate) fn new(
         (engine, spread): (EngineReport, Option<Spread>),
         lockstep: &EngineReport,
-        predicted: &Costs,
+        predicted: &SimulationReport,
     ) -> FreeRun {
-        let errors = PredictionErrors::of(predicted, &engine.costs);
+        let errors = PredictionErrors::of(predicted, &engine);
         let why = why(lockstep, &engine);
         FreeRun { engine, spread, errors, why }
     }

@@ -56,6 +56,7 @@ mod meter;
 mod model;
 mod newest;
 pub mod page;
+mod physical;
 mod play;
 pub mod plot;
 mod profile;
@@ -86,10 +87,11 @@ pub use model::{
     formulas, key_counts, model,
 };
 pub use newest::Newest;
+pub use physical::{FileSizes, PhysicalMeter};
 pub use progress::{NoProgress, Progress};
 pub use report::{
     Costs, EngineReport, LogicalBytes, Lookups, Optimum, Percentiles, Phase, PhysicalBytes,
-    ReadCost, Settings, SimulationReport, StoreBytes, Versions,
+    PhysicalCosts, ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
 pub use scans::{ScanCosts, Scans};

@@ -202,7 +202,7 @@ fn is_write(kind: OpKind) -> bool {
 }
 
 /// Returns the mean logical bytes of an entry over the first writes.
-fn entry_bytes(workload: &Workload) -> Result<f64> {
+pub(crate) fn entry_bytes(workload: &Workload) -> Result<f64> {
     let mut bytes = 0_u64;
     let mut count = 0_u64;
     for op in workload.ops().take(SAMPLED) {

@@ -400,6 +400,22 @@ pub struct EngineReport {
     pub settings: Settings,
 }
 
+/// The bytes of files that a simulation predicts. The manifest, and what the store copies out of
+/// its log to end it, are not in them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PhysicalCosts {
+    /// Bytes of the log, up to the last sealed memtable.
+    pub log: f64,
+    /// Bytes of tables written from a memtable alone.
+    pub flush: f64,
+    /// Bytes of tables that merges wrote.
+    pub merge_written: f64,
+    /// Bytes of log and tables per byte of keys and values.
+    pub write_cost_user: f64,
+    /// Bytes of tables at rest per logical byte of live entries, averaged over flushes.
+    pub space_cost_physical_mean: f64,
+}
+
 /// The report of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SimulationReport {
@@ -412,6 +428,9 @@ pub struct SimulationReport {
     /// fluid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncertainty: Option<f64>,
+    /// The bytes of files. `None` for unit content, and if the workload fills no memtable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub physical: Option<PhysicalCosts>,
     /// Wall-clock seconds.
     pub seconds: f64,
 }

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::history::KeyScale;
+use crate::physical::{FileSizes, PhysicalMeter};
 use crate::report::{Costs, LogicalBytes, Optimum, SimulationReport};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{
@@ -117,14 +118,15 @@ pub fn simulate(
     memtable_bytes: u64,
     on_flush: &mut dyn FnMut(&Tree),
 ) -> Result<Simulated, SimError> {
-    simulate_observed(policy, content, memtable_bytes, &mut |event| {
+    simulate_observed(policy, content, memtable_bytes, None, &mut |event| {
         if let Event::Flushed { tree } = event {
             on_flush(tree);
         }
     })
 }
 
-/// Does what [`simulate`] does, and passes every event on.
+/// Simulates `policy` as [`simulate`] does, and passes every event on. With `files` the report has
+/// the bytes of files.
 ///
 /// # Errors
 /// As [`simulate`].
@@ -132,27 +134,23 @@ pub fn simulate_observed(
     policy: &Arc<dyn MergePolicy>,
     content: &Content<'_>,
     memtable_bytes: u64,
+    files: Option<&FileSizes>,
     on_event: &mut Observer<'_>,
 ) -> Result<Simulated, SimError> {
     let clock = Clock::start();
     let mut flush_bytes = Vec::new();
+    let has_entries = !matches!(content, Content::Unit { .. });
+    let mut files = files.filter(|_| has_entries).map(|sizes| PhysicalMeter::new(*sizes));
     let mut observe = |event: Event<'_>| {
+        if let Some(files) = &mut files {
+            files.observe(event);
+        }
         if let Event::Sealed { tree } = event {
             flush_bytes.extend(tree.memory().runs().first().map(|run| run.bytes()));
         }
         on_event(event);
     };
-    let simulation = match content {
-        Content::Unit { flushes, sizes } => {
-            let unit_flushes = (0..*flushes).map(|flush| sizes.bytes(flush, memtable_bytes));
-            simulate_unit(policy, unit_flushes, memtable_bytes, &mut observe)?
-        }
-        Content::Keyed(workload) => simulate_keyed(policy, workload, memtable_bytes, &mut observe)?,
-        Content::Fluid(workload) => {
-            workload.check_entries(&**policy, memtable_bytes)?;
-            simulate_fluid(policy, workload, memtable_bytes, &mut observe)?
-        }
-    };
+    let simulation = simulation(policy, content, memtable_bytes, &mut observe)?;
     let seconds = clock.seconds();
     let unit_bytes = match content {
         Content::Unit { .. } => memtable_bytes,
@@ -190,11 +188,31 @@ pub fn simulate_observed(
                 Content::Fluid(workload) => Some(workload.uncertainty(&**policy, memtable_bytes)),
                 Content::Unit { .. } | Content::Keyed(_) => None,
             },
+            physical: files.map(|files| files.costs(&simulation.figures)),
             ..report(&simulation, seconds)
         },
         sizes_oldest_first: amounts(simulation.run_bytes_oldest_first()).filter(|_| !leveled),
         levels: amounts(simulation.level_bytes()).filter(|_| leveled),
     })
+}
+
+fn simulation(
+    policy: &Arc<dyn MergePolicy>,
+    content: &Content<'_>,
+    memtable_bytes: u64,
+    observe: &mut Observer<'_>,
+) -> Result<Simulation, SimError> {
+    match content {
+        Content::Unit { flushes, sizes } => {
+            let unit_flushes = (0..*flushes).map(|flush| sizes.bytes(flush, memtable_bytes));
+            simulate_unit(policy, unit_flushes, memtable_bytes, observe)
+        }
+        Content::Keyed(workload) => simulate_keyed(policy, workload, memtable_bytes, observe),
+        Content::Fluid(workload) => {
+            workload.check_entries(&**policy, memtable_bytes)?;
+            simulate_fluid(policy, workload, memtable_bytes, observe)
+        }
+    }
 }
 
 fn optimum(simulation: &Simulation, flush_bytes: &[u64]) -> Optimum {
@@ -207,6 +225,7 @@ fn report(simulation: &Simulation, seconds: f64) -> SimulationReport {
         costs: Costs::of_simulation(&simulation.figures),
         bytes: LogicalBytes::of(&simulation.figures.parts),
         uncertainty: None,
+        physical: None,
         seconds,
     }
 }

@@ -139,7 +139,7 @@ fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<d
 }
 
 /// The columns.
-const COLUMNS: [Column<Row>; 19] = [
+const COLUMNS: [Column<Row>; 20] = [
     column("\npolicy", Rank(0), |row| row.policy.clone()),
     column("write\neager", Least, |row| cost(row.engine.costs.write_cost_eager)),
     column("write\nsystem", Rank(1), |row| cost(row.engine.costs.write_cost_system)),
@@ -161,6 +161,7 @@ const COLUMNS: [Column<Row>; 19] = [
     column("error\n%", OfTheOneBefore, |row| percent(row.errors.model)),
     column("above\nleast %", Rank(4), |row| percent(row.optimum.map(|optimum| optimum.above))),
     column("write\nuser", Rank(8), |row| cost_if_known(row.engine.write_cost_user)),
+    column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.write_cost_user)),
     column("read\nmean", Rank(2), |row| cost(row.engine.costs.read_cost_mean)),
     column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.read_cost_mean)),
     column("scan\nmean", Least, |row| cost_if_known(row.engine.costs.scan_cost_mean.blocks)),
@@ -180,7 +181,7 @@ const fn column(
 const LEGEND: &str = "\
 write eager: bytes of runs that are new after a flush, per byte flushed. system: bytes of every
   flush and every merge output, per byte flushed. user: all bytes written to storage, including
-  log and metadata, per byte of keys and values.
+  log and metadata, per byte of keys and values, with the keyed simulation's error.
 unit sim, keyed sim, fluid sim, by model: write system as predicted by simulation or formula, with
   the prediction error. For stacks the formula gets the policy's merges on expected sizes.
   < and >: the formula is a bound. ~: it takes requests to be independent puts of random keys.

@@ -11,7 +11,8 @@ use crate::table::{cost, percent, short, short_bytes, table};
 use lsmith_lab::history::Recorder;
 use lsmith_lab::page::Group;
 use lsmith_lab::{
-    Content, Progress, Simulated, fluid_fits, keyed_fits, sealing, simulate_observed, unit_fits,
+    Content, FileSizes, Options, Progress, Simulated, fluid_fits, keyed_fits, sealing,
+    simulate_observed, unit_fits,
 };
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
@@ -70,13 +71,13 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         }
         if let Event::Flushed { .. } = event {
             done += 1;
-            if done % 256 == 0 {
-                bars.advance(done);
-            }
+            bars.advance(done);
         }
     };
     let memtable_bytes = args.memtable.bytes;
-    let outcome = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);
+    let files = file_sizes(&content, memtable_bytes)?;
+    let files = files.as_ref();
+    let outcome = simulate_observed(&policy, &content, memtable_bytes, files, &mut on_event);
     let simulated = outcome.map_err(refusal)?;
     let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
     drop(bars);
@@ -95,6 +96,13 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     }
     output.line(shown(has_levels, &simulated))?;
     Ok(output.finish()?)
+}
+
+/// Returns what files of the workload take, if its keys are simulated.
+fn file_sizes(content: &Content<'_>, memtable_bytes: u64) -> anyhow::Result<Option<FileSizes>> {
+    let Content::Keyed(keyed) = content else { return Ok(None) };
+    let options = Options { memtable_bytes, ..Options::default() };
+    FileSizes::measured(keyed.workload(), &options)
 }
 
 /// Fails if a group or a cache is simulated without keys.
@@ -270,6 +278,11 @@ fn shown(has_levels: bool, simulated: &Simulated) -> String {
     }
     if let Some(uncertainty) = simulated.report.uncertainty {
         rows.push(vec!["uncertainty of write costs, %".to_owned(), percent(Some(uncertainty))]);
+    }
+    if let Some(physical) = &simulated.report.physical {
+        let space = physical.space_cost_physical_mean;
+        rows.push(vec!["write_cost_user".to_owned(), cost(physical.write_cost_user)]);
+        rows.push(vec!["space_cost_physical_mean".to_owned(), cost(space)]);
     }
     rows.push(vec!["seconds".to_owned(), short(simulated.report.seconds)]);
     let unit = if simulated.content == "unit" { "flushes" } else { "bytes" };

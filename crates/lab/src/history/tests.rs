@@ -55,7 +55,7 @@ fn recorded(policy: &str, content: &Content<'_>, memtable_bytes: u64) -> (Histor
             Event::Rest { .. } | Event::Flushed { .. } => {}
         }
     };
-    simulate_observed(&policy, content, memtable_bytes, &mut observe).unwrap();
+    simulate_observed(&policy, content, memtable_bytes, None, &mut observe).unwrap();
     (recorder.finish(&policy.spec().to_string(), content.name()), trees)
 }
 

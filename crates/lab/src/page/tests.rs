@@ -15,7 +15,7 @@ fn page_named(name: &str) -> Page {
     let policy = Registry::builtin().build("tiered(ratio=3)").unwrap();
     let content = Content::Unit { flushes: 5, sizes: &FlushSizes::default() };
     let mut recorder = Recorder::new(None);
-    simulate_observed(&policy, &content, 1000, &mut |event| recorder.observe(event)).unwrap();
+    simulate_observed(&policy, &content, 1000, None, &mut |event| recorder.observe(event)).unwrap();
     let group = Group {
         name: name.to_owned(),
         notes: vec![name.to_owned()],
@@ -113,7 +113,7 @@ fn a_hundred_thousand_merges_take_less_than_20_mb() {
     let content = Content::Fluid(&fluid);
     let mut recorder = Recorder::new(content.key_scale());
     let simulated =
-        simulate_observed(&policy, &content, 64 << 10, &mut |event| recorder.observe(event));
+        simulate_observed(&policy, &content, 64 << 10, None, &mut |event| recorder.observe(event));
     let simulated = simulated.unwrap();
     let merges = simulated.report.costs.merges;
     assert!(merges > 100_000, "{merges}");

@@ -11,6 +11,7 @@ mod compare;
 mod explain;
 mod jobs;
 mod lockstep;
+mod physical;
 mod policy_costs;
 mod run;
 mod scans;

@@ -186,6 +186,28 @@ impl AppendNodes {
         sums.held += ranges * held[1] / batches;
     }
 
+    /// Returns the entries of a leaf that has been split and filled again.
+    #[must_use]
+    pub fn leaf_entries(&self) -> f64 {
+        NODE_ROOM * FILL / self.reference_bytes
+    }
+
+    /// Returns the bytes of nodes that a batch writes to a tree that has `entries` entries after
+    /// it, if it has keys in the share `touched` of the leaves.
+    #[must_use]
+    pub fn batch_bytes(&self, entries: f64, touched: f64) -> f64 {
+        let bytes = entries * self.reference_bytes;
+        let leaves = if bytes > NODE_ROOM { entries / self.leaf_entries() } else { 1.0 };
+        let above = if leaves > 1.0 { HEAD_BYTES + leaves * CHILD_BYTES } else { 0.0 };
+        (touched * leaves).max(1.0) * (bytes / leaves + HEAD_BYTES) + above
+    }
+
+    /// Returns the bytes of nodes of a new tree of `entries`.
+    #[must_use]
+    pub fn new_bytes(&self, entries: f64) -> f64 {
+        entries * self.packed(entries)
+    }
+
     /// Returns the bytes of nodes that a batch writes.
     fn written(&self, batch: Batch) -> f64 {
         let Batch { entries, range, tables, edges } = batch;

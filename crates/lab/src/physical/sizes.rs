@@ -1,0 +1,119 @@
+//! What files of a workload take, measured on its first writes.
+
+use super::append::AppendSizes;
+use crate::meter::Mode;
+use crate::profile::entry_bytes;
+use crate::progress::NoProgress;
+use crate::run::{Options, run};
+use lsmith::env::MemEnv;
+use lsmith_workload::Workload;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Two tables are measured: the most logical bytes of the smaller one, and the bytes of the larger.
+const SMALL_BYTES_MAX: u64 = 4 << 20;
+const LARGE_BYTES: u64 = 16 << 20;
+
+/// The share of that by which the workload may be too short for it.
+const LARGE_PARTS: u64 = 64;
+
+/// Logical bytes of an entry besides its key and value.
+const ENTRY_BYTES: f64 = 8.0;
+
+/// What the files of a workload take per logical byte. A table of the first writes is measured, of
+/// the size of a memtable, and a larger one. In a larger run neighbouring keys have more bytes in
+/// common.
+#[derive(Clone, Copy, Debug)]
+pub struct FileSizes {
+    /// Bytes of the log per byte of keys and values.
+    pub(super) log: f64,
+    /// Bytes of keys and values per logical byte of write requests.
+    pub(super) user: f64,
+    small: Sample,
+    large: Sample,
+    pub(super) append: AppendSizes,
+}
+
+/// A table that was measured.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    /// Logical bytes.
+    bytes: f64,
+    /// Bytes of the file per logical byte.
+    ratio: f64,
+}
+
+/// What one flush of the store wrote.
+struct Flush {
+    /// Bytes of the log per byte of keys and values.
+    log: f64,
+    table: Sample,
+}
+
+impl FileSizes {
+    /// Writes the beginning of `workload` to a store in memory, with memtables of at most
+    /// [`memtable_bytes`](Options::memtable_bytes) and the codecs of `options`. `None` if the
+    /// workload does not fill a memtable.
+    ///
+    /// # Errors
+    /// Fails if the store fails or the workload has a damaged line.
+    pub fn measured(workload: &Workload, options: &Options) -> anyhow::Result<Option<FileSizes>> {
+        let small_bytes = options.memtable_bytes.min(SMALL_BYTES_MAX);
+        let Some(small) = flushed(workload, options, small_bytes)? else {
+            return Ok(None);
+        };
+        let larger = (1..=LARGE_PARTS.ilog2()).map(|power| LARGE_BYTES >> power);
+        let mut large = small.table;
+        for bytes in [LARGE_BYTES].into_iter().chain(larger) {
+            if bytes <= 2 * small_bytes {
+                break;
+            }
+            if let Some(flush) = flushed(workload, options, bytes)? {
+                large = flush.table;
+                break;
+            }
+        }
+        let key_bytes = workload.ops().next().transpose()?.map(|op| workload.key_bytes(op.item));
+        let key_bytes = key_bytes.unwrap_or_default() as f64;
+        let logical = entry_bytes(workload)?;
+        let user = (logical - ENTRY_BYTES) / logical;
+        let is_compressed = options.compression.as_ref().is_some_and(|codecs| codecs != "none");
+        let append = AppendSizes::of(key_bytes, logical, large.ratio, is_compressed);
+        Ok(Some(FileSizes { log: small.log, user, small: small.table, large, append }))
+    }
+
+    /// Returns the bytes of a sorted table per logical byte, in a run of `run_bytes`.
+    pub(super) fn sorted(&self, run_bytes: f64) -> f64 {
+        let steps = (self.large.bytes / self.small.bytes).ln();
+        if steps <= 0.0 {
+            return self.small.ratio;
+        }
+        let at = ((run_bytes / self.small.bytes).max(1.0).ln() / steps).min(2.0);
+        self.small.ratio + at * (self.large.ratio - self.small.ratio)
+    }
+}
+
+/// Returns what a store writes that flushes one memtable of `bytes`; `None` if the workload does
+/// not fill it.
+fn flushed(workload: &Workload, options: &Options, bytes: u64) -> anyhow::Result<Option<Flush>> {
+    let options = Options {
+        memtable_bytes: bytes,
+        flush_sizes: Arc::default(),
+        compression: options.compression.clone(),
+        env: Arc::new(MemEnv::new()),
+        mode: Mode::Lockstep,
+        ..Options::default()
+    };
+    let report = run("none", &workload.limited_to(1), Path::new("/files"), &options, &NoProgress)?;
+    let (logical, physical) = (report.bytes.logical, report.bytes.physical);
+    if logical.flush_written == 0 {
+        return Ok(None);
+    }
+    Ok(Some(Flush {
+        log: physical.log as f64 / physical.user.max(1) as f64,
+        table: Sample {
+            bytes: logical.flush_written as f64,
+            ratio: physical.flush as f64 / logical.flush_written as f64,
+        },
+    }))
+}
