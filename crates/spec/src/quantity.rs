@@ -19,8 +19,8 @@ const BYTE_UNITS: [Unit; 7] = [
 /// Units of counts. Sizes take them too, as decimal units, but are not printed with them.
 const COUNT_UNITS: [Unit; 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
-/// Parses a size in bytes: `4096`, `100B`, `4MiB`, `1.5 GB`. The suffixes `k`, `M` and `G` are
-/// decimal.
+/// Parses a size in bytes: `4096`, `100B`, `4MiB`, `1.5 GB`, `64mb`, `1e6`, `10_000`. Units may be
+/// in capital or small letters. The suffixes `k`, `M` and `G` are decimal.
 ///
 /// # Errors
 /// If the text is not a number with one of the units `B KiB MiB GiB kB MB GB k M G`, is not a whole
@@ -36,7 +36,8 @@ pub fn format_bytes(bytes: u64) -> String {
     shortest(bytes, &BYTE_UNITS)
 }
 
-/// Reads a count: `5`, `100k`, `2M`, `1.5M`, `1G`. The units are decimal.
+/// Reads a count: `5`, `100k`, `2M`, `1.5M`, `1G`, `1e6`, `10_000`. The units are decimal, in
+/// capital or small letters.
 ///
 /// # Errors
 ///
@@ -75,34 +76,54 @@ impl Fault {
 }
 
 fn parse<'a>(text: &str, units: impl Iterator<Item = &'a Unit>) -> Result<u64, Fault> {
-    let text = text.trim();
-    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (digits, suffix) = text.split_at(number_end);
-    let mut units = units.filter(|unit| unit.0 == suffix.trim_start());
-    if let Some(value) = units.next().and_then(|unit| exact(digits, unit.1)) {
+    let (number, suffix) = split(text);
+    let mut units = units.filter(|unit| unit.0.eq_ignore_ascii_case(&suffix));
+    if let Some(value) = units.next().and_then(|unit| scaled(&number, unit.1)) {
         return Ok(value);
     }
-    Err(if is_too_large(text) { Fault::TooLarge } else { Fault::Malformed })
+    Err(if is_too_large(&number, &suffix) { Fault::TooLarge } else { Fault::Malformed })
 }
 
-/// Returns true if `text` is a number of at least 2^64 with or without a unit, also in a form that
-/// is not accepted, such as `1e30`.
-fn is_too_large(text: &str) -> bool {
-    let unit = |unit: &&Unit| !unit.0.is_empty() && text.ends_with(unit.0);
-    // The longest unit: `1MiB` ends with `B` too.
-    let units = BYTE_UNITS.iter().chain(&COUNT_UNITS).filter(unit);
-    let (suffix, factor) = units.max_by_key(|unit| unit.0.len()).copied().unwrap_or(("", 1));
-    let digits = text.strip_suffix(suffix).unwrap_or(text).trim_end();
-    let is_number = digits.starts_with(|c: char| c.is_ascii_digit());
+/// Divides `text` into a number, without the `_` between its digits, and a unit.
+fn split(text: &str) -> (String, String) {
+    let text = text.trim();
+    let is_number = |c: char| c.is_ascii_digit() || c == '.' || c == '_';
+    let mut end = text.find(|c| !is_number(c)).unwrap_or(text.len());
+    let exponent = text[end..].strip_prefix(['e', 'E']).unwrap_or_default();
+    let digits = exponent.find(|c: char| !c.is_ascii_digit()).unwrap_or(exponent.len());
+    if digits > 0 {
+        end += 1 + digits;
+    }
+    let (number, suffix) = text.split_at(end);
+    let stray = number.starts_with('_') || number.ends_with('_') || number.contains("__");
+    let number = if stray { number.to_owned() } else { number.replace('_', "") };
+    (number, suffix.trim_start().to_owned())
+}
+
+/// Returns `number`, which may have an exponent, times `factor`, if that is whole and fits 64 bits.
+fn scaled(number: &str, factor: u64) -> Option<u64> {
+    let Some((number, exponent)) = number.split_once(['e', 'E']) else {
+        return exact(number, factor);
+    };
+    let power = 10_u64.checked_pow(exponent.parse().ok()?)?;
+    exact(number, factor.checked_mul(power)?)
+}
+
+/// Returns true if `number` is one of at least 2^64, with or without a unit.
+fn is_too_large(number: &str, suffix: &str) -> bool {
+    let mut units = BYTE_UNITS.iter().chain(&COUNT_UNITS);
+    let Some((_, factor)) = units.find(|unit| unit.0.eq_ignore_ascii_case(suffix)) else {
+        return false;
+    };
     // 2^64 is exact as a float, and so is every factor.
-    is_number && digits.parse::<f64>().is_ok_and(|value| value * factor as f64 >= 2f64.powi(64))
+    number.parse::<f64>().is_ok_and(|value| value * *factor as f64 >= 2f64.powi(64))
 }
 
-/// Returns `digits`, which is digits with or without a fraction, times `factor`, if that is whole
+/// Returns `number`, which is digits with or without a fraction, times `factor`, if that is whole
 /// and fits 64 bits.
-fn exact(digits: &str, factor: u64) -> Option<u64> {
-    let (whole, fraction) = match digits.split_once('.') {
-        None => (digits, ""),
+fn exact(number: &str, factor: u64) -> Option<u64> {
+    let (whole, fraction) = match number.split_once('.') {
+        None => (number, ""),
         Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction.trim_end_matches('0')),
         Some(_) => return None,
     };
@@ -160,6 +181,13 @@ mod tests {
             ("2M", 2_000_000),
             ("0.250kB", 250),
             ("3GiB", 3 << 30),
+            ("64mb", 64_000_000),
+            ("4mib", 4 << 20),
+            ("1KB", 1000),
+            ("1e6", 1_000_000),
+            ("1.5e3 kB", 1_500_000),
+            ("10_000", 10_000),
+            ("1_000.5_0kB", 1_000_500),
         ] {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
@@ -168,8 +196,8 @@ mod tests {
     #[test]
     fn what_is_no_size() {
         for text in [
-            "", "B", "MiB", "-1B", "1.B", ".5kB", "1.5B", "0.0001kB", "1 2B", "1Mib", "1KB",
-            "1..5kB", "1TiB", "½MB", "1e6",
+            "", "B", "MiB", "-1B", "1.B", ".5kB", "1.5B", "0.0001kB", "1 2B", "1..5kB", "1TiB",
+            "½MB", "1e", "e6", "1e-3", "1.55e1", "_1", "1_", "1__0", "1_kB", "1e6e6",
         ] {
             let error = parse_bytes(text).unwrap_err();
             assert!(matches!(error, SpecError::Value { .. }), "{text}: {error}");
@@ -225,7 +253,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_never_panics(text in "[0-9.]{0,40}[ kKMGiB]{0,4}", other: String) {
+        fn garbage_never_panics(text in "[0-9._e]{0,40}[ kKmMGiB]{0,4}", other: String) {
             for text in [text, other] {
                 if let Ok(value) = parse_bytes(&text) {
                     prop_assert_eq!(parse_bytes(&format_bytes(value)), Ok(value));
