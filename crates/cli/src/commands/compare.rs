@@ -2,6 +2,7 @@
 
 mod free;
 mod spread;
+mod verdict;
 
 use super::notes::unfilled;
 use super::run::l0_one;
@@ -123,6 +124,12 @@ fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<
     output.line(LEGEND)?;
     if args.free {
         output.line(free::LEGEND)?;
+    }
+    for rows in tables {
+        if let Some(verdict) = verdict::of(rows) {
+            let workload = rows.first().map_or("", |row| &row.workload);
+            output.line(format_args!("\n{workload}\n{}", verdict.trim_end()))?;
+        }
     }
     Ok(output.finish()?)
 }
