@@ -143,7 +143,7 @@ impl KeyspaceShared {
         self.version.store(Arc::new(state.version(Some(&before))));
     }
 
-    /// Takes over what `fresh` holds: the same keyspace, as a reader has just opened it.
+    /// Takes over the state of `fresh`, which a reader has just opened for the same keyspace.
     pub(crate) fn take_over(&self, fresh: &KeyspaceShared) {
         let mut state = self.state.lock();
         std::mem::swap(&mut *state, &mut *fresh.state.lock());

@@ -10,7 +10,8 @@ use lsmith_workload::Workload;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Two tables are measured: the most logical bytes of the smaller one, and the bytes of the larger.
+/// A small and a large table are measured: most logical bytes of the small one, and logical bytes
+/// of the large one.
 const SMALL_BYTES_MAX: u64 = 4 << 20;
 const LARGE_BYTES: u64 = 16 << 20;
 

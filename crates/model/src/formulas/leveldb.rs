@@ -189,7 +189,7 @@ impl LeveledModel {
 
 /// The properties of the levels above a level.
 struct Above {
-    /// Requests that are in these levels, averaged over places.
+    /// Requests that are in these levels, averaged over the places of the sweep.
     requests: f64,
     /// Requests after which these levels were full for the first time.
     filled: f64,

@@ -114,7 +114,8 @@ impl Compressor {
     }
 }
 
-/// Decompresses the payload stored as `stored` with a tag other than the plain one.
+/// Decompresses the stored payload of a block. `tag` names its codec; it is not the tag of plain
+/// blocks.
 pub(super) fn expand(tag: u8, stored: &[u8]) -> Result<Bytes, Damage> {
     let unknown = Damage::whole("a block is compressed in an unknown way");
     let short = Damage::whole("a compressed block is too short");

@@ -58,7 +58,7 @@ impl<'a> Properties<'a> {
         Ok(properties)
     }
 
-    /// Adds the property of a line that nothing continues.
+    /// Adds the property of a line. If the line was continued, `text` has all of it.
     fn add(&mut self, line: u64, text: &str) -> Result<(), WorkloadError> {
         let mut escaped = false;
         let ends_name = |c: char| {
