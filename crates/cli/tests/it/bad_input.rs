@@ -61,7 +61,7 @@ fn values_out_of_range_are_refused() {
     bad(&["compare", "--policies", ""], "expected a name");
     bad(&["compare", "--workload", "load(keys=0)"], "keys = 0 is out of range");
     bad(&["compare", "--memtable", "0"], "at least 1B");
-    bad(&["compare", "--memtable", "4MIB"], "a size such as");
+    bad(&["compare", "--memtable", "4XiB"], "a size such as");
     bad(&["compare", "--memtable", "99999999999GiB"], "`99999999999GiB` is too large");
     bad(&["compare", "--memtable", "1025GiB"], "`1025GiB` is too large: expected at most 1024GiB");
     let most = u64::MAX.to_string();

@@ -390,8 +390,16 @@ fn groups_are_run_and_compared_like_single_keyspaces() {
     let rows = json(&compare);
     for row in rows["rows"].as_array().unwrap() {
         let errors = row["errors"]["keyed"].as_object().unwrap();
-        let known: Vec<_> = errors.iter().filter(|(_, error)| !error.is_null()).collect();
-        assert!(known.iter().all(|(_, error)| **error == 0.0) && known.len() >= 6, "{known:?}");
+        // The bytes of files are not simulated entry by entry.
+        let (files, logical): (Vec<_>, Vec<_>) =
+            errors.iter().filter(|(_, error)| !error.is_null()).partition(|(name, _)| {
+                ["write_cost_user", "space_cost_physical_mean"].contains(&name.as_str())
+            });
+        assert!(files.iter().all(|(_, error)| error.as_f64().unwrap().abs() < 0.02), "{files:?}");
+        assert!(
+            logical.iter().all(|(_, error)| **error == 0.0) && logical.len() >= 6,
+            "{logical:?}"
+        );
         assert!(row["engine"]["merges"].as_u64().unwrap() > 3, "{row}");
         for unknown in ["fluid", "model"] {
             assert!(row[unknown].is_null(), "{row}");
