@@ -93,7 +93,8 @@ pub(crate) fn package(root: &Path) -> Result<()> {
         let Some(folder) = folder.strip_suffix(".crate") else { continue };
         let (name, _) = folder.rsplit_once('-').context("a package has a version")?;
         let mut tar = Command::new("tar");
-        let status = tar.arg("-xzf").arg(&package).arg("-C").arg(&unpacked).status()?;
+        // Files get the time of now (`m`): packages say 2006, and cargo would take them for built.
+        let status = tar.arg("-xzmf").arg(&package).arg("-C").arg(&unpacked).status()?;
         ensure!(status.success(), "tar cannot unpack {}", package.display());
         writeln!(patches, "{name} = {{ path = \"{folder}\" }}")?;
     }
