@@ -428,7 +428,8 @@ pub struct SimulationReport {
     /// fluid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncertainty: Option<f64>,
-    /// The bytes of files. `None` for unit content, and if the workload fills no memtable.
+    /// The bytes of files. `None` for unit content, and if [`FileSizes`](crate::FileSizes) are
+    /// unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub physical: Option<PhysicalCosts>,
     /// Wall-clock seconds.

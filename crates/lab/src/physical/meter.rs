@@ -5,7 +5,7 @@ use super::sizes::FileSizes;
 use crate::report::PhysicalCosts;
 use lsmith_sim::{Event, Figures};
 use lsmith_tree::{MergePlan, Mode, Run, Tree, TreeEdit};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Counts the files of a simulation.
 #[derive(Clone, Debug)]
@@ -105,6 +105,12 @@ impl PhysicalMeter {
     }
 
     fn rest(&mut self, tree: &Tree) {
+        let slices = || tree.disk_runs().flat_map(|run| run.slices().iter());
+        let appends = slices().filter(|slice| slice.is_append()).count();
+        if self.files.len() > 2 * appends {
+            let live: HashSet<u64> = slices().map(|slice| slice.table().id.0).collect();
+            self.files.retain(|id, _| live.contains(id));
+        }
         let memory = tree.memory().bytes() as f64;
         let (mut logical, mut bytes) = (memory, memory);
         for run in tree.disk_runs() {

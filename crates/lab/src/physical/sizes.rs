@@ -6,17 +6,17 @@ use crate::profile::entry_bytes;
 use crate::progress::NoProgress;
 use crate::run::{Options, run};
 use lsmith::env::MemEnv;
-use lsmith_workload::Workload;
+use lsmith_workload::{LiveBytes, Workload};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A small and a large table are measured: most logical bytes of the small one, and logical bytes
-/// of the large one.
+/// The most logical bytes of the small table and of the large table that are measured.
 const SMALL_BYTES_MAX: u64 = 4 << 20;
 const LARGE_BYTES: u64 = 16 << 20;
 
-/// The share of that by which the workload may be too short for it.
-const LARGE_PARTS: u64 = 64;
+/// The most operations that are looked at, and played. A workload may read for hours before its
+/// writes fill a table.
+const OPS_MAX: usize = 1_000_000;
 
 /// Logical bytes of an entry besides its key and value.
 const ENTRY_BYTES: f64 = 8.0;
@@ -53,27 +53,22 @@ struct Flush {
 
 impl FileSizes {
     /// Writes the beginning of `workload` to a store in memory, with memtables of at most
-    /// [`memtable_bytes`](Options::memtable_bytes) and the codecs of `options`. `None` if the
-    /// workload does not fill a memtable.
+    /// [`memtable_bytes`](Options::memtable_bytes) and the codecs of `options`. `None` if
+    /// the entries of its first million operations do not fill a memtable.
     ///
     /// # Errors
     /// Fails if the store fails or the workload has a damaged line.
     pub fn measured(workload: &Workload, options: &Options) -> anyhow::Result<Option<FileSizes>> {
         let small_bytes = options.memtable_bytes.min(SMALL_BYTES_MAX);
-        let Some(small) = flushed(workload, options, small_bytes)? else {
+        let live_bytes = live_bytes(workload)?;
+        if live_bytes < small_bytes {
             return Ok(None);
-        };
-        let larger = (1..=LARGE_PARTS.ilog2()).map(|power| LARGE_BYTES >> power);
-        let mut large = small.table;
-        for bytes in [LARGE_BYTES].into_iter().chain(larger) {
-            if bytes <= 2 * small_bytes {
-                break;
-            }
-            if let Some(flush) = flushed(workload, options, bytes)? {
-                large = flush.table;
-                break;
-            }
         }
+        let Some(small) = flushed(workload, options, small_bytes)? else { return Ok(None) };
+        let large = match live_bytes > 2 * small_bytes {
+            true => flushed(workload, options, live_bytes)?.map_or(small.table, |it| it.table),
+            false => small.table,
+        };
         let key_bytes = workload.ops().next().transpose()?.map(|op| workload.key_bytes(op.item));
         let key_bytes = key_bytes.unwrap_or_default() as f64;
         let logical = entry_bytes(workload)?;
@@ -92,6 +87,22 @@ impl FileSizes {
         let at = ((run_bytes / self.small.bytes).max(1.0).ln() / steps).min(2.0);
         self.small.ratio + at * (self.large.ratio - self.small.ratio)
     }
+}
+
+/// Returns the logical bytes that are live after the first operations, at most [`LARGE_BYTES`]. A
+/// memtable of so many is full by then.
+fn live_bytes(workload: &Workload) -> anyhow::Result<u64> {
+    let mut live = LiveBytes::of(workload);
+    let mut most = 0;
+    for op in workload.ops().take(OPS_MAX) {
+        let op = op?;
+        live.observe(&op, workload.key_bytes(op.item));
+        most = most.max(live.bytes());
+        if most >= LARGE_BYTES {
+            break;
+        }
+    }
+    Ok(most.min(LARGE_BYTES))
 }
 
 /// Returns what a store writes that flushes one memtable of `bytes`; `None` if the workload does
