@@ -4,8 +4,7 @@
 //! interface, and the `shuttle` crate decides which thread takes its next step. So a test can run a
 //! whole store in any order of events, and repeat the order that failed (`tests/schedules`).
 //!
-//! * [`Mutex`], [`RwLock`], [`Condvar`]: as in the `parking_lot` crate, without poisoning.
-//! * [`crowd`]: as in `std`; all its waiters wake up in one step.
+//! * [`Mutex`], [`RwLock`], [`Condvar`]: without poisoning.
 //! * [`atomic`]: atomics whose values decide what threads do. [`unscheduled`]: atomics whose values
 //!   decide nothing. Those are counters for statistics, bytes of files, and words behind a lock. A
 //!   lock that is held for no step of a thread.
@@ -16,6 +15,7 @@
 //!
 //! `Arc` and `Weak` need no door: each of their operations is one step, and no thread waits for it.
 
+mod locks;
 mod process;
 #[cfg(not(shuttle))]
 mod real;
@@ -27,6 +27,7 @@ pub use real::*;
 #[cfg(shuttle)]
 pub use scheduled::*;
 
+pub use locks::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 pub use process::Process;
 
 /// Atomics and a lock at which a test of schedules never switches threads.

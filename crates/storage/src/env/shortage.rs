@@ -4,10 +4,11 @@
 //! files that they keep open for speed alone. Then the call is tried again.
 
 use crate::sync::unscheduled::Mutex;
+use crate::sync::{OnceLock, Process};
 use rustix::io::Errno;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 /// Who keeps files open that could be opened again, to save the time.
 pub trait KeepsOpen: Send + Sync {
@@ -15,12 +16,34 @@ pub trait KeepsOpen: Send + Sync {
     fn close_all(&self);
 }
 
-static KEEPERS: Mutex<Vec<Weak<dyn KeepsOpen>>> = Mutex::new(Vec::new());
+/// The keepers of open files in one process. A child of `fork` also has the list of its parent. A
+/// thread that is not there may hold its lock.
+struct Keepers {
+    process: Process,
+    list: Mutex<Vec<Weak<dyn KeepsOpen>>>,
+    of_child: OnceLock<Box<Keepers>>,
+}
+
+impl Keepers {
+    fn new() -> Keepers {
+        Keepers { process: Process::here(), list: Mutex::default(), of_child: OnceLock::new() }
+    }
+
+    /// Locks the list of this process.
+    fn lock() -> MutexGuard<'static, Vec<Weak<dyn KeepsOpen>>> {
+        static FIRST: OnceLock<Keepers> = OnceLock::new();
+        let mut keepers = FIRST.get_or_init(Keepers::new);
+        while !keepers.process.is_here() {
+            keepers = keepers.of_child.get_or_init(|| Box::new(Keepers::new()));
+        }
+        keepers.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Has `keeper` close its files, as long as it lives, whenever too many are open.
 pub fn close_when_short(keeper: &Arc<impl KeepsOpen + 'static>) {
     let keeper: Arc<dyn KeepsOpen> = Arc::clone(keeper) as _;
-    let mut keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut keepers = Keepers::lock();
     keepers.retain(|keeper| keeper.strong_count() > 0);
     keepers.push(Arc::downgrade(&keeper));
 }
@@ -32,7 +55,7 @@ pub(super) fn open_again<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Resu
         if !is_too_many_files(&error) {
             return Err(error);
         }
-        let keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let keepers = Keepers::lock().clone();
         keepers.iter().filter_map(Weak::upgrade).for_each(|keeper| keeper.close_all());
         open()
     })

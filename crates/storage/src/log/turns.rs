@@ -15,15 +15,16 @@ mod tests;
 use crate::env::{LogFile, SyncReach};
 use crate::panics;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Mutex, MutexGuard, crowd};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The time that the first waiting thread gives to the others before it leads. It is longer than
 /// waking a few threads takes, and short compared with a sync of most devices. It doubles while a
-/// sync is under way.
+/// sync is under way, up to [`PATIENCE_MAX`].
 const PATIENCE: Duration = Duration::from_micros(100);
+const PATIENCE_MAX: Duration = Duration::from_millis(50);
 
 /// The number of syncs that do not wait for other threads, after one that waited in vain.
 const HASTY_SYNCS: u32 = 64;
@@ -129,7 +130,7 @@ impl Turns {
                 return self.lead(file, state);
             }
             // Once the sync of this round is under way, the thread waits for its end only.
-            patience = patience.filter(|_| to_be_led).map(|patience| 2 * patience);
+            patience = patience.filter(|_| to_be_led).map(|last| PATIENCE_MAX.min(2 * last));
         }
     }
 
@@ -175,8 +176,8 @@ impl Turns {
 /// The threads that wait for one sync. A signal wakes all of them in one step.
 #[derive(Debug, Default)]
 struct Round {
-    signal: crowd::Mutex<Signal>,
-    changed: crowd::Condvar,
+    signal: Mutex<Signal>,
+    changed: Condvar,
 }
 
 /// The message to the threads of a round.
@@ -195,18 +196,13 @@ enum Signal {
 impl Round {
     /// Waits for a signal, or until `patience` is over, if it is limited.
     fn wait(&self, patience: Option<Duration>) -> Signal {
-        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut signal = self.signal.lock();
         let mut timed_out = false;
         while *signal == Signal::Nothing && !timed_out {
-            signal = match patience {
-                None => self.changed.wait(signal).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.changed.wait_timeout(signal, patience);
-                    let (signal, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-                    timed_out = waited.timed_out();
-                    signal
-                }
-            };
+            match patience {
+                None => self.changed.wait(&mut signal),
+                Some(patience) => timed_out = self.changed.wait_for(&mut signal, patience),
+            }
         }
         let news = *signal;
         if news == Signal::MayLead {
@@ -217,13 +213,13 @@ impl Round {
 
     /// Sends `signal` to all threads of the round.
     fn send(&self, signal: Signal) {
-        *self.signal.lock().unwrap_or_else(PoisonError::into_inner) = signal;
+        *self.signal.lock() = signal;
         self.changed.notify_all();
     }
 
     /// Lets one thread of the round lead, unless all have a final signal.
     fn let_one_lead(&self) {
-        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut signal = self.signal.lock();
         if *signal == Signal::Nothing {
             *signal = Signal::MayLead;
             self.changed.notify_one();

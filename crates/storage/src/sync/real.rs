@@ -1,19 +1,24 @@
 //! The real threads, locks and clocks.
 
 pub use arc_swap::{ArcSwap, Guard};
-pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 pub use quick_cache::sync::Cache as BlockMap;
 pub use std::sync::OnceLock;
 pub use std::sync::atomic;
 pub use std::thread;
 pub use std::thread_local;
 
+use super::locks::{Condvar, MutexGuard};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// Locks that wake all their waiters in one step. With the locks above, each waiter wakes the next,
-/// and the last one wakes late.
-pub mod crowd {
-    pub use std::sync::{Condvar, Mutex};
+impl Condvar {
+    /// Waits as [`wait`](Condvar::wait) does, for `time` at most. Returns true if it is over.
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) -> bool {
+        let held = guard.held.take().expect("a waiting thread holds the lock");
+        let waited = self.0.wait_timeout(held, time).unwrap_or_else(PoisonError::into_inner);
+        guard.held = Some(waited.0);
+        waited.1.timed_out()
+    }
 }
 
 /// Marks a long wait for a device, in which other threads go on. Does nothing here.

@@ -9,12 +9,15 @@
 #![allow(unsafe_code, reason = "forks")]
 
 use crate::frame::small::fill;
+use crate::frame::watchdog::{Watchdog, wait_until};
 use lsmith::{ErrorKind, Keyspace, PersistMode, Store, TableWriter};
 use std::env;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The environment variable of a child: what it does.
 const ROLE: &str = "LSMITH_FORKS_ROLE";
@@ -39,7 +42,7 @@ fn forked(act: impl FnOnce()) -> i32 {
             return child;
         }
         // A process that hangs is ended by the signal.
-        alarm(300);
+        alarm(100);
         let fine = catch_unwind(AssertUnwindSafe(act)).is_ok();
         _exit(if fine { FINE } else { 1 })
     }
@@ -76,6 +79,7 @@ fn child() {
         Ok("drops_in_lockstep") => every_drop(true),
         Ok("daemon") => become_daemon(),
         Ok("reader") => fork_reader(),
+        Ok("busy") => fork_while_busy(),
         _ => {}
     }
 }
@@ -249,9 +253,8 @@ fn become_daemon() {
         });
         assert!(daemon > 0);
     });
-    while !Path::new("done").exists() {
-        std::thread::yield_now();
-    }
+    let _watchdog = Watchdog::new("the daemon waits");
+    wait_until(|| Path::new("done").exists());
     expect_numbers("other", 20);
 }
 
@@ -260,6 +263,41 @@ fn become_daemon() {
 fn a_daemon_opens_the_store_after_its_parent_has_ended() {
     let (_root, dir) = run("daemon");
     expect_numbers(dir, 300);
+}
+
+/// The processes that are forked while threads start, merge and write.
+const CHILDREN: u32 = 100;
+
+fn fork_while_busy() {
+    let store = open(false);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let space = space(&store);
+            while !done.load(Relaxed) {
+                fill(&space, 0..1000, [7; 200]);
+            }
+        });
+        for child in 0..CHILDREN {
+            let dir = format!("child-{child}");
+            let starts = Store::builder("starts").open().unwrap();
+            in_fork(|| {
+                let started = Store::builder(&dir).memtable_bytes(8 << 10).open().unwrap();
+                fill(&space(&started), 0..100, [7; 200]);
+                started.settle().unwrap();
+            });
+            drop(starts);
+            expect_numbers(dir, 100);
+        }
+        done.store(true, Relaxed);
+    });
+}
+
+/// What broke: the locks shared a table of waiting threads. A child had it as it was at the fork,
+/// locked by a thread that was not there, and waited for ever when it opened a store of its own.
+#[test]
+fn children_of_a_busy_process_use_stores_of_their_own() {
+    run("busy");
 }
 
 fn fork_reader() {

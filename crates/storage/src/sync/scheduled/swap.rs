@@ -1,6 +1,6 @@
 //! Stand-ins for the crates `arc-swap` and `quick_cache`.
 
-use super::Mutex;
+use crate::sync::locks::Mutex;
 use quick_cache::{Lifecycle, Weighter};
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
