@@ -59,7 +59,8 @@ impl Profile {
             Some("sequential") if spec.name == "load" => KeyOrder::Ascending,
             _ => KeyOrder::Random,
         };
-        let deletes = spec.param("deletes").is_some_and(|share| share != "0");
+        let is_above_0 = |name| spec.param(name).is_some_and(|share| share != "0");
+        let deletes = is_above_0("deletes") || is_above_0("delete");
         if let Some(popularity) = known {
             return Ok(Profile {
                 popularity,
@@ -93,8 +94,9 @@ impl Profile {
             order,
             scan_items,
             unknown: match spec.name.as_str() {
-                "ycsb" if is_load => Unknown::Nothing,
-                "ycsb" | "uniform" => Unknown::Time,
+                "mix" if is_load && deletes => Unknown::Deletes,
+                "ycsb" | "mix" if is_load => Unknown::Nothing,
+                "ycsb" | "mix" | "uniform" => Unknown::Time,
                 _ => Unknown::TimeAndOrder,
             },
         })

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `load(keys=1M, value=1kB, order=hashed)` | every key put once; `order` is `hashed`, `sequential` or `zipf` (`keys` draws with repetitions) |
 //! | `ycsb(a)`, `ycsb(FILE, records=1M, ops=1M)` | a YCSB core workload, built in (`a` to `f`) or from a property file: first the load phase, then the run phase; `value` overrides the record size |
+//! | `mix(get=0.6, get_absent=0.2, scan=0.05, put=0.15, keys=1M, ops=1M, dist=uniform)` | the same with the shares of operations in the spec, which add up to 1; also `insert`, `delete`, `scan_length`; `dist` is `uniform`, `zipf` or `latest` |
 //! | `update(keys=1M, share=0.7, dist=latest, skew=0.99)` | a share of the puts goes to existing keys: the `latest`, the oldest (`zipf`) or any (`uniform`); a share `deletes` of these deletes |
 //! | `churn(keys=1M, ops=2M, deletes=0.1, ranges=0, span=10k)` | puts and deletes of random keys of a fixed set; a share `ranges` of the operations deletes 1 to `span` neighbouring keys |
 //! | `queue(keys=1M, keep=100k, purge=10k)` | keys are put in ascending order; range deletes take the oldest ones |

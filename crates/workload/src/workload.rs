@@ -58,6 +58,7 @@ impl Workload {
     pub const INFOS: &[WorkloadInfo] = &[
         Load::INFO,
         Ycsb::INFO,
+        Ycsb::MIX,
         Update::INFO,
         Churn::INFO,
         Queue::INFO,
@@ -96,6 +97,7 @@ impl Workload {
             "ycsb" => {
                 Ycsb::build(&params, seed, inputs)?.map(|ycsb| Generator::Ycsb(Box::new(ycsb)))
             }
+            "mix" => Ycsb::build_mix(&params, seed)?.map(|ycsb| Generator::Ycsb(Box::new(ycsb))),
             "update" => Update::build(&params, seed)?.map(Generator::Update),
             "churn" => Churn::build(&params)?.map(Generator::Churn),
             "queue" => Queue::build(&params)?.map(Generator::Queue),
@@ -189,8 +191,8 @@ impl Workload {
     }
 
     /// Returns how many of the first operations are the load phase, which prepares the store for
-    /// the run phase. Only `ycsb`, `uniform`, `normal` and `tpc` have one; what other workloads do
-    /// first is measured like the rest.
+    /// the run phase. Only `ycsb`, `mix`, `uniform`, `normal` and `tpc` have one; what other
+    /// workloads do first is measured like the rest.
     #[must_use]
     pub fn load_ops(&self) -> u64 {
         if let Some(group) = &self.group {

@@ -4,6 +4,7 @@
 //! systems with YCSB", 2010), so that a property file means here what it means there, with
 //! three differences: an operation reads and writes whole records, `deleteproportion` deletes
 //! records as others read them, and YCSB's global random numbers are replaced by seeded ones.
+//! `spelled.rs` has `mix`, whose shares are in the spec.
 
 mod builtin;
 mod core;
@@ -11,8 +12,11 @@ mod distribution;
 mod lengths;
 mod mix;
 mod properties;
+mod spelled;
 mod stream;
 mod zipfian;
+
+use std::ops::Range;
 
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
@@ -36,6 +40,7 @@ enum Purpose {
     Keys,
     ScanLengths,
     ValueLengths,
+    AbsentKeys,
 }
 
 impl Purpose {
@@ -50,6 +55,8 @@ pub(crate) struct Ycsb {
     core: Core,
     /// The lengths of records, of the file or of the parameter `value`.
     values: Values,
+    /// The records that lookups of absent keys draw from: none of them is ever written.
+    absent: Range<u64>,
 }
 
 impl Ycsb {
@@ -94,17 +101,29 @@ impl Ycsb {
             spec = spec.with("value", format_bytes(bytes.into()));
         }
         spec.positional.push(name);
-        let items = core.record_count + count_inserts(&core, seed);
+        Ok(Self::parts(core, values, 0, spec, seed)?)
+    }
+
+    /// Returns the parts of a workload that looks for `absent_count` absent records beside its own.
+    fn parts(
+        core: Core,
+        values: Values,
+        absent_count: u64,
+        spec: Spec,
+        seed: u64,
+    ) -> Result<Parts<Self>, SpecError> {
+        let written = core.record_count + count_inserts(&core, seed);
+        let items = written + absent_count;
         if items > KEYS_MAX {
             let message = format!("{spec}: {items} records are more than {KEYS_MAX}");
-            return Err(SpecError::conflict(message).into());
+            return Err(SpecError::conflict(message));
         }
         let keys = KeySpace::Decimal(DecimalKeys {
             prefix: "user",
             hashed: core.hashed,
             digits_min: core.zero_padding,
         });
-        let generator = Self { core, values };
+        let generator = Self { core, values, absent: written..items };
         Ok(Parts { generator, keys, items, spec })
     }
 
@@ -127,7 +146,7 @@ impl Ycsb {
     }
 
     pub(crate) fn ops(&self, seed: u64) -> YcsbOps<'_> {
-        YcsbOps::new(&self.core, &self.values, seed)
+        YcsbOps::new(self, seed)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 fn workloads_are_listed_with_examples_that_run() {
     let listed = json(&["workloads"]);
     let workloads = listed["workloads"].as_array().unwrap();
-    assert_eq!(workloads.len(), 9);
+    assert_eq!(workloads.len(), 10);
     for workload in workloads {
         let example = workload["example"].as_str().unwrap();
         let args = ["simulate", "--policy", "none", "--flushes", "3", "--content", "keyed"];
@@ -39,6 +39,13 @@ fn completions_and_manual_pages_know_every_command() {
     }
     for shell in ["zsh", "fish", "elvish", "powershell"] {
         assert!(fine(&["completions", shell]).contains("workloads"), "{shell}");
+    }
+    // Policies, workloads and figures, where an argument takes one.
+    for shell in ["bash", "zsh", "fish"] {
+        let script = fine(&["completions", shell]);
+        let names = ["minlatency", "choose_best", "tpc", "mix", "fluid", "thonangi-fig2"];
+        let is_missing = |name: &&&str| !script.contains(**name);
+        assert_eq!(names.iter().find(is_missing), None, "{shell}");
     }
     assert!(json(&["completions", "fish"])["script"].as_str().unwrap().contains("lsmith"));
     assert!(refused(2, &["completions", "bsh"]).contains("did you mean `bash`?"));

@@ -40,9 +40,12 @@ fn compare_with(
 fn keyed_simulation_predicts_the_store_exactly() {
     let dir = tempfile::tempdir().unwrap();
     let policies = ["none", "binomial(k=3)", "tiered(ratio=3)", "leveled(ratio=3)"];
-    for spec in
-        ["load(keys=3k)", "ycsb(a, records=1k, ops=4k)", "churn(keys=500, ops=5k, value=500B)"]
-    {
+    for spec in [
+        "load(keys=3k)",
+        "ycsb(a, records=1k, ops=4k)",
+        "mix(get=0.1, get_absent=0.1, scan=0.1, put=0.5, insert=0.1, delete=0.1, keys=1k, ops=4k)",
+        "churn(keys=500, ops=5k, value=500B)",
+    ] {
         let rows = compare(&policies, spec, dir.path()).unwrap();
         assert_eq!(rows.len(), policies.len());
         for row in rows {

@@ -236,7 +236,7 @@ impl FluidWorkload {
     /// Returns true if keys are hashes of consecutive numbers.
     pub(super) fn is_hashed(&self) -> bool {
         let Some(spec) = &self.spec else { return false };
-        let is_named = ["load", "ycsb", "update"].contains(&spec.name.as_str());
+        let is_named = ["load", "ycsb", "mix", "update"].contains(&spec.name.as_str());
         is_named && spec.param("order") != Some("sequential")
     }
 

@@ -6,6 +6,8 @@ use crate::Rng;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     Read,
+    /// A lookup of a key that is never written.
+    ReadAbsent,
     Update,
     Insert,
     Scan,
@@ -50,7 +52,7 @@ impl Mix {
         for (start, (end, choice)) in starts.zip(&self.end) {
             match choice {
                 Choice::Scan => scans += end - start,
-                Choice::Read | Choice::ReadModifyWrite => reads += end - start,
+                Choice::Read | Choice::ReadAbsent | Choice::ReadModifyWrite => reads += end - start,
                 Choice::Update | Choice::Insert | Choice::Delete => {}
             }
         }

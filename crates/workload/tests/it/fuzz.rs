@@ -7,10 +7,11 @@ use lsmith_workload::Workload;
 
 const HEADER: &str = "timestamp,op,key,value_size\n";
 
-const SPECS: [&str; 9] = [
+const SPECS: [&str; 10] = [
     "load(keys=100, value=10B)",
     "ycsb(a, records=30, ops=50, value=1kB)",
     "ycsb(e, records=30, ops=50)",
+    "mix(get=0.5, get_absent=0.5, keys=30, ops=50, dist=latest, scan_length=9)",
     "update(keys=50, ops=70, share=0.7, skew=0.9, seed=3)",
     "churn(keys=50, ops=100, bytes=4kB)",
     "uniform(ops=50)",
@@ -19,7 +20,11 @@ const SPECS: [&str; 9] = [
     "trace(t, ops=3, flushes=2)",
 ];
 
-const PARTS: [&str; 40] = [
+const PARTS: [&str; 44] = [
+    "get=",
+    "get_absent=",
+    "put=",
+    "dist=",
     "keys=",
     "ops=",
     "value=",
@@ -174,7 +179,8 @@ fn fuzz_workload_specs() {
         let Ok(spec) = text.parse::<Spec>() else { return };
         // The operations are counted ahead, so billions of them would take seconds.
         let ops = spec.param("ops").and_then(|ops| parse_count(ops).ok()).unwrap_or(0);
-        if spec.name == "ycsb" && ops > 10_000 {
+        let counts_ahead = ["ycsb", "mix"].contains(&spec.name.as_str());
+        if counts_ahead && ops > 10_000 {
             return;
         }
         let file = format!("{HEADER}{}", TRACES[0]);

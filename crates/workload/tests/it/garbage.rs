@@ -5,10 +5,10 @@ use crate::build_with;
 proptest! {
     #[test]
     fn no_spelling_panics(
-        name in "(load|ycsb|update|churn|uniform|normal|tpc|trace)",
+        name in "(load|ycsb|mix|update|churn|uniform|normal|tpc|trace)",
         argument in "[ab]?",
         param in "(keys|ops|value|share|skew|records|bytes|deletes|domain|sigma|omega\
-                 |warehouses|districts|seed)",
+                 |warehouses|districts|seed|get|put|insert|get_absent|scan|scan_length)",
         value in "(0|1|[0-9]{1,3}|0\\.[0-9]{1,2}|[0-9a-zB.-]{1,5})",
     ) {
         let separator = if argument.is_empty() { "" } else { ", " };

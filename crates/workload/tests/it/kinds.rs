@@ -8,7 +8,7 @@ const TRACE: &[u8] =
     b"timestamp,op,key,value_size\n1,put,b,5\n2,put,a,6\n3,get,b,0\n4,delete,b,0\n";
 
 /// One of each kind, with all its keys in use.
-const ALL: [&str; 15] = [
+const ALL: [&str; 17] = [
     "load(keys=3000)",
     "load(keys=300, order=sequential, value=0B)",
     "load(keys=3000, order=zipf)",
@@ -22,6 +22,8 @@ const ALL: [&str; 15] = [
     "ycsb(a, value=10B)",
     "ycsb(d, records=500, ops=4k)",
     "ycsb(e, ops=500)",
+    "mix(get=0.4, get_absent=0.3, scan=0.1, put=0.1, delete=0.1, keys=99, ops=4k)",
+    "mix(get_absent=0.5, insert=0.5, keys=20, ops=900, dist=latest)",
     "trace(a.csv)",
     "trace(a.csv, ops=3)",
 ];
@@ -43,7 +45,9 @@ fn the_same_seed_gives_the_same_stream() {
 
 #[test]
 fn another_seed_gives_another_stream() {
-    for text in ["load(keys=99, order=zipf", "update(keys=99", "churn(keys=99", "ycsb(a"] {
+    for text in
+        ["load(keys=99, order=zipf", "update(keys=99", "churn(keys=99", "ycsb(a", "mix(keys=99"]
+    {
         let with_seed = |seed: u64| ops(&build(&format!("{text}, seed={seed})")));
         assert_ne!(with_seed(1), with_seed(2), "{text}");
     }
@@ -264,8 +268,8 @@ fn wrong_spellings_are_named() {
     assert_eq!(refused("laod"), "unknown workload `laod`; did you mean `load`?");
     assert_eq!(
         refused("sleep"),
-        "unknown workload `sleep`; expected one of: load, ycsb, update, churn, queue, uniform, \
-         normal, tpc, trace"
+        "unknown workload `sleep`; expected one of: load, ycsb, mix, update, churn, queue, \
+         uniform, normal, tpc, trace"
     );
     assert_eq!(refused("load(key=5)"), "unknown parameter `key` of `load`; did you mean `keys`?");
     assert_eq!(refused("load(sead=5)"), "unknown parameter `sead` of `load`; did you mean `seed`?");

@@ -5,6 +5,7 @@ mod garbage;
 mod infos;
 mod kinds;
 mod limits;
+mod mix;
 mod steady;
 mod trace;
 mod ycsb;
