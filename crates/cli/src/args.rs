@@ -3,13 +3,16 @@
 mod advice;
 #[cfg(test)]
 mod documented;
+mod examples;
 mod experiments;
+mod names;
 mod parse;
 mod shared;
 mod shell;
 mod stores;
 
 pub(crate) use advice::{ModelArgs, ModelOrder, TuneArgs};
+pub(crate) use examples::command;
 pub(crate) use experiments::{
     CompareArgs, ExplainArgs, LawsArgs, ReproduceArgs, RunArgs, SimulateArgs,
 };
@@ -19,16 +22,18 @@ pub(crate) use stores::{
     DbArgs, DbCommand, DumpArgs, ExportArgs, RangeArgs, ScanArgs, TreeArgs, WatchArgs,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 /// An LSM key-value store with a choice of merge policies (compaction strategies), and a lab that
 /// predicts the write, read and space amplification of each policy.
 #[derive(Debug, Parser)]
-#[command(name = "lsmith", version, propagate_version = true, arg_required_else_help = false)]
+#[command(name = "lsmith", version, propagate_version = true, arg_required_else_help = true)]
 #[command(max_term_width = 80)]
 pub(crate) struct Cli {
-    /// Print exactly one JSON object on standard output
-    #[arg(long, global = true)]
+    /// Print one JSON object
+    ///
+    /// Nothing else is on standard output.
+    #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -36,12 +41,15 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a workload on the real store under each policy and compare it with predictions
+    /// Compare policies on the real store
     ///
-    /// The columns `write`, `read` and `space` are write, read and space amplification. A policy
-    /// is a compaction strategy, and a merge is a compaction.
+    /// Runs a workload on the real store under each policy and compares it with predictions. The
+    /// columns `write`, `read` and `space` are write, read and space amplification. A policy is a
+    /// compaction strategy, and a merge is a compaction.
     Compare(CompareArgs),
-    /// Say why one policy writes less than another under a workload
+    /// Say why one policy writes less than another
+    ///
+    /// The answer is by level and cause, under a workload.
     Explain(ExplainArgs),
     /// Simulate a policy without a disk
     ///
@@ -50,33 +58,51 @@ pub(crate) enum Command {
     Simulate(SimulateArgs),
     /// Compute the costs of a policy by formula
     Model(ModelArgs),
-    /// Find the best policy and parameters for a workload
+    /// Find the best policy for a workload
     ///
-    /// Looks for the policy (compaction strategy) of least write amplification, within limits on
-    /// read and space amplification, or of least weighted sum.
+    /// Finds its parameters too. Looks for the policy (compaction strategy) of least write
+    /// amplification, within limits on read and space amplification, or of least weighted sum.
     Tune(TuneArgs),
-    /// Run a workload on the real store under one policy and keep the store
+    /// Run a workload and keep the store
     ///
-    /// Prints the write, read and space amplification that the policy (compaction strategy)
-    /// causes, as its write, read and space cost.
+    /// The store is the real one, under one policy. Prints the write, read and space amplification
+    /// that the policy (compaction strategy) causes, as its write, read and space cost.
     Run(RunArgs),
-    /// Measure a figure of a paper again and check the paper's claims
+    /// Measure a figure of a paper again
+    ///
+    /// The paper's claims are checked.
     Reproduce(ReproduceArgs),
-    /// List every policy (compaction strategy) with its parameters, defaults and source
+    /// List every policy
+    ///
+    /// A policy is a compaction strategy. Prints its parameters, defaults and source.
     Policies,
-    /// List every workload with its parameters, units, defaults and an example, and the format of
-    /// traces
+    /// List every workload
+    ///
+    /// Prints parameters, units, defaults and an example of each, and the format of traces.
     Workloads,
     /// Check a policy against the laws of merge policies
+    ///
+    /// Every policy must keep them.
     Laws(LawsArgs),
     /// Read, change, check or repair a store
     Db(DbArgs),
-    /// Show the trees of a live store, with rates, again and again; takes no lock
+    /// Show the trees of a live store
+    ///
+    /// Rates are shown too, again and again. It takes no lock.
     Watch(WatchArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Write manual pages, one per command
     Man(ManArgs),
+}
+
+impl Cli {
+    /// Returns the arguments of the process.
+    pub(crate) fn of_process() -> Result<Cli, clap::Error> {
+        let mut command = command();
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 impl Command {

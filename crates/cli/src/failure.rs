@@ -57,22 +57,25 @@ pub(crate) fn print_line(message: &str) {
     let _gone = writeln!(io::stderr(), "{name} {}", lines.collect::<Vec<_>>().join(" "));
 }
 
-/// Prints the requested help, or one line with the parse error, and returns the exit code.
+/// Prints the requested help, or one line with the parse error, and returns the exit code. If all
+/// arguments of a command are missing, prints its help on standard error.
 pub(crate) fn report_parsing(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // A write error cannot be reported either.
         let _gone = error.print();
         return ExitCode::SUCCESS;
     }
-    print_line(&one_line(error));
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _gone = error.print();
+    } else {
+        print_line(&one_line(error));
+    }
     ExitCode::from(BAD_ARGUMENT)
 }
 
 /// Returns the first paragraph of `error` as one line, with the nearest valid spelling.
 fn one_line(error: &clap::Error) -> String {
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        || error.kind() == ErrorKind::MissingSubcommand
-    {
+    if error.kind() == ErrorKind::MissingSubcommand {
         let known = error.get(ContextKind::ValidSubcommand).map(texts).unwrap_or_default();
         let known =
             if known.is_empty() { String::new() } else { format!(": {}", known.join(", ")) };

@@ -34,14 +34,13 @@ pub use lsmith_spec as spec;
 pub use lsmith_tree as tree;
 
 use args::{Cli, Command};
-use clap::Parser;
 use std::process::ExitCode;
 
 /// Runs the command that the arguments of the process name. Specs can name the policies of
 /// `registry`.
 pub fn main(registry: policy::Registry) -> ExitCode {
     specs::set_registry(registry);
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::of_process() {
         Ok(cli) => cli,
         Err(error) => return failure::report_parsing(&error),
     };

@@ -90,8 +90,8 @@ struct Played<'a> {
 }
 
 impl Comparison<'_> {
-    /// Runs the policies one after the other, and passes each finished row to `on_row`. A policy
-    /// that fails has no row; the others have theirs.
+    /// Runs the policies one after the other, each as a part of the progress, and passes each
+    /// finished row to `on_row`. A policy that fails has no row; the others have theirs.
     ///
     /// If the time of free runs is limited, the run in lockstep and the simulations play as many
     /// flushes as the free run did.
@@ -106,6 +106,7 @@ impl Comparison<'_> {
         let all = Played { keyed: self.workload, fluid: fluid.as_ref(), files: files.as_ref() };
         let mut failed: Vec<anyhow::Error> = Vec::new();
         for policy in self.policies {
+            progress.begin_part();
             let spec = policy.spec();
             let policy = sealing(Arc::clone(policy), &self.options.flush_sizes);
             match self.policy(&policy, all, progress) {

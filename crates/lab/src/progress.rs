@@ -1,7 +1,11 @@
 //! Progress of experiments.
 
-/// Receives the progress of an experiment. An experiment is a sequence of steps.
+/// Receives the progress of an experiment. An experiment is a sequence of steps. Some experiments
+/// have parts of several steps, such as the policies of a comparison.
 pub trait Progress {
+    /// Begins the next part. Ends the part before. Its steps follow.
+    fn begin_part(&self) {}
+
     /// Begins a step of `total` units of work, 0 if unknown. Ends the step before.
     fn begin(&self, step: &str, total: u64);
 

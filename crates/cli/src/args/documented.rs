@@ -1,7 +1,10 @@
-//! Every command of `lsmith` that a document shows can be parsed.
+//! Every command of `lsmith` that a document or a help shows can be parsed.
 
 use super::Cli;
+use super::examples::{EXAMPLES, command};
+use crate::specs;
 use clap::Parser;
+use lsmith_spec::Spec;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -93,4 +96,75 @@ fn documented_commands_can_be_parsed() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count > 60, "{count} commands");
+}
+
+/// Returns all commands with the words that name them, each ready to print its help.
+fn all_commands() -> Vec<(String, clap::Command)> {
+    let mut root = command();
+    root.build();
+    let mut found = vec![(String::new(), root)];
+    let mut at = 0;
+    while let Some((words, outer)) = found.get(at) {
+        let words = words.clone();
+        let inner = outer.get_subcommands().filter(|inner| inner.get_name() != "help").cloned();
+        let named = |inner: clap::Command| {
+            (format!("{words} {}", inner.get_name()).trim_start().to_owned(), inner)
+        };
+        found.extend(inner.map(named).collect::<Vec<_>>());
+        at += 1;
+    }
+    found
+}
+
+#[test]
+fn every_command_has_examples_that_are_right() {
+    let commands = all_commands();
+    assert_eq!(commands.len(), EXAMPLES.len(), "every command has examples");
+    for (words_of, mut command) in commands {
+        let found = EXAMPLES.iter().find(|(name, _)| *name == words_of);
+        let (_, examples) = found.unwrap_or_else(|| panic!("{words_of}: no examples"));
+        assert!((1..=2).contains(&examples.len()), "{words_of}");
+        let help = command.render_long_help().to_string();
+        for example in *examples {
+            assert!(help.contains(example), "{words_of}: {help}");
+            let whole = example.replace("\\\n", " ");
+            for part in whole.split(" | ") {
+                let line = words(part);
+                let parsed = Cli::try_parse_from(&line);
+                assert!(parsed.is_ok(), "{part}: {}", parsed.unwrap_err());
+                check_specs(&line);
+            }
+            let last = words(whole.rsplit(" | ").next().unwrap());
+            let is_named =
+                words_of.split(' ').all(|word| word.is_empty() || last.contains(&word.to_owned()));
+            assert!(is_named, "{words_of}: {example}");
+        }
+    }
+}
+
+/// Builds the policies and the workload that a command line names.
+fn check_specs(line: &[String]) {
+    for pair in line.windows(2) {
+        match pair[0].as_str() {
+            "--workload" => drop(specs::workload(&pair[1]).unwrap()),
+            "--policy" | "--policies" if line[1] != "model" => {
+                let specs = Spec::parse_list(&pair[1]).unwrap();
+                specs.iter().for_each(|spec| drop(specs::registry().build_spec(spec).unwrap()));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn short_help_has_one_line_for_each_command_and_option() {
+    for (words_of, mut command) in all_commands() {
+        let help = command.render_help().to_string();
+        let is_head = |line: &&str| line.ends_with(':') && !line.starts_with([' ', 'U']);
+        let listed = help.lines().skip_while(|line| !is_head(line));
+        let goes_on = |line: &&str| line.starts_with("        ") && !line.trim().starts_with('-');
+        let long: Vec<&str> = listed.filter(goes_on).collect();
+        assert!(long.is_empty(), "{words_of}: {long:#?}\n{help}");
+        assert!(!help.contains("Example"), "{words_of}: examples are in --help");
+    }
 }

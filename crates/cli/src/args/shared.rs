@@ -14,10 +14,16 @@ use std::sync::Arc;
 /// the variable `COLUMNS` says; all columns if there is neither.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct TableArgs {
-    /// Print all columns of tables, however narrow the terminal is
+    /// Print all columns
+    ///
+    /// They are printed however narrow the terminal is.
+    #[arg(help_heading = "Output")]
     #[arg(long)]
     pub(crate) wide: bool,
-    /// Print the tables alone, as comma-separated values with all columns and digits
+    /// Print only tables, as CSV
+    ///
+    /// Commas separate the values. All columns and digits are there.
+    #[arg(help_heading = "Output")]
     #[arg(long, conflicts_with_all = ["json", "wide"])]
     pub(crate) csv: bool,
 }
@@ -35,7 +41,9 @@ impl TableArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct Memtable {
-    /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed
+    /// Bytes of a memtable
+    ///
+    /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed.
     #[arg(long = "memtable", default_value = "4MiB", value_name = "BYTES")]
     #[arg(value_parser = memtable_bytes)]
     pub(crate) bytes: u64,
@@ -43,19 +51,23 @@ pub(crate) struct Memtable {
 
 #[derive(Debug, Args)]
 pub(crate) struct FlushSizesArgs {
+    /// Sizes of memtables that are not full
+    ///
     /// The logical bytes at which memtables are sealed before they are full: 'file(NAME)' with a
     /// size per line, such as 3MiB, or 'lognormal(mean=0.25, sigma=0.5)' with a mean that is a
-    /// share of a full memtable. Not for policies that count in blocks [default: constant, all
-    /// memtables are full]
+    /// share of a full memtable. Not for policies that count in blocks. Without it: constant, all
+    /// memtables are full.
     #[arg(long = "flush-sizes", value_name = "SPEC")]
     pub(crate) sizes: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GroupArgs {
-    /// Write a group of keyspaces that merge together. Each has a share of the items of the
-    /// workload, for example '1,0.2,0.05'. Not for scans, nor for policies that take windows of
-    /// keys; simulations need keyed content
+    /// Write a group of keyspaces
+    ///
+    /// They merge together. Each has a share of the items of the workload, for example
+    /// '1,0.2,0.05'. Not for scans, nor for policies that take windows of keys; simulations need
+    /// keyed content.
     #[arg(long = "group", value_name = "SHARES", value_delimiter = ',')]
     pub(crate) shares: Vec<f64>,
 }
@@ -82,9 +94,11 @@ impl GroupArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompressionArgs {
-    /// The codec of the store's tables: `none`, `lz4`, `zstd`, or a list with one codec per level,
-    /// such as 'none,zstd(level=9)'. Values compress if the workload says so, as in
-    /// 'load(compressible=0.5)' [default: none]
+    /// The codec of the store's tables
+    ///
+    /// `none`, `lz4`, `zstd`, or a list with one codec per level, such as 'none,zstd(level=9)'.
+    /// Values compress if the workload says so, as in 'load(compressible=0.5)'. Without it: none.
+    #[arg(help_heading = "Store")]
     #[arg(long = "compression", value_name = "CODECS")]
     pub(crate) codecs: Option<String>,
 }
@@ -101,8 +115,11 @@ impl CompressionArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Bytes of a cache for the data blocks that lookups and range reads look at; 0 for no cache.
-    /// The store then reads files by calls [default: the store maps files into memory]
+    /// Bytes of a cache for reads; 0 is none
+    ///
+    /// The cache holds data blocks that lookups and range reads look at. The store then reads files
+    /// by calls. Without it, the store maps files into memory.
+    #[arg(help_heading = "Store")]
     #[arg(long = "cache", value_name = "BYTES", value_parser = lsmith_spec::parse_bytes)]
     pub(crate) size: Option<u64>,
 }

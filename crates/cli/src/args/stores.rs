@@ -1,5 +1,6 @@
 //! The commands that look at a store or change it.
 
+use super::names::POLICIES;
 use super::parse::{seconds, seconds_of_life};
 use super::shared::TableArgs;
 use crate::text::Coding;
@@ -12,10 +13,14 @@ use std::time::Duration;
 pub(crate) struct WatchArgs {
     /// The directory of the store
     pub(crate) dir: PathBuf,
-    /// Print one picture and end; `--json` does that too
+    /// Print one picture and end
+    ///
+    /// `--json` does that too.
     #[arg(long)]
     pub(crate) once: bool,
-    /// Seconds between two pictures, 0.1 to 3600
+    /// Seconds between two pictures
+    ///
+    /// 0.1 to 3600.
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Duration,
     #[command(flatten)]
@@ -31,44 +36,88 @@ pub(crate) struct DbArgs {
     /// The keyspace
     #[arg(long, global = true, default_value = lsmith::DEFAULT_KEYSPACE, value_name = "NAME")]
     pub(crate) keyspace: String,
+    /// Its codecs
+    ///
     /// The codec of a keyspace that this command creates: `none`, `lz4`, `zstd`, or a list with one
-    /// codec per level [default: none]
-    #[arg(long, global = true, value_name = "CODECS")]
+    /// codec per level. Without it: none.
+    #[arg(
+        help_heading = "A keyspace that the command creates",
+        long,
+        global = true,
+        value_name = "CODECS"
+    )]
     pub(crate) compression: Option<String>,
+    /// Its group
+    ///
     /// The group of a keyspace that this command creates. Keyspaces of a group share a tree, so
-    /// that they merge together. One that exists must be in this group
-    #[arg(long, global = true, value_name = "NAME")]
+    /// that they merge together. One that exists must be in this group.
+    #[arg(
+        help_heading = "A keyspace that the command creates",
+        long,
+        global = true,
+        value_name = "NAME"
+    )]
     pub(crate) group: Option<String>,
+    /// It keeps sequence numbers
+    ///
     /// A keyspace that this command creates keeps sequence numbers, so that it can ingest tables
-    /// with numbers of their own. One that exists must keep them
+    /// with numbers of their own. One that exists must keep them.
+    #[arg(help_heading = "A keyspace that the command creates")]
     #[arg(long, global = true)]
     pub(crate) keep_numbers: bool,
-    /// Bits of filter per key of a keyspace that this command creates; 0 for no filter. One that
-    /// exists must have as many
-    #[arg(long, global = true, value_name = "BITS")]
+    /// Its bits of filter per key
+    ///
+    /// It is for a keyspace that this command creates; 0 for no filter. One that exists must have
+    /// as many.
+    #[arg(
+        help_heading = "A keyspace that the command creates",
+        long,
+        global = true,
+        value_name = "BITS"
+    )]
     pub(crate) filter_bits: Option<u8>,
-    /// Filters of a keyspace that this command creates also hold the first so many bytes of keys,
-    /// 1 to 1024, so that scans of a prefix skip runs without it. One that exists must hold as many
-    #[arg(long, global = true, value_name = "BYTES")]
+    /// Its filters also hold prefixes
+    ///
+    /// Filters of a keyspace that this command creates also hold the first so many bytes of keys, 1
+    /// to 1024, so that scans of a prefix skip runs without it. One that exists must hold as many.
+    #[arg(
+        help_heading = "A keyspace that the command creates",
+        long,
+        global = true,
+        value_name = "BYTES"
+    )]
     pub(crate) prefix_bytes: Option<u16>,
+    /// How long its values live
+    ///
     /// The number of seconds after which a value expires, for a keyspace that this command creates.
-    /// One that exists must have the same expiry, and has it without this option too
+    /// One that exists must have the same expiry, and has it without this option too.
+    #[arg(help_heading = "A keyspace that the command creates")]
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds_of_life)]
     pub(crate) expire_after: Option<u64>,
-    /// The time that the store's clock shows, in its own unit, while this command runs. For stores
-    /// whose clock is not `unix_seconds`, the default; at 0 nothing has expired
+    /// The time of the store's clock
+    ///
+    /// The unit is the clock's own. The time holds while this command runs. It is for stores whose
+    /// clock is not `unix_seconds`, the default. At 0 nothing has expired.
     #[arg(long, global = true, value_name = "TIME")]
     pub(crate) time: Option<u64>,
-    /// The combine operator of a keyspace that this command creates. One that exists must have the
-    /// same. `counter` adds numbers of 8 bytes, the lowest first
+    /// Its combine operator
+    ///
+    /// It is for a keyspace that this command creates. One that exists must have the same.
+    /// `counter` adds numbers of 8 bytes, the lowest first.
+    #[arg(help_heading = "A keyspace that the command creates")]
     #[arg(long, global = true, value_name = "NAME", value_parser = ["counter"])]
     pub(crate) operator: Option<String>,
-    /// Write keys and values as hexadecimal digits, two for each byte, in arguments, input and
-    /// output
+    /// Keys and values are hexadecimal
+    ///
+    /// There are two digits for each byte, in arguments, input and output.
+    #[arg(help_heading = "Keys and values")]
     #[arg(long, global = true)]
     pub(crate) hex: bool,
-    /// Take keys and values of arguments and input as they are, without escapes. `get` prints the
-    /// bytes of the value and nothing else
+    /// Keys and values have no escapes
+    ///
+    /// Take keys and values of arguments and input as they are. `get` prints the bytes of the value
+    /// and nothing else.
+    #[arg(help_heading = "Keys and values")]
     #[arg(long, global = true, conflicts_with = "hex")]
     pub(crate) raw: bool,
     #[command(subcommand)]
@@ -93,8 +142,9 @@ pub(crate) enum DbCommand {
         #[arg(allow_hyphen_values = true)]
         key: OsString,
     },
-    /// Set the value of a key, which must not be empty; creates the store and the keyspace if they
-    /// are missing
+    /// Set the value of a key
+    ///
+    /// The key must not be empty. Creates the store and the keyspace if they are missing.
     Put {
         #[arg(allow_hyphen_values = true)]
         key: OsString,
@@ -106,60 +156,88 @@ pub(crate) enum DbCommand {
         #[arg(allow_hyphen_values = true)]
         key: OsString,
     },
-    /// Remove all keys from FROM up to TO, without TO, by one write
+    /// Remove all keys of a range
+    ///
+    /// The keys from FROM up to TO, without TO, are removed by one write.
     DeleteRange {
         #[arg(allow_hyphen_values = true)]
         from: OsString,
         #[arg(allow_hyphen_values = true)]
         to: OsString,
     },
-    /// Print entries in key order, a tab between key and value
+    /// Print entries in key order
+    ///
+    /// A tab stands between key and value.
     Scan(ScanArgs),
-    /// Ingest tables, such as `export` writes, all or none; or put each line `key<TAB>value` of
-    /// text files, or of standard input for `-`. Creates the store and the keyspace if missing
+    /// Ingest tables, or lines of text
+    ///
+    /// Tables, such as `export` writes, go in all or none. Each line `key<TAB>value` of text files,
+    /// or of standard input for `-`, is put. Creates the store and the keyspace if missing.
     #[command(after_help = "A file is a table if its name ends with .table, or if it ends as a \
 table does.")]
     Ingest {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Take tables over by a second name (a hard link) instead of copying them. Then nobody may
-        /// change them any more
+        /// Give tables a second name, do not copy
+        ///
+        /// A hard link takes them over. Then nobody may change them any more.
         #[arg(long)]
         link: bool,
+        /// Take tables older than deletions
+        ///
         /// Take tables with sequence numbers even if deleted keys could come back: those with an
-        /// entry older than a deletion that a merge has dropped
+        /// entry older than a deletion that a merge has dropped.
         #[arg(long)]
         allow_resurrect: bool,
     },
-    /// Write entries to a table, for another store to ingest
+    /// Write entries to a table
+    ///
+    /// Another store can ingest it.
     Export(ExportArgs),
-    /// Bulk load the lines `key<TAB>value` of a file, or of standard input for `-`, straight into
-    /// tables, all or none. Keys must ascend. Creates the store and the keyspace if missing
+    /// Bulk load ascending lines of text
+    ///
+    /// Loads the lines `key<TAB>value` of a file, or of standard input for `-`, straight into
+    /// tables, all or none. Keys must ascend. Creates the store and the keyspace if missing.
     Load { file: PathBuf },
     /// Merge the whole keyspace into one run
     Compact,
     /// Print the statistics of the keyspace
     Stats(TableArgs),
-    /// Print all figures of the store as text for Prometheus
+    /// Print all figures for Prometheus
+    ///
+    /// They are text that Prometheus reads.
     Metrics,
-    /// Print the statistics of all keyspaces, one keyspace per line
+    /// Print the statistics of all keyspaces
+    ///
+    /// Each keyspace has a line.
     Keyspaces(TableArgs),
-    /// Print the settings of all keyspaces as the manifest has them, without opening the store.
-    /// Another process may have it open
+    /// Print the settings of all keyspaces
+    ///
+    /// They are as the manifest has them. The store is not opened, so another process may have it
+    /// open.
     List(TableArgs),
-    /// Drop a keyspace, or a group with all its keyspaces
+    /// Drop a keyspace or a group
+    ///
+    /// A group goes with all its keyspaces.
     Drop {
         /// The name of the keyspace or group
         name: String,
     },
-    /// Remove all entries of the keyspace, at one moment
+    /// Remove all entries of the keyspace
+    ///
+    /// All are removed at one moment.
     Clear,
-    /// Print the identity of the store. A checkpoint, a restored backup and a repaired store also
-    /// name their original
+    /// Print the identity of the store
+    ///
+    /// A checkpoint, a restored backup and a repaired store also name their original.
     Id,
-    /// Destroy the store: remove its files, and the directory if nothing else is in it
+    /// Remove the files of the store
+    ///
+    /// The directory is removed too, if nothing else is in it.
     Destroy {
-        /// Say that all entries may be lost. Without it nothing is done
+        /// Say that all entries may be lost
+        ///
+        /// Without it nothing is done.
         #[arg(long)]
         yes: bool,
     },
@@ -167,101 +245,157 @@ table does.")]
     Rename {
         /// The present name
         from: String,
-        /// The new name: 1 to 64 letters, digits, `_`, `-` or `.`
+        /// The new name
+        ///
+        /// 1 to 64 letters, digits, `_`, `-` or `.`.
         to: String,
     },
-    /// Print the tree as text, or as a table of its runs
+    /// Print the tree
+    ///
+    /// It is text, a table of its runs, or a graph of its tables.
     #[command(after_help = TREE_NOTATION)]
     Tree(TreeArgs),
-    /// Print why the store wrote what it wrote: what merges took and wrote, by level
+    /// Print why the store wrote what it wrote
+    ///
+    /// Prints what merges took and wrote, by level.
     Why,
-    /// Write a page about the store: the trees of its keyspaces and what merges wrote
+    /// Write a page about the store
+    ///
+    /// The page has the trees of its keyspaces, and what merges wrote.
     Report {
-        /// The file of the page, to look at in a browser
+        /// The file of the page
+        ///
+        /// A browser shows it.
         #[arg(long, value_name = "FILE")]
         html: PathBuf,
     },
-    /// Check every file and exit with 1 if one is damaged. Also print the log parts that an opening
-    /// leaves out after power loss, and the files that do not belong to the store
+    /// Check every file
+    ///
+    /// Exits with 1 if one is damaged. Also prints the log parts that an opening leaves out after
+    /// power loss, and the files that do not belong to the store.
     Verify,
-    /// Print one file of the store as text, without opening the store. Damaged places are printed
-    /// in file order; the exit code is then 1
+    /// Print one file of the store as text
+    ///
+    /// Does not open the store. Damaged places are printed in file order; the exit code is then 1.
     Dump(DumpArgs),
-    /// Copy all readable entries of a damaged store into a new store, and print the losses. The
-    /// damaged store is not changed
+    /// Copy what is readable to a new store
+    ///
+    /// Copies all readable entries of a damaged store, and prints the losses. The damaged store is
+    /// not changed.
     Repair {
-        /// The directory of the new store; it must be empty or missing
+        /// The directory of the new store
+        ///
+        /// It must be empty or missing.
         to: PathBuf,
     },
-    /// Make a store of its own that holds what the store holds now. Files that do not change get a
-    /// second name (a hard link), if both are on one device
+    /// Make a second store of it
+    ///
+    /// It holds what the store holds now. Files that do not change get a second name (a hard link),
+    /// if both are on one device.
     Checkpoint {
-        /// The directory of the new store; it must be empty or missing
+        /// The directory of the new store
+        ///
+        /// It must be empty or missing.
         to: PathBuf,
     },
-    /// Make a backup of the store in a directory of backups. Only files that are new since an
-    /// earlier backup are copied
+    /// Make a backup of the store
+    ///
+    /// The backup is in a directory of backups. Only files that are new since an earlier backup are
+    /// copied.
     Backup {
-        /// The directory of backups; it is made if it is missing
+        /// The directory of backups
+        ///
+        /// It is made if it is missing.
         to: PathBuf,
-        /// Remove all backups but the newest N afterwards
+        /// Keep only the newest N backups
+        ///
+        /// Removes the others afterwards.
         #[arg(long, value_name = "N", value_parser = lsmith_spec::parse_count)]
         keep: Option<u64>,
-        /// Read the files that are shared with an earlier backup, and copy damaged ones anew
+        /// Read the files that are shared
+        ///
+        /// Reads the files that an earlier backup has too, and copies damaged ones anew.
         #[arg(long)]
         check: bool,
     },
-    /// Print the writes of all keyspaces that the logs hold, in their order: number, keyspace,
-    /// `put` or `delete`, key and value, with tabs between
+    /// Print the writes that the logs hold
+    ///
+    /// Writes of all keyspaces come in their order: number, keyspace, `put` or `delete`, key and
+    /// value, with tabs between.
     Changes {
-        /// The sequence number to begin with [default: the oldest that the logs hold]
+        /// The sequence number to begin with
+        ///
+        /// Without it: the oldest that the logs hold.
         #[arg(long, value_name = "N")]
         from: Option<u64>,
         /// Print at most N writes
         #[arg(long, value_name = "N", value_parser = lsmith_spec::parse_count)]
         limit: Option<u64>,
     },
-    /// Print the backups in the directory DIR, oldest first
+    /// Print the backups in DIR
+    ///
+    /// The oldest comes first.
     Backups {
-        /// Read all files, and exit with 1 if one is damaged
+        /// Read all files
+        ///
+        /// Exits with 1 if one is damaged.
         #[arg(long)]
         verify: bool,
-        /// Remove the backup with this number, and the files that no other one needs
+        /// Remove the backup of this number
+        ///
+        /// The files that no other one needs are removed too.
         #[arg(long, value_name = "N", conflicts_with = "verify")]
         remove: Option<u64>,
     },
-    /// Make the store DIR, which must be empty or missing, of a backup
+    /// Make the store of a backup
+    ///
+    /// The directory of the store must be empty or missing.
     Restore {
         /// The directory of backups
         from: PathBuf,
-        /// The number of the backup [default: the newest]
+        /// The number of the backup
+        ///
+        /// Without it: the newest.
         #[arg(long, value_name = "N")]
         backup: Option<u64>,
     },
-    /// Print the merge policy and its next plan, or set the policy
+    /// Print or set the merge policy
+    ///
+    /// Without a new one, prints the policy and its next plan.
     Policy {
-        /// The new policy; without it, the current policy is printed
+        /// The new policy
+        ///
+        /// Without it, the current policy is printed.
+        #[arg(value_parser = POLICIES, hide_possible_values = true)]
         spec: Option<String>,
     },
-    /// Print the codecs of tables, or set the codecs of new tables
+    /// Print or set the codecs of tables
+    ///
+    /// New ones hold for new tables.
     Compression {
-        /// A codec, or a list of codecs for the levels, such as `none,lz4,zstd(level=9)`
+        /// The new codecs
+        ///
+        /// A codec, or a list of codecs for the levels, such as `none,lz4,zstd(level=9)`.
         codecs: Option<String>,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
-    /// Print a row per run, with a key of the notation
+    /// Print a row per run
+    ///
+    /// A key of the notation is below.
     #[arg(long)]
     pub(crate) short: bool,
-    /// Print the graph of the tables: row by row, each table below the newer ones that share keys
+    /// Print the graph of the tables
+    ///
+    /// Row by row, each table stands below the newer ones that share keys.
     #[arg(long, conflicts_with = "short")]
     pub(crate) graph: bool,
     /// Print that graph in the language of Graphviz
     #[arg(long, conflicts_with_all = ["short", "graph"])]
     pub(crate) dot: bool,
-    /// Draw that graph into this file
+    /// Draw the graph into this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["short", "graph", "dot"])]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
@@ -270,15 +404,18 @@ pub(crate) struct TreeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
-    /// The file: a table, log, spill (`.spill`), manifest or CURRENT. A path, or a name in
-    /// the directory of the store
+    /// The file
+    ///
+    /// A table, log, spill (`.spill`), manifest or CURRENT. A path, or a name in the directory of
+    /// the store.
     pub(crate) file: PathBuf,
     /// Print values, not only their lengths
     #[arg(long)]
     pub(crate) values: bool,
-    /// Print at most N items: the entries of a table or a spill, the writes of a log, or
-    /// the records of a manifest. 0 prints an outline. The whole file is checked anyway
-    /// [default: all]
+    /// Print at most N items
+    ///
+    /// The entries of a table or a spill, the writes of a log, or the records of a manifest. 0
+    /// prints an outline. The whole file is checked anyway. Without it: all.
     #[arg(long, visible_alias = "entries", value_name = "N")]
     #[arg(value_parser = lsmith_spec::parse_count)]
     pub(crate) limit: Option<u64>,
@@ -288,8 +425,10 @@ pub(crate) struct DumpArgs {
 pub(crate) struct ExportArgs {
     /// The file that is written; it must not exist
     pub(crate) file: PathBuf,
-    /// Also write sequence numbers and deletions, so that the table goes where its age puts it. The
-    /// keyspace must keep numbers
+    /// Also write sequence numbers
+    ///
+    /// Deletions are written too, so that the table goes where its age puts it. The keyspace must
+    /// keep numbers.
     #[arg(long)]
     pub(crate) numbers: bool,
     #[command(flatten)]
@@ -299,10 +438,14 @@ pub(crate) struct ExportArgs {
 /// A range of keys.
 #[derive(Debug, Args)]
 pub(crate) struct RangeArgs {
-    /// The first key, inclusive [default: the first key of the keyspace]
+    /// The first key
+    ///
+    /// Without it: the first key of the keyspace.
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) from: Option<OsString>,
-    /// The end key, exclusive [default: no end]
+    /// The end key, itself left out
+    ///
+    /// Without it: no end.
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) to: Option<OsString>,
     /// Only keys with this prefix
@@ -325,7 +468,9 @@ pub(crate) struct ScanArgs {
     /// Print in descending key order
     #[arg(long)]
     pub(crate) reverse: bool,
-    /// Print at most N entries [default: all]
+    /// Print at most N entries
+    ///
+    /// Without it: all.
     #[arg(long, value_name = "N", value_parser = lsmith_spec::parse_count)]
     pub(crate) limit: Option<u64>,
 }

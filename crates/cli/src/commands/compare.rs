@@ -65,7 +65,10 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         ..usual
     });
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let bars = Bars::new();
+    let work_of = |(workload, policies): (&Workload, &Vec<_>)| {
+        std::iter::repeat_n(workload.ops_max(), policies.len())
+    };
+    let bars = Bars::of_parts(workloads.iter().zip(&policies_of).flat_map(work_of).collect());
     let mut tables: Vec<Vec<Row>> = Vec::new();
     let mut failed: Vec<anyhow::Error> = Vec::new();
     for (workload, policies) in workloads.into_iter().zip(&policies_of) {
@@ -83,10 +86,16 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         if let Err(error) = comparison.run(&bars, &mut |row| rows.push(row)) {
             failed.push(error);
         }
+        let is_filled = |row: &Row| row.engine.costs.flushes > 0;
+        failed.extend(rows.iter().find(|row| !is_filled(row)).map(|row| {
+            let what = format!("{} under {}", row.policy, row.workload);
+            unfilled(&what, row.engine.bytes.physical.user, memtable_bytes)
+        }));
+        rows.retain(is_filled);
         tables.push(rows);
     }
     drop(bars);
-    // A policy that fails costs its own row.
+    // A policy that fails costs its own row, and so does one whose merge costs would all be 0.
     let join = |before: anyhow::Error, error| anyhow!("{before:#}; {error:#}");
     let end = failed.into_iter().reduce(join).map_or(Ok(()), Err);
     tables.retain(|rows| !rows.is_empty());
@@ -108,9 +117,6 @@ fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<
     let mut output = Output::new();
     for rows in tables {
         output.line(shown(rows))?;
-        if let Some(note) = rows.first().and_then(|row| unfilled(&row.engine)) {
-            output.line(format_args!("{note}\n"))?;
-        }
         if args.parts {
             output.line(format_args!("{}\n", table_of(&PARTS, 1, rows)))?;
         }

@@ -1,6 +1,6 @@
 //! `run`: runs one workload on the real store.
 
-use super::notes::unfilled;
+use super::notes::why_unfilled;
 use crate::args::RunArgs;
 use crate::bars::Bars;
 use crate::output::{print, print_json};
@@ -129,7 +129,10 @@ fn shown(has_levels: bool, report: &EngineReport) -> String {
     let note = "All phases and all completed flushes count. The last active memtable stays in \
                 memory and in the log.";
     let mut figures = format!("{}\n{note}", table(&["figure", "value"], 2, rows));
-    figures.extend(unfilled(report).map(|note| format!("\n{note}")));
+    if report.costs.flushes == 0 {
+        let why = why_unfilled(bytes.user, report.settings.memtable_bytes);
+        figures.push_str(&format!("\nNote: {why}."));
+    }
     match &report.histograms {
         Some(histograms) => format!("{figures}\n\n{}", shown_histograms(histograms)),
         None => figures,

@@ -1,28 +1,27 @@
 //! `completions` and `man`: what shells and readers of manuals need, made from the arguments.
 
-use crate::args::{Cli, CompletionsArgs, ManArgs};
+use crate::args::{self, CompletionsArgs, ManArgs};
 use crate::output::{Output, print_json};
 use anyhow::Context;
-use clap::CommandFactory;
 use serde_json::json;
 
-pub(crate) fn completions(args: &CompletionsArgs, json: bool) -> anyhow::Result<()> {
+pub(crate) fn completions(wanted: &CompletionsArgs, json: bool) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    let mut command = Cli::command();
-    clap_complete::generate(args.shell, &mut command, "lsmith", &mut script);
+    let mut command = args::command();
+    clap_complete::generate(wanted.shell, &mut command, "lsmith", &mut script);
     if json {
         let text = String::from_utf8_lossy(&script);
-        return print_json(&json!({ "shell": args.shell.to_string(), "script": text }));
+        return print_json(&json!({ "shell": wanted.shell.to_string(), "script": text }));
     }
     let mut output = Output::new();
     output.bytes(&script)?;
     Ok(output.finish()?)
 }
 
-pub(crate) fn man(args: &ManArgs, json: bool) -> anyhow::Result<()> {
-    let dir = &args.dir;
+pub(crate) fn man(wanted: &ManArgs, json: bool) -> anyhow::Result<()> {
+    let dir = &wanted.dir;
     std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = args::command().disable_help_subcommand(true);
     command.build();
     let mut pages = Vec::new();
     write_page(&command, dir, &mut pages)?;

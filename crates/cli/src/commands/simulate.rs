@@ -1,5 +1,6 @@
 //! `simulate`: simulates a policy without a disk.
 
+use super::notes::unfilled;
 use super::run::{cost_rows, size_list};
 use crate::args::SimulateArgs;
 use crate::bars::Bars;
@@ -76,26 +77,42 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     };
     let memtable_bytes = args.memtable.bytes;
     let files = file_sizes(&content, memtable_bytes)?;
-    let files = files.as_ref();
-    let outcome = simulate_observed(&policy, &content, memtable_bytes, files, &mut on_event);
+    let outcome =
+        simulate_observed(&policy, &content, memtable_bytes, files.as_ref(), &mut on_event);
     let simulated = outcome.map_err(refusal)?;
     let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
     drop(bars);
+    check_flushes(args, &sizes, simulated.report.costs.flushes)?;
     if let Some(recorder) = recorder {
         let group = Group::of_simulation(&simulated, recorder)?;
         page::write("lsmith simulate", vec![group], args.html.as_deref(), None)?;
     }
     let traced = trace.map(Trace::finish).transpose()?;
-    let flushes = simulated.report.costs.flushes;
-    if flushes < args.flushes {
-        print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
-    }
     if json {
         let flush_sizes = (!sizes.is_constant()).then(|| sizes.spec().to_string());
         return print_json(&Traced { simulated, flush_sizes, trace: traced });
     }
     output.line(shown(has_levels, &simulated))?;
     Ok(output.finish()?)
+}
+
+/// Fails if the workload has ended before the first of its `flushes`. Prints a line if it has ended
+/// before as many as the arguments ask for.
+fn check_flushes(args: &SimulateArgs, sizes: &FlushSizes, flushes: u64) -> anyhow::Result<()> {
+    if flushes == 0 {
+        let workload = args.group.applied_to(workload(args, sizes)?)?;
+        // As no memtable was filled, these are few.
+        let mut written = 0;
+        for op in workload.ops() {
+            let op = op?;
+            written += op.user_bytes(workload.key_bytes(op.item));
+        }
+        return Err(unfilled(&args.policy, written, args.memtable.bytes));
+    }
+    if flushes < args.flushes {
+        print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
+    }
+    Ok(())
 }
 
 /// Returns what files of the workload take, if its keys are simulated.

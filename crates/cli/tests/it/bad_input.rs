@@ -80,7 +80,6 @@ fn values_out_of_range_are_refused() {
 
 #[test]
 fn missing_or_conflicting_arguments_are_refused() {
-    bad(&[], "a command is missing");
     bad(&["db", "somewhere"], "a command is missing");
     bad(&["run", "--policy", "none", "--dir", "d"], "--workload");
     bad(&["compare", "--memtable"], "--memtable");
@@ -91,6 +90,53 @@ fn missing_or_conflicting_arguments_are_refused() {
     let unit = ["simulate", "--policy", "none", "--flushes", "1", "--workload", "load"];
     bad(&unit, "--content keyed");
     bad(&["db", "d", "scan", "--prefix", "a", "--from", "b"], "--prefix");
+}
+
+/// A table full of zeros once looked like a result.
+#[test]
+fn workload_that_fills_no_memtable_is_refused_with_the_memtable_to_take() {
+    let rewrites = "churn(keys=50, ops=5k, value=100B)";
+    for workload in ["load(keys=5k, value=100B)", rewrites] {
+        let compare = ["compare", "--policies", "none; tiered", "--workload", workload];
+        let line = refused(2, &compare);
+        assert!(line.contains("no memtable of 4MiB was flushed"), "{line}");
+        assert!(line.contains("such as `--memtable 16KiB`"), "{line}");
+        fine(&[&compare[..], &["--memtable", "16KiB"]].concat());
+        for content in ["keyed", "fluid"] {
+            let simulate = ["simulate", "--policy", "tiered", "--content", content];
+            let simulate = [&simulate[..], &["--flushes", "3", "--workload", workload]].concat();
+            let line = refused(2, &simulate);
+            assert!(line.contains("such as `--memtable 16KiB`"), "{line}");
+            fine(&[&simulate[..], &["--memtable", "16KiB"]].concat());
+        }
+    }
+    let other =
+        ["--workload", "load(keys=9, value=10B)", "--workload", "load(keys=3k, value=100B)"];
+    let compare = ["compare", "--policies", "none", "--memtable", "64KiB"];
+    let done = lsmith(&[&compare[..], &other].concat());
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("load(keys=9, ") && done.err.contains("a larger workload"));
+    assert!(done.out.contains("load(keys=3k, value=100B"), "{done:?}");
+
+    // What was measured of a store that is kept is not lost.
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let run = ["run", "--policy", "none", "--workload", rewrites, "--dir", store.to_str().unwrap()];
+    let text = fine(&run);
+    assert!(text.contains("Note: no memtable of 4MiB was flushed"), "{text}");
+}
+
+#[test]
+fn mix_whose_shares_do_not_add_up_is_refused() {
+    let simulate = ["simulate", "--policy", "none", "--flushes", "1", "--content", "keyed"];
+    let mix = |shares: &str| format!("mix({shares}, keys=9)");
+    for (shares, message) in [
+        ("get=0.6, put=0.3", "add up to 0.9, not to 1 (get=0.6, put=0.3): add 0.1"),
+        ("get=0.6, put=0.6", "add up to 1.2, not to 1 (get=0.6, put=0.6): take off 0.2"),
+        ("gets=0.6, put=0.6", "did you mean `get`?"),
+    ] {
+        bad(&[&simulate[..], &["--workload", &mix(shares)]].concat(), message);
+    }
 }
 
 /// The codes that `docs/command-line.md` lists. Signals are in `signals.rs`.
@@ -131,6 +177,16 @@ fn every_kind_of_fault_has_its_exit_code() {
 
 #[test]
 fn help_is_no_failure() {
+    let alone = [&[][..], &["db"]];
+    let commands = [["compare", "watch"], ["ingest", "verify"]];
+    for (args, commands) in alone.iter().zip(commands) {
+        let done = lsmith(args);
+        assert_eq!((done.code, done.out.as_str()), (2, ""), "{args:?}: {done:?}");
+        let is_there = |part: &&str| done.err.contains(*part);
+        assert!(["Usage: lsmith", "Commands:"].iter().all(is_there), "{args:?}: {done:?}");
+        assert!(commands.iter().all(is_there), "{args:?}: {done:?}");
+        assert_eq!(done.err.trim_end(), fine(&[args, &["-h"][..]].concat()).trim_end(), "{args:?}");
+    }
     assert!(fine(&["--help"]).contains("compare"));
     assert!(fine(&["db", "--help"]).contains("ingest"));
     assert!(fine(&["--version"]).starts_with("lsmith "));

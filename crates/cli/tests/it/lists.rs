@@ -40,10 +40,10 @@ fn completions_and_manual_pages_know_every_command() {
     for shell in ["zsh", "fish", "elvish", "powershell"] {
         assert!(fine(&["completions", shell]).contains("workloads"), "{shell}");
     }
-    // Policies, workloads and figures, where an argument takes one.
+    // Policies and workloads, where an option takes one.
     for shell in ["bash", "zsh", "fish"] {
         let script = fine(&["completions", shell]);
-        let names = ["minlatency", "choose_best", "tpc", "mix", "fluid", "thonangi-fig2"];
+        let names = ["minlatency", "choose_best", "tpc", "mix", "fluid"];
         let is_missing = |name: &&&str| !script.contains(**name);
         assert_eq!(names.iter().find(is_missing), None, "{shell}");
     }
