@@ -8,7 +8,7 @@ mod tests;
 pub use outline::KeyScale;
 
 use crate::explain::{RouteReport, Tally, routes};
-use encoding::Numbers;
+use encoding::Varints;
 use lsmith_sim::Event;
 use lsmith_tree::{Counters, Level, LevelId, MergePlan, RunId, Tree, TreeEdit};
 use outline::{Outline, Piece};
@@ -132,7 +132,7 @@ impl LevelTotals {
 #[derive(Clone, Debug)]
 pub struct Recorder {
     scale: Option<KeyScale>,
-    numbers: Numbers,
+    varints: Varints,
     step_count: u64,
     reasons: Vec<String>,
     reason_indexes: BTreeMap<String, u64>,
@@ -152,7 +152,7 @@ impl Recorder {
     pub fn new(scale: Option<KeyScale>) -> Recorder {
         Recorder {
             scale,
-            numbers: Numbers::default(),
+            varints: Varints::default(),
             step_count: 0,
             reasons: Vec::new(),
             reason_indexes: BTreeMap::new(),
@@ -192,7 +192,7 @@ impl Recorder {
             source: source.to_owned(),
             step_count: self.step_count,
             reasons: self.reasons,
-            steps: self.numbers.to_text(),
+            steps: self.varints.to_text(),
             levels: self.levels,
             routes: routes(&self.tally),
             has_keys: self.scale.is_some(),
@@ -201,7 +201,7 @@ impl Recorder {
 
     fn begin_step(&mut self, kind: u64) {
         self.step_count += 1;
-        self.numbers.push(kind);
+        self.varints.push(kind);
     }
 
     fn begin_merge(&mut self, plan: &MergePlan, edit: &TreeEdit) {
@@ -218,9 +218,9 @@ impl Recorder {
         self.levels[level].add(&LevelTotals::of_counters(&counters));
         let (text, numbers) = plan.reason.parts();
         let reason = self.reason(text);
-        self.numbers.extend([level as u64, reason]);
-        self.numbers.extend(numbers.iter().copied());
-        self.numbers.extend([
+        self.varints.extend([level as u64, reason]);
+        self.varints.extend(numbers.iter().copied());
+        self.varints.extend([
             counters.bytes_from_memory,
             counters.bytes_in,
             counters.bytes_written,
@@ -255,8 +255,8 @@ impl Recorder {
             runs.into_iter().partition(|run| tree.run(*run).is_some());
         let gone: Vec<RunId> =
             gone.into_iter().filter(|run| self.outlines.remove(run).is_some()).collect();
-        self.numbers.push(gone.len() as u64);
-        self.numbers.extend(gone.iter().map(|run| run.0));
+        self.varints.push(gone.len() as u64);
+        self.varints.extend(gone.iter().map(|run| run.0));
 
         let mut left: Vec<(LevelId, usize, RunId)> = left
             .into_iter()
@@ -268,7 +268,7 @@ impl Recorder {
             .collect();
         // New runs get their final indexes if they are inserted in this order.
         left.sort_unstable();
-        self.numbers.push(left.len() as u64);
+        self.varints.push(left.len() as u64);
         for (level, index, run) in left {
             self.change(tree, level, index, run);
         }
@@ -281,13 +281,13 @@ impl Recorder {
         let whole = KeyScale::Numbers(1);
         let outline = Outline::of(run, self.scale.as_ref().unwrap_or(&whole));
         let old = self.outlines.remove(&id);
-        self.numbers.push(id.0);
+        self.varints.push(id.0);
         match (&old, level) {
-            (Some(_), _) => self.numbers.push(0),
-            (None, LevelId::Memory) => self.numbers.extend([1, index as u64]),
-            (None, LevelId::Disk(level)) => self.numbers.extend([2 + level as u64, index as u64]),
+            (Some(_), _) => self.varints.push(0),
+            (None, LevelId::Memory) => self.varints.extend([1, index as u64]),
+            (None, LevelId::Disk(level)) => self.varints.extend([2 + level as u64, index as u64]),
         }
-        self.numbers.push(outline.slices);
+        self.varints.push(outline.slices);
         self.splice(old.as_ref().map_or(&[], |old| &old.pieces), &outline.pieces);
         self.outlines.insert(id, outline);
     }
@@ -298,10 +298,10 @@ impl Recorder {
         let at = old.iter().zip(new).take_while(same).count();
         let tail = old[at..].iter().rev().zip(new[at..].iter().rev()).take_while(same).count();
         let inserted = &new[at..new.len() - tail];
-        self.numbers.extend([at, old.len() - tail - at, inserted.len()].map(|n| n as u64));
+        self.varints.extend([at, old.len() - tail - at, inserted.len()].map(|n| n as u64));
         let mut last_end = at.checked_sub(1).map_or(0, |last| new[last].end);
         for piece in inserted {
-            self.numbers.extend([piece.start - last_end, piece.end - piece.start, piece.bytes]);
+            self.varints.extend([piece.start - last_end, piece.end - piece.start, piece.bytes]);
             last_end = piece.end;
         }
     }

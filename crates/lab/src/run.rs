@@ -177,7 +177,7 @@ fn keyspaces(store: &Store, workload: &Workload) -> lsmith::Result<Vec<Keyspace>
         return Ok(vec![store.keyspace_with(DEFAULT_KEYSPACE, &Newest::options(workload))?]);
     }
     let in_group = KeyspaceOptions { group: Some(GROUP.into()), ..Newest::options(workload) };
-    let make = |number| store.keyspace_with(&format!("keyspace-{number}"), &in_group);
+    let make = |index| store.keyspace_with(&format!("keyspace-{index}"), &in_group);
     (0..shares.len()).map(make).collect()
 }
 

@@ -31,7 +31,7 @@ const PROBES: f64 = 3.0;
 /// Bytes of a key with its reference in an index node, for the paper's costs of an index.
 const INDEX_KEY_BYTES: f64 = 16.0;
 
-/// Bytes of a tree per live byte at which the tree is rewritten.
+/// Bytes of an append table per live byte at which it is rewritten.
 const THRESHOLDS: [f64; 7] = [1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0];
 
 const LEVELING: &str = "leveling";

@@ -91,7 +91,7 @@ fn simulated(figure: &mut Figure, jobs: &[Aging], task: &Task<'_>) -> anyhow::Re
          bytes, loaded in random order, then updated {ROUNDS} times each on average, at random. \
          Memory, tables and level 0 are smaller by the same factor. The paper does not give the \
          size of memory, which decides what tiering writes; here it holds one table. Nodes of \
-         trees are counted as the policy counts them, and filters are not.",
+         append tables are counted as the policy counts them, and filters are not.",
         job.shrink,
         job.keys(),
         logical_bytes(KEY_BYTES, VALUE_BYTES),

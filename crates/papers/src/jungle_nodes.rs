@@ -46,7 +46,7 @@ const PANELS: [(&str, &str); 2] = [
     ("held", "bytes of nodes per byte of entries held"),
 ];
 
-/// A store of trees.
+/// A store of append tables.
 struct Planted {
     value_bytes: usize,
     keys: u64,
@@ -62,7 +62,7 @@ struct Held {
     /// Bytes of nodes, and of keys and values, dead ones included.
     nodes: f64,
     entries: f64,
-    /// Live logical bytes, and trees, of each level.
+    /// Live logical bytes, and append tables, of each level.
     levels: Vec<[f64; 2]>,
     /// Keys and values of the last level that are dead.
     dead_of_last: f64,
@@ -230,14 +230,14 @@ fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     }
     figure.explain(
         ": store over formula",
-        "trees are taken to be alike. The fewer entries they have, the more they differ in width, \
-         and the more of them a batch meets.",
+        "append tables are taken to be alike. The fewer entries they have, the more they differ in \
+         width, and the more of them a batch meets.",
     );
     figure.note(format!(
         "`jungle` on the real store with keys of 8 bytes: all keys are loaded in random order and \
          updated {} times at random. Nodes are counted from the second update of each key on. The \
-         formula is told the number of trees and of live entries of each level, and the dead bytes \
-         of the last one, means of what the store had.",
+         formula is told the number of append tables and of live entries of each level, and the \
+         dead bytes of the last one, means of what the store had.",
         jobs.first().map_or(0, |job| job.rounds),
     ));
     Ok(figure)

@@ -45,8 +45,8 @@ const MOMENTS: [f64; 3] = [0.0, 0.5, 1.0];
 /// Lookups with an empty cache are the keys over this.
 const COLD_PART: u64 = 10;
 
-/// Leveling whose tables are trees: none may have dead bytes.
-const LEVELING_OF_TREES: &str = "leveling of trees, jungle(c=1)";
+/// Leveling whose tables are append tables: none may have dead bytes.
+const LEVELING_OF_APPENDS: &str = "leveling of append tables, jungle(c=1)";
 
 /// How large filters are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +57,8 @@ enum Filters {
     OfPaper,
 }
 
-/// Bits per key with which filters err about as often as the paper's: sorted tables, then trees. A
-/// tree's filter has room for half as many keys again. Small filters are rounded up.
+/// Bits per key with which filters err about as often as the paper's: sorted tables, then append
+/// tables, whose filters have room for half as many keys again. Small filters are rounded up.
 const BITS_OF_PAPER: [u8; 2] = [8, 5];
 
 /// A store that is looked at while it ages.
@@ -113,13 +113,13 @@ impl Looking {
         if is_quick {
             agings.retain(|aging| aging.threshold.is_none_or(|c| c == THRESHOLD_QUICK));
         }
-        let trees = Aging {
-            curve: LEVELING_OF_TREES,
+        let of_appends = Aging {
+            curve: LEVELING_OF_APPENDS,
             threshold: None,
             spec: "jungle(c=1, ratio=10)".to_owned(),
             ..agings[0].clone()
         };
-        agings.insert(1, trees);
+        agings.insert(1, of_appends);
         let with = |filters| move |aging: &Aging| Looking { aging: aging.clone(), filters };
         // What the store's own filters gain is seen where most runs are.
         let tiering = agings.iter().filter(|aging| aging.curve == TIERING && !is_quick);
@@ -140,8 +140,8 @@ impl Looking {
         let builder = match self.filters {
             Filters::Usual => builder,
             Filters::OfPaper => {
-                let has_trees = self.aging.spec.starts_with(JUNGLE);
-                let bits = BITS_OF_PAPER[usize::from(has_trees)];
+                let has_appends = self.aging.spec.starts_with(JUNGLE);
+                let bits = BITS_OF_PAPER[usize::from(has_appends)];
                 builder.filter_bits(bits).filters_by_size(false)
             }
         };
@@ -272,11 +272,11 @@ fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     figure.note(format!(
         "The store of `jungle-fig6` in lockstep, at 1/{shrink} of the paper's scale: {} records, \
          updates per record: {}. The filters have as many bits per key in all runs, {} in sorted \
-         tables and {} in trees, so that they err about as often as the paper's, 1.7 %.{} At each \
-         moment the store is opened anew, so that its cache is empty. The first lookups, one for \
-         ten records, are the cold ones. The warm ones, one per record, come after as many that \
-         are not counted. Keys are random. The cache holds a tenth of the data, and files are not \
-         mapped. A lookup takes its CPU time, and {} microseconds for each read of the device. \
+         tables and {} in append tables, so that they err about as often as the paper's, 1.7 %.{} \
+         At each moment the store is opened anew, so that its cache is empty. The first lookups, \
+         one for ten records, are the cold ones. The warm ones, one per record, come after as many \
+         that are not counted. Keys are random. The cache holds a tenth of the data, and files are \
+         not mapped. A lookup takes its CPU time, and {} microseconds for each read of the device. \
          Claims are about means of all moments but the first.",
         jobs.first().map_or(0, |job| job.aging.keys()),
         jobs.first().map_or(0, |job| job.aging.rounds),
@@ -287,7 +287,7 @@ fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     ));
     figure.note(format!(
         "Ranges: {} reads of each length at each moment, from random keys. The formula is told the \
-         live entries, batches, nodes and leaves of each tree.",
+         live entries, batches, nodes and leaves of each append table.",
         ranges::READS,
     ));
     Ok(figure)
@@ -311,7 +311,7 @@ fn judge(figure: &mut Figure) {
     let found = over(figure, "latency", [TIERING, LEVELING]);
     figure.near("p99 of tiering over leveling (three times)", 3.0, found, 0.6);
     for c in THRESHOLDS {
-        for below in [LEVELING, LEVELING_OF_TREES] {
+        for below in [LEVELING, LEVELING_OF_APPENDS] {
             let found = over(figure, "lookups", [&jungle(c), below]);
             let claim = format!("lookups per second of jungle(c={c}) over {below} (no slower)");
             figure.at_least(claim, found, 0.98);
@@ -337,8 +337,8 @@ fn explain(figure: &mut Figure) {
     figure.explain("(a third)", "the p99 of tiering is two or three reads of the device.");
     figure.explain(
         "over leveling (no slower)",
-        "a tree has nodes besides the block with the value. They are read if they are not in the \
-         cache, and take a step each if they are.",
+        "an append table has nodes besides the block with the value. They are read if they are not \
+         in the cache, and take a step each if they are.",
     );
 }
 

@@ -1,5 +1,6 @@
 //! What Ahn et al., "Jungle", HotStorage 2019, left for later: thresholds of their own for levels
-//! and for key ranges, compared with one threshold for all trees.
+//! and for key ranges, compared with one threshold for all append
+//! tables.
 
 use super::jungle_fig6::{Aged, Aging, ROUNDS};
 use super::{Figure, FigureInfo, Panel, Task};
@@ -14,10 +15,10 @@ pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
 /// The factor by which the full measurement is smaller than the paper's store.
 const SHRINK: u64 = 16;
 
-/// The thresholds that hold for all trees.
+/// The thresholds that hold for all append tables.
 const THRESHOLDS: [f64; 7] = [1.25, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0];
 
-/// What all trees together may hold, per live byte.
+/// What all append tables together may hold, per live byte.
 const SPACES: [f64; 4] = [1.3, 1.5, 2.0, 3.0];
 
 /// A threshold for each level, level 0 first.
@@ -70,7 +71,7 @@ fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         for (job, Aged { write, space_mean, .. }) in of_panel {
             let one = write_of_one(&frontier, *space_mean);
             let Some(one) = one.filter(|_| job.curve != ONE) else { continue };
-            // Where all trees are written alike, thresholds of their own have nothing to win.
+            // Where all tables are written alike, thresholds of their own have nothing to win.
             let bound = if job.curve == BY_RANGE && hot > 0.0 { 0.99 } else { 1.03 };
             let claim =
                 format!("{}, {panel}: writes over those of one c in as much space", job.spec);
@@ -79,8 +80,8 @@ fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     }
     figure.note(format!(
         "A keyed simulation of the store of `jungle-fig6` at 1/{shrink} of its scale: {} records. \
-         `space` is one limit for all trees. Those are rewritten first whose dead bytes, over live \
-         ones, times the age of the file are most.",
+         `space` is one limit for all append tables. Those are rewritten first whose dead bytes, \
+         over live ones, times the age of the file are most.",
         jobs.first().map_or(0, Aging::keys),
     ));
     Ok(figure)

@@ -9,23 +9,23 @@ use std::io::Write;
 /// A growing stream of numbers. Each takes one byte per 7 bits, the lowest first; all bytes but the
 /// last have their highest bit set.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct Varints {
     bytes: Vec<u8>,
 }
 
-impl Numbers {
+impl Varints {
     /// Appends a number.
-    pub(super) fn push(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
+    pub(super) fn push(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
         }
-        self.bytes.push(number as u8);
+        self.bytes.push(value as u8);
     }
 
     /// Appends several numbers.
-    pub(super) fn extend(&mut self, numbers: impl IntoIterator<Item = u64>) {
-        numbers.into_iter().for_each(|number| self.push(number));
+    pub(super) fn extend(&mut self, values: impl IntoIterator<Item = u64>) {
+        values.into_iter().for_each(|value| self.push(value));
     }
 
     /// Returns the numbers, deflated (RFC 1951), in base 64 (RFC 4648).

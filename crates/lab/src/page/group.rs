@@ -265,13 +265,13 @@ impl Group {
             if choices.iter().all(has_user) { "write_cost_user" } else { "write_cost_system" };
         let costs = choices.iter().map(|choice| {
             let policy = text(&choice["policy"]);
-            let number = |name: &str| {
+            let cost = |name: &str| {
                 let message = || format!("the choice {policy} has no {name}");
                 choice[name].as_f64().with_context(message)
             };
             let point = CostPoint {
-                write: number(write_figure)?,
-                read: number("read_cost_mean")?,
+                write: cost(write_figure)?,
+                read: cost("read_cost_mean")?,
                 space: choice["space_cost_mean"].as_f64(),
             };
             anyhow::Ok(PolicyCosts {

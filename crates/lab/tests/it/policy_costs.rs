@@ -43,7 +43,7 @@ fn narrowest_is_near_other_picks_when_a_bottom_level_opens() {
 fn counting_by_size_never_costs_much() {
     // The real sizes take minutes, without asserting more.
     let scale = if std::env::var_os("LSMITH_FULL").is_some() { 1.0 } else { 0.05 };
-    let scaled = |number: f64| (number * scale) as u64;
+    let scaled = |in_full: f64| (in_full * scale) as u64;
     let churn =
         |keys: f64| format!("churn(keys={}, value=100B, ops={})", scaled(keys), scaled(1e6));
     let loads = [

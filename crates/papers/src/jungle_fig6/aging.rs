@@ -46,7 +46,7 @@ pub(crate) struct Aging {
 pub(crate) struct Aged {
     /// Bytes of entries written to storage per byte of updates.
     pub(crate) write: f64,
-    /// The same of the nodes of trees.
+    /// The same of the nodes of append tables.
     pub(super) nodes: f64,
     /// Bytes held per live byte, at rest after each flush.
     pub(crate) space_mean: f64,

@@ -76,7 +76,7 @@ fn reads(figure: &mut Figure) {
 fn explain(figure: &mut Figure) {
     figure.explain(
         WRITES_OF_FIVE,
-        "at a small scale trees have few entries, and more of them are split.",
+        "at a small scale append tables have few entries, and more of them are split.",
     );
     figure.explain(
         "space of tiering",
@@ -91,14 +91,15 @@ fn explain(figure: &mut Figure) {
     );
     figure.explain(
         "jungle(c=3): writes",
-        "at a small scale trees have few entries, and more of them are split. The difference grows \
-         as the scale shrinks: 9 % at that of a quick run, 16 % at a thirtieth of that.",
+        "at a small scale append tables have few entries, and more of them are split. The \
+         difference grows as the scale shrinks: 9 % at that of a quick run, 16 % at a thirtieth of \
+         that.",
     );
     figure.explain(
         "over leveling (no slower)",
         "leveling here has sorted tables, whose first keys of blocks are in memory. The paper's \
-         tables are trees under every policy. Nodes of trees are looked up in the cache, take a \
-         part of it, and cost two steps more.",
+         tables are append tables under every policy. Nodes of append tables are looked up in the \
+         cache, take a part of it, and cost two steps more.",
     );
     figure.explain(
         "of tiering over leveling (30 % fewer)",

@@ -20,7 +20,8 @@ pub(super) struct NodeMeter {
 
 impl NodeMeter {
     /// Counts what a merge writes. A file grows by the entries that are written and by the nodes
-    /// that these replace. As many nodes are written again, and the tree's additional nodes.
+    /// that these replace. As many nodes are written again, and the
+    /// additional nodes of the append table.
     pub(super) fn observe(&mut self, event: Event<'_>) {
         let Event::Merge { plan, edit, .. } = event else { return };
         if !plan.makes_append() || plan.mode != Mode::Merge {

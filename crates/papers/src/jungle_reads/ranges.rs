@@ -1,5 +1,5 @@
-//! Blocks of range reads, by formula and counted: trees have the values of each batch in a place of
-//! their own.
+//! Blocks of range reads, by formula and counted: append tables have the values of each batch in a
+//! place of their own.
 
 use crate::jungle_fig6::{KEY_BYTES, VALUE_BYTES};
 use crate::unsynced::Unsynced;
@@ -38,7 +38,7 @@ fn entries_in(bytes: u64) -> f64 {
     bytes as f64 / entry
 }
 
-/// Returns what the formula must know of a tree or a sorted table.
+/// Returns what the formula must know of an append table or a sorted table.
 fn batched(slice: &Slice, dir: &Path, env: &Unsynced) -> anyhow::Result<BatchedTable> {
     let live = slice.size().entries as f64;
     if !slice.is_append() {

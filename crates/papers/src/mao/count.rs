@@ -61,7 +61,7 @@ impl Setting {
 fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let quick = SHRINK_QUICK * task.effort.shrink as f64 / Effort::QUICK.shrink as f64;
     let shrink = task.pick(quick, 1.0);
-    let scaled = |number: f64| (number / shrink).max(20.0) as u64;
+    let scaled = |in_full: f64| (in_full / shrink).max(20.0) as u64;
     let workloads = workloads(scaled);
     let mut settings = Vec::new();
     for (name, spec, _) in &workloads {

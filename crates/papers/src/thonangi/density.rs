@@ -81,10 +81,10 @@ fn arrow(sim: &BlockSim) -> anyhow::Result<f64> {
 
 /// Returns the part of the key space below `key`.
 pub(super) fn place(key: &Key) -> f64 {
-    let mut number = [0; 8];
+    let mut first = [0; 8];
     let bytes = key.len().min(8);
-    number[..bytes].copy_from_slice(&key[..bytes]);
-    u64::from_be_bytes(number) as f64 / DOMAIN
+    first[..bytes].copy_from_slice(&key[..bytes]);
+    u64::from_be_bytes(first) as f64 / DOMAIN
 }
 
 fn found(sim: &BlockSim, window_blocks: f64) -> anyhow::Result<Found> {

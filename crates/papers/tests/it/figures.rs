@@ -75,8 +75,8 @@ fn a_figure_is_measured_from_one_end_to_the_other() {
     let claims = json["claims"].as_array().unwrap();
     assert!(claims.len() > 10);
     for (json, claim) in claims.iter().zip(&figure.claims) {
-        let number_or_null = |value: &Value| value.is_number() || value.is_null();
-        assert!(json["claim"].is_string() && number_or_null(&json["paper"]), "{json}");
+        let value_or_null = |value: &Value| value.is_number() || value.is_null();
+        assert!(json["claim"].is_string() && value_or_null(&json["paper"]), "{json}");
         assert!(json["measured"].is_number() && json["tolerance"].is_number(), "{json}");
         assert_eq!(json["paper"].is_number(), claim.test == Test::Near);
         assert!(["holds", "differs"].contains(&json["verdict"].as_str().unwrap()), "{json}");

@@ -37,38 +37,38 @@ impl<'a> Decoder<'a> {
         rows
     }
 
-    fn number(&mut self) -> u64 {
-        let mut number = 0;
+    fn varint(&mut self) -> u64 {
+        let mut value = 0;
         for shift in (0..).step_by(7) {
             let byte = self.bytes[self.at];
             self.at += 1;
-            number |= u64::from(byte & 0x7f) << shift;
+            value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 break;
             }
         }
-        number
+        value
     }
 
     /// Applies the next step, and returns the bytes that it wrote.
     pub(super) fn step(&mut self) -> u64 {
         let mut written = 0;
-        if (1..=3).contains(&self.number()) {
-            let _level = self.number();
-            let reason = self.number();
-            let numbers = self.reasons[reason as usize].matches("{}").count();
-            for _ in 0..numbers {
-                self.number();
+        if (1..=3).contains(&self.varint()) {
+            let _level = self.varint();
+            let reason = self.varint();
+            let holes = self.reasons[reason as usize].matches("{}").count();
+            for _ in 0..holes {
+                self.varint();
             }
-            let parts: Vec<u64> = (0..5).map(|_| self.number()).collect();
+            let parts: Vec<u64> = (0..5).map(|_| self.varint()).collect();
             written = parts[2];
         }
-        for _ in 0..self.number() {
-            let name = self.number();
+        for _ in 0..self.varint() {
+            let name = self.varint();
             let (row, index) = self.find(name);
             self.rows[row].remove(index);
         }
-        for _ in 0..self.number() {
+        for _ in 0..self.varint() {
             self.change();
         }
         written
@@ -81,12 +81,12 @@ impl<'a> Decoder<'a> {
     }
 
     fn change(&mut self) {
-        let name = self.number();
-        let (row, index) = match self.number() {
+        let name = self.varint();
+        let (row, index) = match self.varint() {
             0 => self.find(name),
             place => {
                 let row = place as usize - 1;
-                let index = self.number() as usize;
+                let index = self.varint() as usize;
                 if self.rows.len() <= row {
                     self.rows.resize(row + 1, Vec::new());
                 }
@@ -95,17 +95,17 @@ impl<'a> Decoder<'a> {
                 (row, index)
             }
         };
-        let slices = self.number();
-        let at = self.number() as usize;
-        let gone = self.number() as usize;
-        let new = self.number();
+        let slices = self.varint();
+        let at = self.varint() as usize;
+        let gone = self.varint() as usize;
+        let new = self.varint();
         let before = &self.rows[row][index].1.pieces;
         let mut end = at.checked_sub(1).map_or(0, |last| before[last].end);
         let mut pieces = Vec::new();
         for _ in 0..new {
-            let start = end + self.number();
-            end = start + self.number();
-            pieces.push(Piece { start, end, bytes: self.number() });
+            let start = end + self.varint();
+            end = start + self.varint();
+            pieces.push(Piece { start, end, bytes: self.varint() });
         }
         let outline = &mut self.rows[row][index].1;
         outline.slices = slices;
