@@ -10,13 +10,13 @@ mod store;
 pub(super) use aging::{
     Aged, Aging, JUNGLE, KEY_BYTES, LEVELING, ROUNDS, THRESHOLDS, TIERING, VALUE_BYTES,
 };
-pub(super) use store::{READ_SECONDS, builder, write};
+pub(super) use store::{Lookups, READ_SECONDS, builder, look_up, warm, write};
 
 use super::{Figure, FigureInfo, Panel, Task};
 use aging::JUNGLE_ENTRIES;
 use lsmith_lab::plot::Axis;
 use lsmith_tree::logical_bytes;
-use store::Reading;
+use store::{Read, Reading};
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "jungle-fig6",
@@ -104,11 +104,13 @@ fn stored(figure: &mut Figure, jobs: &[Reading], task: &Task<'_>) -> anyhow::Res
     let found = task.each("stores", jobs, Reading::work, Reading::measure)?;
     for (Reading(job), read) in jobs.iter().zip(&found) {
         for x in places(job) {
-            figure.point("store write", job.curve, x, read.write);
-            figure.point("store space", job.curve, x, read.space);
-            figure.point("lookups", job.curve, x, read.lookups);
-            figure.point("device reads", job.curve, x, read.device_reads);
-            for (part, seconds) in [("p50", read.p50), ("p99", read.p99), ("CPU", read.cpu)] {
+            let Read { write, space, lookups } = read;
+            figure.point("store write", job.curve, x, *write);
+            figure.point("store space", job.curve, x, *space);
+            figure.point("lookups", job.curve, x, lookups.rate);
+            figure.point("device reads", job.curve, x, lookups.device);
+            let parts = [("p50", lookups.p50), ("p99", lookups.p99), ("CPU", lookups.cpu)];
+            for (part, seconds) in parts {
                 figure.point("latency", &format!("{}, {part}", job.curve), x, seconds * 1e6);
             }
         }

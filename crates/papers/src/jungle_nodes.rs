@@ -1,17 +1,18 @@
 //! Ahn et al., "Jungle", HotStorage 2019: what nodes add to the table of costs, `B_w` and `B_s`,
 //! by formula and in the store.
 
+use super::shuffle::shuffled;
+use super::store::{builder, check_plans};
 use super::unsynced::Unsynced;
 use super::{Figure, FigureInfo, Panel, Task};
-use anyhow::bail;
-use lsmith::{DEFAULT_KEYSPACE, Keyspace, PersistMode, Store, inspect};
+use anyhow::Context;
+use lsmith::{DEFAULT_KEYSPACE, Keyspace, PersistMode, inspect};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Scratch, Ticker};
 use lsmith_model::formulas::{AppendLevel, AppendNodes, IndexShare};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{Rng, fill_value};
 use std::path::Path;
-use std::sync::Arc;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "jungle-nodes",
@@ -95,11 +96,8 @@ impl Planted {
     fn ranks(&self) -> impl Iterator<Item = u64> {
         let keys = self.keys;
         let mut rng = Rng::new(3, 0);
-        let mut order: Vec<u64> = (0..keys).collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, rng.below(last as u64 + 1) as usize);
-        }
-        order.into_iter().chain((0..keys * self.rounds).map(move |_| rng.below(keys)))
+        let order = shuffled(keys, &mut rng).into_iter().map(u64::from);
+        order.chain((0..keys * self.rounds).map(move |_| rng.below(keys)))
     }
 
     /// Returns the formula for a store that held `held`.
@@ -166,12 +164,10 @@ impl Planted {
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
         let dir = Scratch::new("lsmith-reproduce-")?;
         let env = Unsynced::default();
-        let store = Store::builder(dir.path())
-            .env(Arc::new(env.clone()))
+        let store = builder(dir.path(), env.clone())
             .policy(format!("jungle(c={})", self.threshold))
             .memtable_bytes(self.table)
             .persist(PersistMode::Buffer)
-            .lockstep(true)
             .open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
         let mut value = vec![0; self.value_bytes];
@@ -193,10 +189,8 @@ impl Planted {
             }
         }
         let stats = store.stats();
-        let Some((old, old_written)) = before else { bail!("too few writes") };
-        if stats.plans_refused + stats.plans_failed > 0 {
-            bail!("plans were refused or failed");
-        }
+        let (old, old_written) = before.context("too few writes")?;
+        check_plans(&keyspace)?;
         let nodes = (stats.node_bytes - old.node_bytes) as f64;
         let entries = self.entries_bytes((written(&keyspace) - old_written) as f64);
         let measured = IndexShare { written: nodes / entries, held: held.nodes / held.entries };

@@ -6,15 +6,16 @@ mod ranges;
 
 use self::ranges::{Blocks, ITEMS};
 use super::jungle_fig6::{
-    Aging, JUNGLE, LEVELING, READ_SECONDS, SHRINK_STORE_MAX, THRESHOLDS, TIERING, VALUE_BYTES,
-    builder, write,
+    Aging, JUNGLE, LEVELING, Lookups, READ_SECONDS, SHRINK_STORE_MAX, THRESHOLDS, TIERING, builder,
+    look_up, warm, write,
 };
+use super::store::check_plans;
 use super::unsynced::ReadCount;
-use super::{Figure, FigureInfo, Panel, Task};
+use super::{Figure, FigureInfo, Panel, Task, numbers};
 use anyhow::bail;
-use lsmith::{DEFAULT_KEYSPACE, Keyspace, StoreStats};
+use lsmith::{DEFAULT_KEYSPACE, Keyspace};
 use lsmith_lab::plot::Axis;
-use lsmith_lab::{Scratch, Ticker, thread_cpu_seconds};
+use lsmith_lab::{Scratch, Ticker};
 use lsmith_tree::KeyRange;
 use lsmith_workload::Rng;
 use std::path::Path;
@@ -68,28 +69,11 @@ struct Looking {
     filters: Filters,
 }
 
-/// What lookups cost, each.
-#[derive(Clone, Copy, Debug, Default)]
-struct Costs {
-    /// Lookups per second of one reader.
-    rate: f64,
-    /// Seconds that all but a hundredth of lookups take at most.
-    p99: f64,
-    /// Reads of the device, and the reads that all but a hundredth of lookups make at most.
-    device: f64,
-    device_p99: f64,
-    cpu: f64,
-    /// Tables that a filter ruled out.
-    ruled_out: f64,
-    /// Blocks looked at, wherever they were.
-    blocks: f64,
-}
-
 /// What was found at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moment {
-    cold: Costs,
-    warm: Costs,
+    cold: Lookups,
+    warm: Lookups,
     /// The share of the runs without the key that filters let pass.
     erring: f64,
     ranges: Blocks,
@@ -153,9 +137,7 @@ impl Looking {
         // The cache is empty after this.
         let space = self.open(dir, reads)?;
         let cold = look_up(&space, keys, keys / COLD_PART, reads, rng)?;
-        for _ in 0..keys {
-            space.get(rng.below(keys).to_be_bytes())?;
-        }
+        warm(&space, keys, rng)?;
         let warm = look_up(&space, keys, keys, reads, rng)?;
         let tree = space.tree();
         let before = space.store().stats();
@@ -196,55 +178,12 @@ impl Looking {
             let space = self.open(dir.path(), &reads)?;
             write(&space, ranks.by_ref().take((upto - written) as usize), ticker)?;
             written = upto;
-            let stats = space.store().stats();
-            if stats.plans_refused + stats.plans_failed > 0 {
-                bail!("{}: plans were refused or failed", self.aging.spec);
-            }
+            check_plans(&space)?;
             drop(space);
             moments.push(self.look(dir.path(), &reads, &mut rng)?);
         }
         Ok(moments)
     }
-}
-
-/// Looks `count` random keys up.
-fn look_up(
-    space: &Keyspace,
-    keys: u64,
-    count: u64,
-    reads: &ReadCount,
-    rng: &mut Rng,
-) -> anyhow::Result<Costs> {
-    let mut all: Vec<(f64, f64)> = Vec::with_capacity(count as usize);
-    let stats = || space.store().stats();
-    let blocks = |stats: &StoreStats| stats.get_blocks_found + stats.get_blocks_absent;
-    let old = stats();
-    for _ in 0..count {
-        let key = rng.below(keys).to_be_bytes();
-        let (cpu, before) = (thread_cpu_seconds(), reads.get());
-        let found = space.get(key)?;
-        all.push((thread_cpu_seconds() - cpu, (reads.get() - before) as f64));
-        if found.is_none_or(|value| value.len() != VALUE_BYTES) {
-            bail!("a key was lost");
-        }
-    }
-    let new = stats();
-    let each = |sum: f64| sum / count as f64;
-    let p99 = |of: fn(&(f64, f64)) -> f64| {
-        let mut sorted: Vec<f64> = all.iter().map(of).collect();
-        sorted.sort_by(f64::total_cmp);
-        sorted[(sorted.len() * 99 / 100).min(sorted.len() - 1)]
-    };
-    let seconds = |(cpu, device): &(f64, f64)| cpu + device * READ_SECONDS;
-    Ok(Costs {
-        rate: count as f64 / all.iter().map(seconds).sum::<f64>(),
-        p99: p99(seconds),
-        device: each(all.iter().map(|(_, device)| device).sum()),
-        device_p99: p99(|(_, device)| *device),
-        cpu: each(all.iter().map(|(cpu, _)| cpu).sum()),
-        ruled_out: each((new.filter_negatives - old.filter_negatives) as f64),
-        blocks: each((blocks(&new) - blocks(&old)) as f64),
-    })
 }
 
 fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
@@ -295,14 +234,12 @@ fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
 
 /// Returns the mean of a curve, without the moment after the load.
 fn mean(figure: &Figure, panel: &str, curve: &str) -> Option<f64> {
-    let aged: Vec<f64> =
-        figure.curve(panel, curve).filter(|(at, _)| *at > 0.0).map(|(_, y)| y).collect();
-    (!aged.is_empty()).then(|| aged.iter().sum::<f64>() / aged.len() as f64)
+    numbers::mean(figure.curve(panel, curve).filter(|(at, _)| *at > 0.0).map(|(_, y)| y))
 }
 
 fn judge(figure: &mut Figure) {
     let over = |figure: &Figure, panel: &str, [above, below]: [&str; 2]| {
-        Some(mean(figure, panel, above)? / mean(figure, panel, below)?)
+        numbers::over(mean(figure, panel, above), mean(figure, panel, below))
     };
     let found = mean(figure, "erring", LEVELING);
     figure.near("runs that filters let pass, %", 1.7, found, 0.3);

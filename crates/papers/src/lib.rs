@@ -42,6 +42,8 @@ mod msls;
 mod numbers;
 mod optimum;
 mod registry;
+mod shuffle;
+mod store;
 mod sweep;
 mod task;
 mod thonangi;

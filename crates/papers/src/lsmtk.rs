@@ -1,6 +1,7 @@
 //! The text on triangular compaction in lsmtk: bytes ingested, bytes written by merges, and the
 //! quotient over time.
 
+use super::shuffle::shuffled;
 use super::{Effort, Figure, FigureInfo, Panel, Task};
 use anyhow::Context;
 use lsmith_lab::Ticker;
@@ -89,20 +90,13 @@ impl Keys {
     /// Returns the ranks of `writes` writes.
     fn ranks(self, writes: u64) -> Vec<u32> {
         let mut rng = Rng::new(1, 0);
-        let mut shuffled = |count: u64| {
-            let mut ranks: Vec<u32> = (0..count as u32).collect();
-            for last in (1..ranks.len()).rev() {
-                ranks.swap(last, rng.below(last as u64 + 1) as usize);
-            }
-            ranks
-        };
         match self {
-            Keys::Theory | Keys::Uniform => shuffled(writes),
+            Keys::Theory | Keys::Uniform => shuffled(writes, &mut rng),
             Keys::Sequential => (0..writes as u32).collect(),
             Keys::Skewed => {
                 let keys = (writes / WRITES_PER_KEY).max(1);
                 // The popular keys lie anywhere.
-                let places = shuffled(keys);
+                let places = shuffled(keys, &mut rng);
                 let zipf = Zipf::new(keys, SKEW);
                 let mut rng = Rng::new(2, 0);
                 (0..writes).map(|_| places[zipf.draw(&mut rng) as usize]).collect()

@@ -1,6 +1,7 @@
 //! A store that ages: all records are loaded, and then updated.
 
 use super::nodes::NodeMeter;
+use crate::shuffle::shuffled;
 use anyhow::Context;
 use lsmith_lab::Ticker;
 use lsmith_policy::Registry;
@@ -78,11 +79,8 @@ impl Aging {
     /// Returns the ranks of all keys in random order, and then the ranks that are updated.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = u32> {
         let keys = self.keys();
-        let mut order: Vec<u32> = (0..keys as u32).collect();
         let mut rng = Rng::new(1, 0);
-        for last in (1..order.len()).rev() {
-            order.swap(last, rng.below(last as u64 + 1) as usize);
-        }
+        let order = shuffled(keys, &mut rng);
         let hot = self.hot;
         let updated = (0..keys * self.rounds).map(move |_| {
             // No number is drawn for updates that go to any key.

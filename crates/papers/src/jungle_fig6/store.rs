@@ -1,9 +1,10 @@
 //! Reads of the aged store.
 
 use super::aging::{Aging, KEY_BYTES, TABLE_BYTES, VALUE_BYTES};
+use crate::store::{self, check_plans};
 use crate::unsynced::{ReadCount, Unsynced};
 use anyhow::bail;
-use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, PersistMode, Store};
+use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, PersistMode, StoreStats};
 use lsmith_lab::{Scratch, Ticker, thread_cpu_seconds};
 use lsmith_workload::{Rng, fill_value};
 use std::path::Path;
@@ -27,16 +28,26 @@ pub(super) struct Read {
     pub(super) write: f64,
     /// Bytes of files per live byte, at rest after each flush.
     pub(super) space: f64,
+    pub(super) lookups: Lookups,
+}
+
+/// What lookups cost, each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lookups {
     /// Lookups per second of one reader.
-    pub(super) lookups: f64,
-    /// Seconds that the median lookup takes.
-    pub(super) p50: f64,
-    /// Seconds that all but a hundredth of lookups take at most.
-    pub(super) p99: f64,
-    /// Reads of the device per lookup.
-    pub(super) device_reads: f64,
-    /// CPU seconds per lookup.
-    pub(super) cpu: f64,
+    pub(crate) rate: f64,
+    /// Seconds that the median lookup takes, and that all but a hundredth take at most.
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    /// Reads of the device, and the reads that all but a hundredth of lookups make at most.
+    pub(crate) device: f64,
+    pub(crate) device_p99: f64,
+    /// CPU seconds.
+    pub(crate) cpu: f64,
+    /// Tables that a filter ruled out.
+    pub(crate) ruled_out: f64,
+    /// Blocks looked at, wherever they were.
+    pub(crate) blocks: f64,
 }
 
 /// The bytes of files at each rest.
@@ -82,28 +93,25 @@ impl Reading {
         let loaded = written();
         rests.all().clear();
         write(&keyspace, ranks, ticker)?;
-        let stats = store.stats();
-        if stats.plans_refused + stats.plans_failed > 0 {
-            bail!("{}: plans were refused or failed", aging.spec);
-        }
+        check_plans(&keyspace)?;
         let live = (keys * entry) as f64;
         let write = (written() - loaded) as f64 / (live * aging.rounds as f64);
         let held = std::mem::take(&mut *rests.all());
         let space = held.iter().sum::<f64>() / held.len().max(1) as f64 / live;
-        Ok(Read { write, space, ..look_up(&keyspace, keys, &reads)? })
+        let mut rng = Rng::new(2, 0);
+        warm(&keyspace, keys, &mut rng)?;
+        Ok(Read { write, space, lookups: look_up(&keyspace, keys, keys, &reads, &mut rng)? })
     }
 }
 
 /// Returns what opens the store of `aging` in `dir`. `reads` counts the reads of its device.
 pub(crate) fn builder(aging: &Aging, dir: &Path, reads: &Arc<ReadCount>) -> Builder {
     let entry = (KEY_BYTES + VALUE_BYTES) as u64;
-    Store::builder(dir)
-        .env(Arc::new(Unsynced::counting(reads)))
+    store::builder(dir, Unsynced::counting(reads))
         .policy(aging.spec.clone())
         .memtable_bytes(TABLE_BYTES / aging.shrink)
         .cache_bytes(aging.keys() * entry / CACHE_PART)
         .persist(PersistMode::Buffer)
-        .lockstep(true)
 }
 
 /// Writes all keys of `ranks`, in their order.
@@ -123,37 +131,51 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Looks each key up once on average, at random, when as many lookups have filled the cache.
-fn look_up(space: &Keyspace, keys: u64, reads: &ReadCount) -> anyhow::Result<Read> {
-    let mut rng = Rng::new(2, 0);
-    let mut next = || rng.below(keys).to_be_bytes();
+/// Fills the cache: looks each key up once on average, at random.
+pub(crate) fn warm(space: &Keyspace, keys: u64, rng: &mut Rng) -> anyhow::Result<()> {
     for _ in 0..keys {
-        space.get(next())?;
+        space.get(rng.below(keys).to_be_bytes())?;
     }
-    let mut seconds = Vec::with_capacity(keys as usize);
-    let mut all = Read::default();
-    for _ in 0..keys {
-        let key = next();
+    Ok(())
+}
+
+/// Looks `count` random keys up.
+pub(crate) fn look_up(
+    space: &Keyspace,
+    keys: u64,
+    count: u64,
+    reads: &ReadCount,
+    rng: &mut Rng,
+) -> anyhow::Result<Lookups> {
+    let mut all: Vec<(f64, f64)> = Vec::with_capacity(count as usize);
+    let stats = || space.store().stats();
+    let blocks = |stats: &StoreStats| stats.get_blocks_found + stats.get_blocks_absent;
+    let old = stats();
+    for _ in 0..count {
+        let key = rng.below(keys).to_be_bytes();
         let (cpu, before) = (thread_cpu_seconds(), reads.get());
         let found = space.get(key)?;
-        let cpu = thread_cpu_seconds() - cpu;
-        let device = (reads.get() - before) as f64;
+        all.push((thread_cpu_seconds() - cpu, (reads.get() - before) as f64));
         if found.is_none_or(|value| value.len() != VALUE_BYTES) {
             bail!("a key was lost");
         }
-        all.cpu += cpu;
-        all.device_reads += device;
-        seconds.push(cpu + device * READ_SECONDS);
     }
-    seconds.sort_by(f64::total_cmp);
-    let count = keys as f64;
-    let part = |share: f64| seconds[((count * share) as usize).min(seconds.len() - 1)];
-    Ok(Read {
-        lookups: count / seconds.iter().sum::<f64>(),
-        p50: part(0.5),
-        p99: part(0.99),
-        device_reads: all.device_reads / count,
-        cpu: all.cpu / count,
-        ..all
+    let new = stats();
+    let each = |sum: f64| sum / count as f64;
+    let part = |percent: usize, of: fn(&(f64, f64)) -> f64| {
+        let mut sorted: Vec<f64> = all.iter().map(of).collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
+    };
+    let seconds = |(cpu, device): &(f64, f64)| cpu + device * READ_SECONDS;
+    Ok(Lookups {
+        rate: count as f64 / all.iter().map(seconds).sum::<f64>(),
+        p50: part(50, seconds),
+        p99: part(99, seconds),
+        device: each(all.iter().map(|(_, device)| device).sum()),
+        device_p99: part(99, |(_, device)| *device),
+        cpu: each(all.iter().map(|(cpu, _)| cpu).sum()),
+        ruled_out: each((new.filter_negatives - old.filter_negatives) as f64),
+        blocks: each((blocks(&new) - blocks(&old)) as f64),
     })
 }

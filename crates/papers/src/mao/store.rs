@@ -1,13 +1,12 @@
 //! Runs on the real store that time every merge.
 
+use crate::store::{Merge, Stopwatch, builder, check_plans};
 use crate::unsynced::Unsynced;
-use anyhow::{Context, bail};
-use lsmith::{DEFAULT_KEYSPACE, Event, Observer, Store};
-use lsmith_lab::{Scratch, thread_cpu_seconds};
+use anyhow::Context;
+use lsmith::{DEFAULT_KEYSPACE, Observer};
+use lsmith_lab::Scratch;
 use lsmith_workload::{NoInputs, Workload};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::Arc;
 
 /// The least logical bytes of an entry without its value: `user`, one digit and 8.
 const RECORD_BYTES_MIN: u64 = 13;
@@ -31,17 +30,6 @@ pub(super) struct StoreRun {
     pub(super) write_costs: Vec<f64>,
     /// The merges in order, without pure flushes and moves.
     pub(super) merges: Vec<Merge>,
-}
-
-/// A finished merge.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Merge {
-    /// Physical bytes of its output tables.
-    pub(super) bytes_written: u64,
-    /// Wall-clock seconds from plan to commit.
-    pub(super) seconds: f64,
-    /// CPU seconds of the merging thread, user and system.
-    pub(super) cpu_seconds: f64,
 }
 
 /// Returns the spec `name(parameters)` for a store that writes each flush before it merges it, as
@@ -93,11 +81,9 @@ impl Scale {
         let dir = Scratch::new("lsmith-reproduce-")?;
         let stopwatch = Arc::new(Stopwatch::default());
         let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
-        let store = Store::builder(dir.path())
-            .env(Arc::new(Unsynced::default()))
+        let store = builder(dir.path(), Unsynced::default())
             .policy(policy)
             .memtable_bytes(self.memtable_bytes)
-            .lockstep(true)
             .observer(observer)
             .open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
@@ -110,7 +96,7 @@ impl Scale {
             value.resize(op.value_bytes as usize, 0);
             workload.value(op.item, index, &mut value);
             keyspace.put(&key, &value)?;
-            while flushes < stopwatch.sealed.load(Ordering::Relaxed) {
+            while flushes < stopwatch.sealed() {
                 flushes += 1;
                 on_flush();
             }
@@ -119,10 +105,8 @@ impl Scale {
             }
         }
         store.settle().context("merges did not come to rest")?;
+        check_plans(&keyspace)?;
         let stats = store.stats();
-        if stats.plans_refused > 0 {
-            bail!("{} plans of {policy} broke a rule and were refused", stats.plans_refused);
-        }
         let mut times = stopwatch.times();
         times.rest();
         let written = stats.flush_bytes + stats.merge_bytes_written;
@@ -131,77 +115,6 @@ impl Scale {
             write_costs: std::mem::take(&mut times.write_costs),
             merges: std::mem::take(&mut times.merges),
         })
-    }
-}
-
-/// Times every merge of a store in lockstep. The thread that reports plan and commit runs the merge
-/// between the two.
-#[derive(Debug, Default)]
-struct Stopwatch {
-    /// The number of sealed memtables.
-    sealed: AtomicU64,
-    times: Mutex<Times>,
-}
-
-#[derive(Debug, Default)]
-struct Times {
-    /// The start of the current plan, and the CPU seconds of its thread at the start.
-    start: Option<(Instant, f64)>,
-    merges: Vec<Merge>,
-    /// Physical bytes of tables written so far: by flushes, and by merges.
-    flushed: u64,
-    merged: u64,
-    /// The write cost at rest after each flush.
-    write_costs: Vec<f64>,
-}
-
-impl Times {
-    /// Notes the costs at rest, if a flush came before.
-    fn rest(&mut self) {
-        if self.flushed > 0 {
-            self.write_costs.push((self.flushed + self.merged) as f64 / self.flushed as f64);
-        }
-    }
-}
-
-impl Stopwatch {
-    fn times(&self) -> std::sync::MutexGuard<'_, Times> {
-        self.times.lock().expect("no observer panics")
-    }
-}
-
-impl Observer for Stopwatch {
-    fn on_event(&self, _: &str, event: &Event<'_>) {
-        match event {
-            Event::Sealed { .. } => {
-                self.sealed.fetch_add(1, Ordering::Relaxed);
-                // All merges of the memtable before are done.
-                self.times().rest();
-            }
-            Event::Planned { .. } => {
-                self.times().start = Some((Instant::now(), thread_cpu_seconds()));
-            }
-            Event::Committed { edit, bytes_written, .. } => {
-                let end = Instant::now();
-                let cpu_end = thread_cpu_seconds();
-                let mut times = self.times();
-                let Some((start, cpu_start)) = times.start.take() else { return };
-                let merges = edit.counters.iter().any(|(_, counters)| counters.merges > 0);
-                if merges {
-                    times.merged += bytes_written;
-                } else {
-                    times.flushed += bytes_written;
-                }
-                if merges && *bytes_written > 0 {
-                    times.merges.push(Merge {
-                        bytes_written: *bytes_written,
-                        seconds: (end - start).as_secs_f64(),
-                        cpu_seconds: cpu_end - cpu_start,
-                    });
-                }
-            }
-            _ => {}
-        }
     }
 }
 

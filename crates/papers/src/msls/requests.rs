@@ -1,5 +1,6 @@
 //! The paper's requests.
 
+use crate::shuffle::shuffled;
 use lsmith_workload::{Rng, Zipf};
 
 /// Independent random requests for present keys.
@@ -27,7 +28,7 @@ impl Requests {
     pub(super) fn new(keys: u32, skew: f64) -> Requests {
         let popularity = (skew > 0.0).then(|| PlacedRanks {
             ranks: Zipf::new(u64::from(keys), skew),
-            places: shuffled(keys),
+            places: shuffled(keys.into(), &mut Rng::new(SEED, 2)),
         });
         Requests { keys, popularity, draws: Rng::new(SEED, 1) }
     }
@@ -39,16 +40,6 @@ impl Requests {
             Some(popularity) => popularity.places[popularity.ranks.draw(&mut self.draws) as usize],
         }
     }
-}
-
-/// Returns all numbers below `count` in random order, by the Fisher-Yates shuffle.
-fn shuffled(count: u32) -> Vec<u32> {
-    let mut places: Vec<u32> = (0..count).collect();
-    let mut draws = Rng::new(SEED, 2);
-    for index in (1..places.len()).rev() {
-        places.swap(index, draws.below(index as u64 + 1) as usize);
-    }
-    places
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use super::design::{Design, ITEM_BYTES};
 use super::requests::Requests;
 use crate::Task;
+use crate::store::{builder, check_plans};
 use crate::sweep::{Spot, Sweep};
 use crate::unsynced::Unsynced;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use lsmith::{DEFAULT_KEYSPACE, Store};
 use lsmith_lab::{Scratch, Ticker};
 use lsmith_policy::{MergePolicy, Registry};
@@ -136,11 +137,9 @@ impl Steady {
     pub(super) fn run(&self, ticker: &Ticker<'_>) -> anyhow::Result<(StageCosts, f64)> {
         let item_bytes = self.item_bytes;
         let dir = Scratch::new("lsmith-reproduce-")?;
-        let store = Store::builder(dir.path())
-            .env(Arc::new(Unsynced::default()))
+        let store = builder(dir.path(), Unsynced::default())
             .policy(self.policy()?)
             .memtable_bytes(self.memtable_bytes())
-            .lockstep(true)
             .open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
         let value_bytes =
@@ -166,9 +165,7 @@ impl Steady {
             }
             Ok(())
         })?;
-        if store.stats().plans_refused > 0 {
-            bail!("plans broke a rule and were refused");
-        }
+        check_plans(&keyspace)?;
         let (before, files_before) = before.context("no request was made")?;
         let requested = self.requests() * u64::from(item_bytes);
         let found = since(&keyspace.tree(), &before, requested);

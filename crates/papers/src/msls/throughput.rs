@@ -4,9 +4,9 @@ use super::design::{Design, Pick};
 use super::panels::{POPULARITIES, in_a_hurry};
 use super::requests::Requests;
 use crate::numbers::{least, most, percent_off};
+use crate::store::check_plans;
 use crate::unsynced::{Device, Unsynced};
 use crate::{Figure, FigureInfo, Panel, Task};
-use anyhow::bail;
 use lsmith::{DEFAULT_KEYSPACE, Store};
 use lsmith_lab::plot::Axis;
 use lsmith_lab::{Clock, Scratch, Ticker};
@@ -90,9 +90,7 @@ impl Bound {
         store.settle()?;
         device.drain();
         let seconds = clock.seconds();
-        if store.stats().plans_refused > 0 {
-            bail!("plans broke a rule and were refused");
-        }
+        check_plans(&keyspace)?;
         let requested = (self.work() * u64::from(ITEM_BYTES)) as f64;
         let write_cost = (device.bytes() - before) as f64 / requested;
         Ok(Pace { write_cost, throughput: requested / seconds })
