@@ -1,7 +1,6 @@
 //! Holds advice against every policy, simulated on all writes.
 
-use super::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_lab::tune::{Limits, TrialCosts, Tuning, costs_of_all, judge};
 use lsmith_lab::{FileInputs, NoProgress};
 use lsmith_policy::Registry;

@@ -2,9 +2,7 @@
 //! combining LSM-tree and copy-on-write B+-tree", HotStorage 2019: its table of costs, for the
 //! paper's store.
 
-use crate::numbers::{most, over};
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_model::formulas::{IndexShare, JungleModel, Textbook};
 use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 use lsmith_policy::Registry;

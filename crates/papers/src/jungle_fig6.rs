@@ -12,9 +12,8 @@ pub(super) use aging::{
 };
 pub(super) use store::{Lookups, READ_SECONDS, builder, look_up, warm, write};
 
-use super::{Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 use aging::JUNGLE_ENTRIES;
-use lsmith_lab::plot::Axis;
 use lsmith_tree::logical_bytes;
 use store::{Read, Reading};
 

@@ -4,11 +4,10 @@
 use super::shuffle::shuffled;
 use super::store::{builder, check_plans};
 use super::unsynced::Unsynced;
-use super::{Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 use anyhow::Context;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, PersistMode, inspect};
-use lsmith_lab::plot::Axis;
-use lsmith_lab::{Scratch, Ticker};
+use lsmith_lab::Scratch;
 use lsmith_model::formulas::{AppendLevel, AppendNodes, IndexShare};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{Rng, fill_value};

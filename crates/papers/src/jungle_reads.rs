@@ -9,13 +9,13 @@ use super::jungle_fig6::{
     Aging, JUNGLE, LEVELING, Lookups, READ_SECONDS, SHRINK_STORE_MAX, THRESHOLDS, TIERING, builder,
     look_up, warm, write,
 };
+use super::numbers;
 use super::store::check_plans;
 use super::unsynced::ReadCount;
-use super::{Figure, FigureInfo, Panel, Task, numbers};
+use crate::form::*;
 use anyhow::bail;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace};
-use lsmith_lab::plot::Axis;
-use lsmith_lab::{Scratch, Ticker};
+use lsmith_lab::Scratch;
 use lsmith_tree::KeyRange;
 use lsmith_workload::Rng;
 use std::path::Path;

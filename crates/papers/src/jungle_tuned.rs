@@ -3,8 +3,7 @@
 //! tables.
 
 use super::jungle_fig6::{Aged, Aging, ROUNDS};
-use super::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "jungle-tuned",

@@ -31,6 +31,7 @@ mod advice;
 mod drawing;
 mod effort;
 mod figure;
+mod form;
 mod jungle;
 mod jungle_fig6;
 mod jungle_nodes;

@@ -2,10 +2,8 @@
 //! quotient over time.
 
 use super::shuffle::shuffled;
-use super::{Effort, Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 use anyhow::Context;
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, KeyedSim, Parts};
 use lsmith_spec::format_bytes;
@@ -321,12 +319,9 @@ fn notes(figure: &mut Figure, courses: &[Course]) {
             let [ingested, merged] = [ingested, merged].map(|b| format_bytes(b / 1000 * 1000));
             Some(format!("{} {ingested} and {merged}", course.ingest.spec))
         });
-        let lines: Vec<String> = lines.collect();
-        figure.note(format!(
-            "Bytes ingested and bytes written by merges, {}: {}.",
-            keys.panel(),
-            lines.join("; ")
-        ));
+        let lines = joined("; ", lines);
+        let panel = keys.panel();
+        figure.note(format!("Bytes ingested and bytes written by merges, {panel}: {lines}."));
     }
     figure.note(format!(
         "A table has about {ENTRIES} entries with keys of 8 to 16 bytes and values of 64 to 256, \

@@ -1,4 +1,4 @@
-//! The ends and the mean of numbers.
+//! Ends, means, ratios and ranks of numbers, and lists of words.
 
 /// Returns the least of `values`; `None` if empty.
 pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -39,6 +39,26 @@ pub(crate) fn less(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 /// Returns by how many percent `found` is above `expected`; negative for below.
 pub(crate) fn percent_off(found: f64, expected: f64) -> f64 {
     (found / expected - 1.0) * 100.0
+}
+
+/// Returns the number of pairs of `items` that have the same order by both numbers of `compared`,
+/// which are positive if the first of the pair is above, and the number of all pairs. Leaves out
+/// the pairs of which `compared` has nothing.
+pub(crate) fn ranked<T>(
+    items: &[T],
+    compared: impl Fn(&T, &T) -> Option<(f64, f64)>,
+) -> (usize, usize) {
+    let pairs = items.iter().enumerate().flat_map(|(index, one)| {
+        items[index + 1..].iter().filter_map(|other| compared(one, other)).collect::<Vec<_>>()
+    });
+    pairs.fold((0, 0), |(alike, all), (left, right)| {
+        (alike + usize::from((left > 0.0) == (right > 0.0)), all + 1)
+    })
+}
+
+/// Returns `words`, separated by `separator`.
+pub(crate) fn joined(separator: &str, words: impl IntoIterator<Item = String>) -> String {
+    words.into_iter().collect::<Vec<_>>().join(separator)
 }
 
 #[cfg(test)]

@@ -1,10 +1,7 @@
 //! Compares the cost of every policy with the optimum at its mean number of runs.
 
-use crate::numbers::{least, mean};
-use crate::{Effort, Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 use anyhow::Context;
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
 use lsmith_model::formulas::write_cost_bound;
 use lsmith_model::optimum::{Hull, write_cost_least};
 use lsmith_policy::Registry;

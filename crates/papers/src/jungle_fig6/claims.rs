@@ -1,8 +1,7 @@
 //! The claims of the figure.
 
 use super::aging::{JUNGLE, JUNGLE_ENTRIES, LEVELING, THRESHOLDS, TIERING};
-use crate::Figure;
-use crate::numbers::{less, over};
+use crate::form::*;
 
 /// A claim that is explained. Other claims must not contain it.
 const WRITES_OF_FIVE: &str = "jungle(c=5) over tiering, writes";

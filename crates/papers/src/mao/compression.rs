@@ -1,11 +1,8 @@
 //! What compression does to the costs of policies, on the real store.
 
-use crate::numbers::{farthest, least, most, over};
-use crate::sweep::{Sweep, spots};
+use crate::form::*;
 use crate::unsynced::Unsynced;
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
-use lsmith_lab::{NoProgress, Options, Scratch, Ticker, run};
+use lsmith_lab::{NoProgress, Options, Scratch, run};
 use lsmith_workload::{NoInputs, Workload};
 use std::sync::Arc;
 
@@ -206,7 +203,7 @@ fn note(figure: &mut Figure, costs: &Costs, keys: u64, memtable_bytes: u64) {
     });
     figure.note(format!(
         "Bytes written without compression, with lz4 and with zstd, half of each value zeros: {}.",
-        shown.collect::<Vec<_>>().join("; ")
+        joined("; ", shown)
     ));
     figure.note(
         "The paper expects that compression makes flushes smaller than memtables, which could \

@@ -1,9 +1,7 @@
 //! Counting flushes by the size of the tree, where keys are updated.
 
 use super::course::{Course, Courses, Input, Plan};
-use crate::numbers::{farthest, mean, most};
-use crate::{Effort, Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_sim::KeyedWorkload;
 use lsmith_workload::{NoInputs, Workload};
 

@@ -1,9 +1,7 @@
 //! Simulations with samples along the way.
 
-use crate::{Effort, Figure, Panel, Task};
+use crate::form::*;
 use anyhow::Context;
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
 use lsmith_policy::Registry;
 use lsmith_sim::{
     Event, FigureCounter, Figures, KeyedWorkload, UNIT_BYTES, simulate_keyed, simulate_unit,

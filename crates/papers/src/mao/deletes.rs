@@ -3,10 +3,8 @@
 use super::course::{Course, Courses, panel};
 use super::fig7::{draw, panels};
 use super::updates::{BOUNDED, LEVELED, Run, Scale, TIERED};
-use crate::numbers::most;
-use crate::{Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 use anyhow::Context;
-use lsmith_lab::plot::Axis;
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("mao-deletes", "write cost over flushes where keys are deleted", measure);
@@ -126,7 +124,7 @@ fn note(figure: &mut Figure, runs: &[(f64, Courses)], loads: &Courses) {
             last.space_cost_mean
         )
     };
-    let rows: Vec<String> = runs.iter().map(row).collect();
+    let rows = joined("; ", runs.iter().map(row));
     let load = loads.cost(BOUNDED[0]);
-    figure.note(format!("By share of deletes: {}. Without updates {load:.2}.", rows.join("; ")));
+    figure.note(format!("By share of deletes: {rows}. Without updates {load:.2}."));
 }

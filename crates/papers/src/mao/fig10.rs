@@ -4,8 +4,7 @@ use super::course::{Course, Courses, Input, Plan, panel};
 use super::fig9::scale;
 use super::fit::fit_line;
 use super::store::{Scale, StoreRun, flushed_first};
-use crate::numbers::{mean, over};
-use crate::{Figure, FigureInfo, Task};
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "mao-fig10",
@@ -127,10 +126,7 @@ fn note(figure: &mut Figure, full: Scale, short: Scale, pairs: &[Pair]) {
         let simulated = pair.simulated.last()?.1;
         Some(format!("{} {observed:.2} and {simulated:.2}", pair.policy))
     });
-    figure.note(format!(
-        "Costs at the end, observed and simulated: {}.",
-        ends.collect::<Vec<_>>().join("; ")
-    ));
+    figure.note(format!("Costs at the end, observed and simulated: {}.", joined("; ", ends)));
     figure.note(format!(
         "constant has {} flushes, and is not drawn. Observed are bytes of the files of all tables, \
          over those of flushes. Simulated are flushes of one size.",

@@ -5,9 +5,7 @@ use super::fig4::RATIOS;
 use super::fig9::{FAMILIES, scale};
 use super::fit::{Line, fit_line};
 use super::store::{Scale, flushed_first};
-use crate::numbers::{least, most};
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_sim::KeyedWorkload;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
@@ -135,8 +133,7 @@ fn note(figure: &mut Figure, scale: Scale) {
         let line = line(figure, BY_SIZE, family)?;
         Some(format!("{family} {:.3}x + {:.2}", line.slope, line.intercept))
     });
-    let lines: Vec<String> = lines.collect();
-    figure.note(format!("Lines over simulations by size: {}.", lines.join("; ")));
+    figure.note(format!("Lines over simulations by size: {}.", joined("; ", lines)));
     let slopes: Vec<f64> =
         FAMILIES.iter().filter_map(|(name, _)| Some(line(figure, BY_KEY, name)?.slope)).collect();
     if let (Some(least), Some(most)) = (least(slopes.iter().copied()), most(slopes)) {

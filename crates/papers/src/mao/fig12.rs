@@ -1,9 +1,7 @@
 //! Long runs.
 
 use super::course::{Courses, Input, Plan, flushes_of, panel};
-use crate::numbers::most;
-use crate::{Effort, Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("mao-fig12", "write cost over 100,000 and a million flushes", measure);

@@ -2,8 +2,7 @@
 
 use super::course::{Course, Courses, flushes_of, panel, specs};
 use super::fit::{fit_line, power_of};
-use crate::numbers::{least, mean};
-use crate::{Figure, FigureInfo, Task};
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("mao-fig3", "write cost over flushes, policies with at most k runs", measure);

@@ -1,8 +1,7 @@
 //! Write cost over flushes of tiered and leveled.
 
 use super::course::{Course, Courses, flushes_of, panel, specs};
-use crate::numbers::{least, most, over};
-use crate::{Figure, FigureInfo, Task};
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("mao-fig4", "write cost over flushes, tiered and leveled", measure);

@@ -3,9 +3,7 @@
 use super::course::{Courses, flushes_of, specs};
 use super::fig4::RATIOS;
 use super::fit::between;
-use crate::numbers::{least, most, over};
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("mao-fig5", "mean read cost against write cost", measure);

@@ -1,10 +1,7 @@
 //! Space used while merges run.
 
 use super::course::flushes_of;
-use crate::numbers::{least, mean, most};
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, FigureCounter, UNIT_BYTES, simulate_unit};
 

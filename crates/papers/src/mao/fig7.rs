@@ -2,8 +2,7 @@
 
 use super::course::{Courses, panel};
 use super::updates::{BOUNDED, LEVELED, Run, Scale, TIERED, flushes_left};
-use crate::numbers::most;
-use crate::{Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "mao-fig7",
@@ -88,7 +87,7 @@ fn note(figure: &mut Figure, updates: &Courses, loads: &Courses) {
         Some(format!("{spec} {end:.2} at the end, {ratio:.2} times that without updates"))
     };
     let all = BOUNDED.iter().chain(&TIERED).chain(&LEVELED);
-    figure.note(format!("Write costs: {}.", all.filter_map(cost).collect::<Vec<_>>().join("; ")));
+    figure.note(format!("Write costs: {}.", joined("; ", all.filter_map(cost))));
     figure.note(
         "How many flushes are left depends on the records of a memtable (the more it holds, the \
          more updates meet their key there) and on nothing that a policy does; so that number is \

@@ -3,8 +3,7 @@
 use super::course::{Courses, panel};
 use super::fig7::UPDATES;
 use super::updates::{BOUNDED, LEVELED, Run, Scale};
-use crate::numbers::{farthest, least, most};
-use crate::{Figure, FigureInfo, Task};
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "mao-fig8",

@@ -4,9 +4,8 @@ use super::course::flushes_of;
 use super::fig4::RATIOS;
 use super::fit::{Line, fit_line};
 use super::store::{Scale, flushed_first};
+use crate::form::*;
 use crate::store::Merge;
-use crate::{Effort, Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "mao-fig9",

@@ -1,9 +1,7 @@
 //! Write cost where flushes differ in size.
 
 use super::course::{Course, Courses, Input, Plan, flushes_of, panel};
-use crate::numbers::{farthest, least, mean, most};
-use crate::{Effort, Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_model::optimum::least_of_sizes;
 use lsmith_sim::UNIT_BYTES;
 use lsmith_workload::{FlushSizes, NoInputs, Rng};

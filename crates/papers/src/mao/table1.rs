@@ -2,9 +2,7 @@
 
 use super::course::{Courses, flushes_of, panel, specs};
 use super::fig4::RATIOS;
-use crate::numbers::{farthest, most};
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_sim::Figures;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(

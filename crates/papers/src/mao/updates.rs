@@ -1,8 +1,7 @@
 //! Keyed simulations of the runs with updates.
 
 use super::course::{Course, Courses, Input, Plan};
-use crate::numbers::mean;
-use crate::{Effort, Task};
+use crate::form::*;
 use lsmith_sim::KeyedWorkload;
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{NoInputs, Workload};

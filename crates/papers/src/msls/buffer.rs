@@ -4,11 +4,8 @@
 use super::design::{Design, ITEM_BYTES, Levels};
 use super::panels::{POPULARITIES, in_a_hurry, panels};
 use super::steady::{Steady, simulated};
-use crate::numbers::{least, most, percent_off};
-use crate::sweep::Spot;
-use crate::{Figure, FigureInfo, Task};
+use crate::form::*;
 use lsmith_lab::Clock;
-use lsmith_lab::plot::Axis;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "msls-buffer",

@@ -3,9 +3,7 @@
 use super::design::{Design, ITEM_BYTES};
 use super::panels::{POPULARITIES, in_a_hurry};
 use super::steady::Steady;
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_model::Popularity;
 use lsmith_sim::{Event, rank_key};
 use lsmith_tree::text::parse_key;

@@ -3,9 +3,7 @@
 use super::design::{Design, ITEM_BYTES, Levels, Pick};
 use super::panels::{POPULARITIES, in_a_hurry, panels};
 use super::steady::{Steady, simulated};
-use crate::sweep::Spot;
-use crate::{Figure, FigureInfo, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_model::formulas::{SiltModel, SlotModel, Slots, UniversalModel};
 use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 

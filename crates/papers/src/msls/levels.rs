@@ -3,10 +3,7 @@
 use super::design::{Design, LEVEL1_ENTRIES, Levels};
 use super::panels::{POPULARITIES, cost_axis, in_a_hurry};
 use super::steady::{Steady, simulated};
-use crate::numbers::{least, most, percent_off};
-use crate::sweep::spots;
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_model::formulas::LeveledModel;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(

@@ -1,7 +1,6 @@
 //! Panels of figures with one panel per popularity of keys, and numbers that figures share.
 
-use crate::{Effort, Panel};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 /// The popularities of keys in the paper: the panel of each, its name, and its skew.
 pub(super) const POPULARITIES: [(&str, &str, f64); 2] =

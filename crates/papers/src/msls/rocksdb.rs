@@ -3,9 +3,7 @@
 use super::design::{Design, Pick};
 use super::panels::{POPULARITIES, in_a_hurry, panels};
 use super::steady::{StageCosts, Steady, simulated};
-use crate::sweep::Spot;
-use crate::{Figure, FigureInfo, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "msls-rocksdb",

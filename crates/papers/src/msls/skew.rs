@@ -3,10 +3,7 @@
 use super::design::Design;
 use super::panels::{cost_axis, in_a_hurry};
 use super::steady::{StageCosts, Steady, simulated};
-use crate::numbers::{most, percent_off};
-use crate::sweep::spots;
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "msls-skew",

@@ -2,13 +2,12 @@
 
 use super::design::{Design, ITEM_BYTES};
 use super::requests::Requests;
-use crate::Task;
+use crate::form::*;
 use crate::store::{builder, check_plans};
-use crate::sweep::{Spot, Sweep};
 use crate::unsynced::Unsynced;
 use anyhow::Context;
 use lsmith::{DEFAULT_KEYSPACE, Store};
-use lsmith_lab::{Scratch, Ticker};
+use lsmith_lab::Scratch;
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{Event, KeyedSim};
 use lsmith_tree::{EntryKind, Tree, logical_bytes};

@@ -3,13 +3,11 @@
 use super::design::{Design, Pick};
 use super::panels::{POPULARITIES, in_a_hurry};
 use super::requests::Requests;
-use crate::numbers::{least, most, percent_off};
+use crate::form::*;
 use crate::store::check_plans;
 use crate::unsynced::{Device, Unsynced};
-use crate::{Figure, FigureInfo, Panel, Task};
 use lsmith::{DEFAULT_KEYSPACE, Store};
-use lsmith_lab::plot::Axis;
-use lsmith_lab::{Clock, Scratch, Ticker};
+use lsmith_lab::{Clock, Scratch};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::fill_value;
 use std::sync::Arc;

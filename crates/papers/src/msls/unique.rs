@@ -2,10 +2,7 @@
 
 use super::panels::{POPULARITIES, in_a_hurry};
 use super::requests::Requests;
-use crate::numbers::{farthest, most, percent_off};
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_model::Popularity;
 
 pub(crate) const FIGURE: FigureInfo =

@@ -3,10 +3,8 @@
 use super::design::Design;
 use super::panels::{POPULARITIES, in_a_hurry, panels};
 use super::steady::{StageCosts, Steady, simulated};
-use crate::sweep::spots;
-use crate::{Figure, FigureInfo, Task};
+use crate::form::*;
 use lsmith_lab::Clock;
-use lsmith_lab::plot::Axis;
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("msls-wa", "write cost of LevelDB's design over the number of keys", measure);

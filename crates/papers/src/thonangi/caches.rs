@@ -4,10 +4,7 @@
 use super::scale::{cost_axis, dataset_axis, scale, scale_note};
 use super::steady::{Bench, Keys};
 use super::sweep::KEEPING;
-use crate::numbers::{least, most};
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "thonangi-caches",
@@ -132,7 +129,7 @@ fn claims_of_merges(figure: &mut Figure) {
         }
     }
     for cache in CACHES_MB {
-        let (alike, pairs) = ranked(figure, cache as f64);
+        let (alike, pairs) = ranked_alike(figure, cache as f64);
         let percent = (pairs > 0).then(|| alike as f64 * 100.0 / pairs as f64);
         let claim = format!(
             "cache of {cache} MB: write costs stand for all I/O of merges, which ranks policies \
@@ -144,23 +141,17 @@ fn claims_of_merges(figure: &mut Figure) {
 
 /// Returns the number of pairs of policies whose reads and writes together have the order of their
 /// writes, and the number of pairs whose writes differ.
-fn ranked(figure: &Figure, cache: f64) -> (usize, usize) {
-    let mut pairs = 0;
-    let mut alike = 0;
-    for setting in settings() {
-        for (index, one) in KEEPING.iter().enumerate() {
-            for other in &KEEPING[index + 1..] {
-                let of = |policy| setting.cost(figure, policy, cache);
-                let Some((one, other)) = of(one).zip(of(other)) else { continue };
-                if (one.1 / other.1 - 1.0).abs() * 100.0 > TIE {
-                    pairs += 1;
-                    let all = |(reads, writes): (f64, f64)| reads + writes;
-                    alike += usize::from((one.1 > other.1) == (all(one) > all(other)));
-                }
-            }
-        }
-    }
-    (alike, pairs)
+fn ranked_alike(figure: &Figure, cache: f64) -> (usize, usize) {
+    let counts = settings().map(|setting| {
+        ranked(&KEEPING, |one, other| {
+            let (one, other) =
+                (setting.cost(figure, one, cache)?, setting.cost(figure, other, cache)?);
+            let all = |(reads, writes): (f64, f64)| reads + writes;
+            let differs = percent_off(one.1, other.1).abs() > TIE;
+            differs.then(|| (one.1 - other.1, all(one) - all(other)))
+        })
+    });
+    counts.fold((0, 0), |sum, (alike, pairs)| (sum.0 + alike, sum.1 + pairs))
 }
 
 /// Judges what section V says about internal nodes in the cache.
@@ -219,7 +210,7 @@ fn notes(figure: &mut Figure) {
                 Some(format!("{policy} at {size_mb} MB {:.1} and {:.1}", default?, large?))
             })
         });
-        let saved = words.collect::<Vec<String>>().join("; ");
+        let saved = joined("; ", words);
         figure.note(format!("{keys}: reads saved by 16 and 100 MB, in percent: {saved}."));
     }
 }

@@ -1,9 +1,8 @@
 //! Measures the steady states of one index at several sizes.
 
 use super::steady::{Bench, Course, REQUESTS_MAX, Steady};
-use crate::Task;
+use crate::form::*;
 use anyhow::Context;
-use lsmith_lab::Ticker;
 use lsmith_sim::BlockSim;
 
 /// Benches that differ only in the size of their data, smallest first. One simulation grows through

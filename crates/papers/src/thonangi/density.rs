@@ -2,11 +2,8 @@
 
 use super::scale::{scale_note, small_scale};
 use super::steady::{Bench, Keys};
-use crate::numbers::{farthest, least, mean};
-use crate::{Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 use anyhow::Context;
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
 use lsmith_sim::BlockSim;
 use lsmith_tree::text::parse_key;
 use lsmith_tree::{Key, LevelId};

@@ -3,12 +3,8 @@
 use super::scale::{cost_axis, scale_note};
 use super::steady::{Bench, Course, Keys, Steady};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Sweep, others, steady_states};
-use crate::numbers::{least, less, most, over};
-use crate::sweep::spots;
-use crate::{Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 use anyhow::Context;
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
 use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Registry, Shape};
 use lsmith_sim::BlockSim;
 use lsmith_spec::Spec;
@@ -85,11 +81,10 @@ fn measure(task: &Task<'_>, keys: Keys) -> anyhow::Result<(Figure, Sweep)> {
         figure.draw("", policy, points);
     }
     figure.note(scale_note([(END_MB, shrink)]));
-    let stages: Vec<String> = schedule.iter().map(Stage::text).collect();
+    let stages = joined("; ", schedule.iter().map(Stage::text));
     figure.note(format!(
         "mixed runs with what it learns in steady states under the same keys, at \
-         1/{learned_shrink} of the paper's scale: {}.",
-        stages.join("; ")
+         1/{learned_shrink} of the paper's scale: {stages}."
     ));
     Ok((figure, steady))
 }
@@ -104,11 +99,10 @@ struct Stage {
 impl Stage {
     fn text(&self) -> String {
         let words = self.params.iter().map(|(name, value)| format!("{name} {value}"));
-        let params: Vec<String> = words.collect();
-        if self.end_mb.is_finite() {
-            format!("up to {:.0} MB {}", self.end_mb, params.join(" "))
-        } else {
-            format!("beyond {}", params.join(" "))
+        let params = joined(" ", words);
+        match self.end_mb.is_finite() {
+            true => format!("up to {:.0} MB {params}", self.end_mb),
+            false => format!("beyond {params}"),
         }
     }
 }

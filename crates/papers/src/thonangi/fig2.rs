@@ -5,9 +5,7 @@ use super::fit::fit;
 use super::scale::{POINTS, cost_axis, dataset_axis, scale_note, small_scale};
 use super::steady::{Bench, Keys};
 use super::sweep::{Sweep, figure_of_costs};
-use crate::numbers::{least, less, mean, most, over};
-use crate::sweep::{Spot, spots};
-use crate::{Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "thonangi-fig2",

@@ -4,10 +4,7 @@ use super::fit::fit;
 use super::scale::{scale_note, small_scale};
 use super::steady::{Bench, Keys, Steady};
 use super::sweep::steady_states;
-use crate::numbers::{least, less};
-use crate::sweep::spots;
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "thonangi-fig5",

@@ -4,11 +4,7 @@ use super::scale::{cost_axis, dataset_axis};
 use super::steady::{Bench, Keys, Steady};
 use super::store::StoreIndex;
 use super::sweep::{SEVEN, Sweep, steady_states};
-use crate::numbers::{least, most, over, percent_off};
-use crate::sweep::{Spot, spots};
-use crate::{Effort, Figure, FigureInfo, Panel, Task};
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "thonangi-fig7",
@@ -93,27 +89,19 @@ fn run(bench: &Bench, ticker: &Ticker<'_>) -> anyhow::Result<Steady> {
 
 /// Returns the number of pairs of policies at one size whose times have the order of their writes,
 /// and the number of pairs whose writes differ.
-fn ranked(figure: &Figure, sizes: &[f64], time: &str) -> (usize, usize) {
-    let mut pairs = 0;
-    let mut alike = 0;
-    for x in sizes {
-        for (index, one) in SEVEN.iter().enumerate() {
-            for other in &SEVEN[index + 1..] {
-                let excess = |panel| figure.excess(panel, one, other, *x);
-                let Some((writes, time)) = excess(WRITES).zip(excess(time)) else { continue };
-                if writes.abs() > TIE {
-                    pairs += 1;
-                    alike += usize::from((writes > 0.0) == (time > 0.0));
-                }
-            }
-        }
-    }
-    (alike, pairs)
+fn ranked_alike(figure: &Figure, sizes: &[f64], time: &str) -> (usize, usize) {
+    let counts = sizes.iter().map(|x| {
+        ranked(&SEVEN, |one, other| {
+            let excess = |panel| figure.excess(panel, one, other, *x);
+            excess(WRITES).zip(excess(time)).filter(|(writes, _)| writes.abs() > TIE)
+        })
+    });
+    counts.fold((0, 0), |sum, (alike, pairs)| (sum.0 + alike, sum.1 + pairs))
 }
 
 fn claims(figure: &mut Figure, sizes: &[f64]) {
     for (what, panel) in TIMES {
-        let (alike, pairs) = ranked(figure, sizes, panel);
+        let (alike, pairs) = ranked_alike(figure, sizes, panel);
         let percent = (pairs > 0).then(|| alike as f64 / pairs as f64 * 100.0);
         let claim = format!(
             "time of {what} ranks policies largely as writes do: of {pairs} pairs at one size \
@@ -169,7 +157,7 @@ fn explain(figure: &mut Figure, sweep: &Sweep, sizes: &[f64]) {
         let rest = cpu.all - cpu.merging - cpu.choosing;
         Some(format!("{policy} {:.1} and {:.1}", rest * 1e3, cpu.merging * 1e3))
     });
-    let times = words.collect::<Vec<String>>().join("; ");
+    let times = joined("; ", words);
     let why = format!(
         "nothing waits for a device here, and the CPU that a merge takes is not all. Each window \
          that partial policies take from memory is followed by putting the newest entries among \
@@ -193,8 +181,8 @@ fn notes(figure: &mut Figure, sweep: &Sweep, shrink: u64) {
         let percents = || shares(figure, &[policy]);
         Some(format!("{policy} {:.2} to {:.2} %", least(percents())?, most(percents())?))
     });
-    let shares: Vec<String> = words.collect();
-    figure.note(format!("CPU share of choosing what to merge: {}.", shares.join("; ")));
+    let shares = joined("; ", words);
+    figure.note(format!("CPU share of choosing what to merge: {shares}."));
     figure.note(format!(
         "Real store, in lockstep, at 1/{shrink} of the paper's scale; merges run on the thread \
          that writes. Time is the CPU time of that thread, user and system, with what making the \
@@ -203,9 +191,8 @@ fn notes(figure: &mut Figure, sweep: &Sweep, shrink: u64) {
     ));
     let mixed = sweep.iter().map(|(spot, _)| spot).filter(|spot| spot.curve == "mixed");
     let words = mixed.map(|spot| format!("{} MB {}", spot.x, spot.job.policy));
-    let learned: Vec<String> = words.collect();
+    let learned = joined("; ", words);
     figure.note(format!(
-        "mixed runs with what it learns in simulations of the same scale: {}.",
-        learned.join("; ")
+        "mixed runs with what it learns in simulations of the same scale: {learned}."
     ));
 }

@@ -3,11 +3,7 @@
 use super::scale::{cost_axis, scale, scale_note};
 use super::steady::{Bench, Keys};
 use super::sweep::{PAIRS, SEVEN, figure_of_costs, others};
-use crate::figure::ALL;
-use crate::numbers::{least, less};
-use crate::sweep::spots;
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("thonangi-fig8", "write costs over the skew of the keys", measure);

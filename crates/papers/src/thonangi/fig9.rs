@@ -3,11 +3,7 @@
 use super::scale::{POINTS, cost_axis, scale};
 use super::steady::{Bench, Keys};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Sweep, figure_of_costs};
-use crate::figure::ALL;
-use crate::numbers::{least, most, over};
-use crate::sweep::spots;
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 /// The figure of the paper.
 pub(crate) const UNIFORM: FigureInfo =
@@ -65,7 +61,7 @@ fn measure(task: &Task<'_>, keys: Keys) -> anyhow::Result<(Figure, Sweep)> {
     if task.effort.is_quick {
         let words =
             payloads.iter().map(|bytes| format!("{bytes} bytes 1/{}", shrink(*bytes as u64)));
-        let scales = words.collect::<Vec<String>>().join(", ");
+        let scales = joined(", ", words);
         figure.note(format!("Memory and data are a part of the paper's: {scales}."));
     }
     Ok((figure, sweep))
@@ -101,14 +97,13 @@ fn explain_large(figure: &mut Figure, sweep: &Sweep, why_some_meet: &str) {
         let met = (1.0 - written / merged) * 100.0;
         Some(format!("{policy} {merged:.1}, {met:.1} %, {written:.1}"))
     });
-    let policies: Vec<String> = words.collect();
     let why = format!(
         "at 4000 bytes a block is one record, and every block below memory is kept: a record is \
          written once, when it leaves memory, unless a delete meets its insert in level 1 and both \
          vanish unwritten. Records that leave memory per MB, the part of them that vanishes so, \
          blocks written per MB: {}. {why_some_meet} The difference is small beside what these \
          policies cost at 25 bytes.",
-        policies.join("; ")
+        joined("; ", words)
     );
     figure.explain("4000 bytes", why);
 }

@@ -7,9 +7,7 @@
 use super::scale::{cost_axis, dataset_axis, scale_note};
 use super::steady::{Bench, Keys};
 use super::sweep::{KEEPING, figure_of_costs};
-use crate::numbers::farthest;
-use crate::sweep::spots;
-use crate::{Figure, FigureInfo, Panel, Task};
+use crate::form::*;
 
 pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
     "thonangi-levels",
@@ -66,7 +64,7 @@ fn explain(figure: &mut Figure, sizes: &[f64]) {
         let four = figure.y("", &deep("mixed"), *x)?;
         Some(format!("{three:.0} and {four:.0} at {x} MB"))
     });
-    let costs = words.collect::<Vec<String>>().join(", ");
+    let costs = joined(", ", words);
     let why = format!(
         "with three levels, merges into the bottom cost what it holds; with four, the level above \
          the bottom grows to the same size whatever the data are. So costs of four levels are flat \

@@ -3,9 +3,7 @@
 use super::fit::fit;
 use super::scale::{POINTS, scale_note, small_scale};
 use super::steady::{Bench, Keys, LevelNow};
-use crate::numbers::{least, most, over, percent_off};
-use crate::{Effort, Figure, FigureInfo, Panel, Task};
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 pub(crate) const FIG3: FigureInfo = FigureInfo::new(
     "thonangi-fig3",

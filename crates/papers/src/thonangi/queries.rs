@@ -4,11 +4,7 @@
 use super::density::place;
 use super::scale::{scale, scale_note};
 use super::steady::{Bench, Keys};
-use crate::numbers::most;
-use crate::sweep::{Sweep, spots};
-use crate::{Figure, FigureInfo, Panel, Task};
-use lsmith_lab::Ticker;
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 use lsmith_tree::{LevelId, Run, Tree};
 use std::sync::Arc;
 

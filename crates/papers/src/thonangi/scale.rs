@@ -1,7 +1,6 @@
 //! The scale of a figure, its tolerance and its axes.
 
-use crate::Effort;
-use lsmith_lab::plot::Axis;
+use crate::form::*;
 
 /// The tolerance of percentages, in percentage points: the paper rounds, and drawings cannot be
 /// read more precisely.
@@ -51,10 +50,9 @@ pub(super) fn scale_note(scales: impl IntoIterator<Item = (u64, u64)>) -> String
         1 => format!("{} MB at the paper's scale", sizes.join(", ")),
         _ => format!("{} MB at 1/{scale} of it", sizes.join(", ")),
     });
-    let parts: Vec<String> = words.collect();
     format!(
         "Measured: {}. A smaller scale divides memory, data, omega and districts alike, which \
          leaves costs per megabyte as they are but for whole blocks; x is as at the paper's scale.",
-        parts.join("; ")
+        joined("; ", words)
     )
 }

@@ -2,8 +2,7 @@
 
 use super::chain;
 use super::steady::{Bench, Steady};
-use crate::sweep::Spot;
-use crate::{Figure, Panel, Task};
+use crate::form::*;
 
 /// The policies whose merges keep blocks.
 pub(super) const KEEPING: [&str; 4] = ["full", "rr", "choose_best", "mixed"];

@@ -1,6 +1,6 @@
 //! Figures of papers: how they are judged, measured and drawn.
 
-use lsmith_lab::NoProgress;
+use super::frame::measure;
 use lsmith_lab::plot::Axis;
 use lsmith_papers::{Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named};
 use serde_json::Value;
@@ -42,8 +42,7 @@ fn figures_are_found_by_name() {
 
 /// Returns a figure of section III, small enough to take no time.
 fn tiny(shrink: u64) -> Figure {
-    let info = figure_named("thonangi-fig2").unwrap();
-    info.measure(Effort { is_quick: true, shrink }, &NoProgress).unwrap()
+    measure("thonangi-fig2", Effort { is_quick: true, shrink })
 }
 
 #[test]
@@ -85,9 +84,7 @@ fn a_figure_is_measured_from_one_end_to_the_other() {
 
 #[test]
 fn the_store_is_timed_under_every_policy() {
-    let info = figure_named("thonangi-fig7").unwrap();
-    let figure = info.measure(Effort { is_quick: true, shrink: 512 }, &NoProgress);
-    let figure = figure.unwrap();
+    let figure = measure("thonangi-fig7", Effort { is_quick: true, shrink: 512 });
     assert_eq!(figure.panels.len(), 4);
     for panel in &figure.panels {
         assert_eq!(figure.policies(&panel.name).len(), 7, "{}", panel.name);
@@ -106,9 +103,7 @@ fn the_store_is_timed_under_every_policy() {
 
 #[test]
 fn caches_of_the_paper_save_reads_of_merges() {
-    let info = figure_named("thonangi-caches").unwrap();
-    let figure = info.measure(Effort { is_quick: true, shrink: 256 }, &NoProgress);
-    let figure = figure.unwrap();
+    let figure = measure("thonangi-caches", Effort { is_quick: true, shrink: 256 });
     for keys in ["uniform", "normal"] {
         for size_mb in [200, 800] {
             let panel = format!("{keys}-{size_mb}");

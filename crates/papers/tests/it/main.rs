@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 mod figures;
+mod frame;
 mod lsmtk;
 mod mao;
 mod msls;

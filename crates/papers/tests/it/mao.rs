@@ -1,52 +1,13 @@
 //! The figures of Mao et al. at a small scale.
 
-use lsmith_lab::NoProgress;
-use lsmith_papers::{Effort, Figure, Test, Verdict, figure_named};
+use super::frame::{claim, hold, measure, ys};
+use lsmith_papers::{Effort, Test, Verdict};
 
 /// Simulations of some hundred flushes.
 const TINY: Effort = Effort { is_quick: true, shrink: 1600 };
 
 /// Stores with some tens of flushes.
 const TINY_STORE: Effort = Effort { is_quick: true, shrink: 128 };
-
-fn measure(name: &str, effort: Effort) -> Figure {
-    let info = figure_named(name).unwrap();
-    let figure = info.measure(effort, &NoProgress).unwrap();
-    assert_eq!((figure.name.as_str(), figure.title.as_str()), (info.name, info.title));
-    assert_sound(&figure);
-    figure
-}
-
-/// Checks that every panel has curves, x ascends, and values on logarithmic axes are positive.
-fn assert_sound(figure: &Figure) {
-    assert!(!figure.notes.is_empty(), "{}", figure.name);
-    for panel in &figure.panels {
-        let name = format!("{} {}", figure.name, panel.name);
-        let policies = figure.policies(&panel.name);
-        assert!(!policies.is_empty(), "{name}");
-        for policy in policies {
-            let curve: Vec<(f64, f64)> = figure.curve(&panel.name, policy).collect();
-            assert!(curve.is_sorted_by(|one, other| one.0 <= other.0), "{name} {policy}");
-            for (x, y) in curve {
-                assert!(x.is_finite() && y.is_finite(), "{name} {policy}");
-                assert!(x > 0.0 || !panel.x.is_log, "{name} {policy}");
-                assert!(y > 0.0 || !panel.y.is_log, "{name} {policy}");
-            }
-        }
-    }
-    let panels: Vec<&str> = figure.panels.iter().map(|panel| panel.name.as_str()).collect();
-    assert!(figure.points.iter().all(|point| panels.contains(&point.panel.as_str())));
-}
-
-/// Returns the measured number and the verdict of the only claim that contains all of `words`.
-fn claim(figure: &Figure, words: &[&str]) -> (f64, Verdict) {
-    let fits = |claim: &str| words.iter().all(|word| claim.contains(word));
-    let claims: Vec<_> = figure.claims.iter().filter(|claim| fits(&claim.claim)).collect();
-    let [claim] = claims[..] else {
-        panic!("{} claims of {} have {words:?}", claims.len(), figure.name)
-    };
-    (claim.measured, claim.verdict)
-}
 
 #[test]
 fn figures_by_size() {
@@ -73,8 +34,7 @@ fn claims_need_measurements() {
     let figure = measure("mao-fig3", TINY);
     assert_eq!(figure.panels.len(), 6);
     assert!(!figure.claims.iter().any(|claim| claim.claim.contains("past 4^k")));
-    let (apart, verdict) = claim(&figure, &["k = 5", "minlatency over the least"]);
-    assert_eq!(verdict, Verdict::Holds, "{apart}");
+    hold(&figure, &["k = 5", "minlatency over the least"]);
 
     // Shorter runs cannot judge the paper's claims on long runs.
     let figure = measure("mao-fig12", TINY);
@@ -126,8 +86,7 @@ fn store_writes_as_much_as_simulated_at_all_times() {
         assert_eq!(observed[0], (1.0, 1.0), "{policy}: the first flush is written once");
     }
     for policy in ["minlatency", "binomial", "constant"] {
-        let (apart, verdict) = claim(&figure, &[policy, "differs from the store"]);
-        assert_eq!(verdict, Verdict::Holds, "{policy}: {apart}");
+        hold(&figure, &[policy, "differs from the store"]);
     }
 }
 
@@ -161,8 +120,7 @@ fn all_policies_have_a_row_per_bound() {
     assert_eq!(figure.panels.len(), 14);
     for policy in ["minlatency", "binomial", "bigtable", "exploring", "constant"] {
         assert_eq!(figure.policies(&format!("writes-{policy}")).len(), 8);
-        let (over, verdict) = claim(&figure, &[policy, "at most k"]);
-        assert_eq!(verdict, Verdict::Holds, "{over}");
+        hold(&figure, &[policy, "at most k"]);
     }
     assert_eq!(figure.policies("reads-leveled").len(), 4);
 }
@@ -179,8 +137,7 @@ fn counts_by_size_are_held_against_plain_ones() {
 fn deletes_leave_fewer_flushes() {
     let figure = measure("mao-deletes", Effort { is_quick: true, shrink: 400 });
     for words in ["flushes with 25 %", "flushes with 50 %", "flushes with 100 %"] {
-        let (ratio, verdict) = claim(&figure, &[words]);
-        assert_eq!(verdict, Verdict::Holds, "{words}: {ratio}");
+        hold(&figure, &[words]);
     }
     assert_eq!(figure.policies("by-share").len(), 10);
     assert_eq!(figure.curve("by-share", "bigtable(k=6)").count(), 4);
@@ -193,7 +150,7 @@ fn compression_changes_bytes_but_no_merge() {
     assert_eq!((apart, verdict), (0.0, Verdict::Holds));
     for codec in ["lz4", "zstd"] {
         for policy in figure.policies(codec) {
-            let written: Vec<f64> = figure.curve(codec, policy).map(|(_, y)| y).collect();
+            let written = ys(&figure, codec, policy);
             assert_eq!(written.len(), 4);
             assert!(written.is_sorted_by(|less, more| less > more), "{codec} {policy} {written:?}");
             assert!(written[3] < 0.5 * written[0], "{codec} {policy} {written:?}");
@@ -204,8 +161,7 @@ fn compression_changes_bytes_but_no_merge() {
 #[test]
 fn store_writes_as_much_as_simulated() {
     let figure = measure("mao-fig11", TINY_STORE);
-    let (r_squared, verdict) = claim(&figure, &["simulated key by key"]);
-    assert_eq!(verdict, Verdict::Holds, "{r_squared}");
+    hold(&figure, &["simulated key by key"]);
     for point in figure.points.iter().filter(|point| point.panel == "by-key") {
         let error = (point.y - point.x).abs() / point.x;
         // In the small tables of this test, everything besides entries has weight.

@@ -1,7 +1,7 @@
 //! The figures of Lim et al., of Jungle's costs and of the optimum, at a small scale.
 
-use lsmith_lab::NoProgress;
-use lsmith_papers::{Effort, Figure, Verdict, figure_named};
+use super::frame::{claims, hold, measure, ys};
+use lsmith_papers::{Effort, Verdict};
 
 /// Simulations of some ten thousand keys, stores of a thousand.
 const TINY: Effort = Effort { is_quick: true, shrink: 480 };
@@ -9,42 +9,12 @@ const TINY: Effort = Effort { is_quick: true, shrink: 480 };
 /// A hundred thousand keys, so that a level has enough tables for a sweep.
 const SMALL: Effort = Effort { is_quick: true, shrink: 48 };
 
-fn measure(name: &str, effort: Effort) -> Figure {
-    let info = figure_named(name).unwrap();
-    let figure = info.measure(effort, &NoProgress).unwrap();
-    assert_eq!((figure.name.as_str(), figure.title.as_str()), (info.name, info.title));
-    assert!(!figure.notes.is_empty());
-    for panel in &figure.panels {
-        for policy in figure.policies(&panel.name) {
-            let curve: Vec<(f64, f64)> = figure.curve(&panel.name, policy).collect();
-            assert!(curve.is_sorted_by(|one, other| one.0 <= other.0), "{name} {policy}");
-            assert!(curve.iter().all(|(x, y)| x.is_finite() && y.is_finite()), "{name} {policy}");
-        }
-    }
-    figure
-}
-
-/// Returns the measured numbers and verdicts of the claims that contain all of `words`, at least
-/// one.
-fn claims(figure: &Figure, words: &[&str]) -> Vec<(f64, Verdict)> {
-    let fits = |claim: &str| words.iter().all(|word| claim.contains(word));
-    let claims = figure.claims.iter().filter(|claim| fits(&claim.claim));
-    let claims: Vec<_> = claims.map(|claim| (claim.measured, claim.verdict)).collect();
-    assert!(!claims.is_empty(), "no claim of {} has {words:?}", figure.name);
-    claims
-}
-
-fn hold(figure: &Figure, words: &[&str]) {
-    let found = claims(figure, words);
-    assert!(found.iter().all(|(_, verdict)| *verdict == Verdict::Holds), "{words:?}: {found:?}");
-}
-
 #[test]
 fn write_cost_over_keys() {
     let figure = measure("msls-wa", TINY);
     hold(&figure, &["by the paper's definitions"]);
     for panel in ["a", "b"] {
-        let model: Vec<f64> = figure.curve(panel, "model").map(|(_, y)| y).collect();
+        let model = ys(&figure, panel, "model");
         assert!(model.is_sorted(), "{model:?}");
         let store: Vec<(f64, f64)> = figure.curve(panel, "store").collect();
         let simulated = figure.y(panel, "keyed simulation", store[0].0).unwrap();
@@ -57,7 +27,7 @@ fn write_cost_over_skew() {
     let figure = measure("msls-skew", TINY);
     hold(&figure, &["by the paper's definitions"]);
     hold(&figure, &["it falls"]);
-    let simulated: Vec<f64> = figure.curve("b", "keyed simulation").map(|(_, y)| y).collect();
+    let simulated = ys(&figure, "b", "keyed simulation");
     assert!(simulated.is_sorted_by(|one, other| one > other), "{simulated:?}");
 }
 
@@ -82,7 +52,7 @@ fn a_swept_level_is_thin_where_it_was_swept_last() {
     hold(&figure, &["not uniform"]);
     hold(&figure, &["below 10"]);
     for panel in ["a", "b"] {
-        let model: Vec<f64> = figure.curve(panel, "model").map(|(_, y)| y).collect();
+        let model = ys(&figure, panel, "model");
         assert!(model.is_sorted() && model.len() == 50, "{model:?}");
     }
 }
@@ -112,9 +82,9 @@ fn jungle_lies_between_tiering_and_leveling() {
     hold(&figure, &["leveling over jungle(c=2)"]);
     hold(&figure, &["over that of tiering (tighter)"]);
     hold(&figure, &["space of leveling"]);
-    let writes: Vec<f64> = figure.curve("write", "jungle").map(|(_, y)| y).collect();
+    let writes = ys(&figure, "write", "jungle");
     assert!(writes.is_sorted_by(|left, right| left > right), "{writes:?}");
-    let space: Vec<f64> = figure.curve("space range", "jungle, most").map(|(_, y)| y).collect();
+    let space = ys(&figure, "space range", "jungle, most");
     for (most, c) in space.iter().zip([2.0, 3.0, 5.0, 10.0]) {
         assert!(*most > 1.0 && *most < 1.1 * c, "{most} with c = {c}");
     }
@@ -129,7 +99,7 @@ fn jungle_lies_between_tiering_and_leveling() {
 fn lookups_of_jungle_in_the_store() {
     let figure = measure("jungle-fig6", TINY);
     let at = |panel: &str, curve: &str| -> Vec<f64> {
-        let found: Vec<f64> = figure.curve(panel, curve).map(|(_, y)| y).collect();
+        let found = ys(&figure, panel, curve);
         assert_eq!(found.len(), 4, "{panel} {curve}");
         found
     };
@@ -158,7 +128,7 @@ fn nodes_of_jungle() {
         for size in [100, 1000, 10_000] {
             let curve = |kind: &str| {
                 let name = format!("values of {size} bytes, {kind}");
-                figure.curve(panel, &name).map(|(_, y)| y).collect::<Vec<f64>>()
+                ys(&figure, panel, &name)
             };
             for (store, formula) in curve("store").iter().zip(curve("formula")) {
                 let off = store / formula;
@@ -175,7 +145,7 @@ fn no_policy_is_below_the_hull() {
     hold(&figure, &["none is below"]);
     hold(&figure, &["by the recursion"]);
     hold(&figure, &["over the optimum with k runs"]);
-    let least: Vec<f64> = figure.curve("a", "least").map(|(_, y)| y).collect();
+    let least = ys(&figure, "a", "least");
     assert!(least[0] > 10.0 * least[least.len() - 1], "{least:?}");
 }
 
@@ -202,8 +172,7 @@ fn write_cost_over_levels() {
     hold(&figure, &["optimized sizes of as many levels gain"]);
     // Few levels and many write more than those between.
     for panel in ["c", "d"] {
-        let costs: Vec<f64> =
-            figure.curve(panel, "model, geometric sizes").map(|(_, y)| y).collect();
+        let costs = ys(&figure, panel, "model, geometric sizes");
         let least = costs.iter().copied().reduce(f64::min).unwrap();
         assert!(costs[costs.len() - 1] > 1.2 * least, "{costs:?}");
     }

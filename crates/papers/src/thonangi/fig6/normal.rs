@@ -1,11 +1,9 @@
 //! Figure 6b: normal.
 
 use super::plan::{EQUAL, Plan, THREE_LEVELS, claim_mixed_wins, first_tie, spot};
-use crate::figure::ALL;
-use crate::numbers::{least, less, most};
+use crate::form::*;
 use crate::thonangi::steady::{Keys, Steady};
 use crate::thonangi::sweep::{PAIRS, steady_states};
-use crate::{Figure, FigureInfo, Task};
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("thonangi-fig6b", "write costs over the size of the data, normal", measure);

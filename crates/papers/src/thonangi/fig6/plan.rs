@@ -1,12 +1,9 @@
 //! Seven policies over the size of the data, and claims that figures share.
 
-use crate::figure::ALL;
-use crate::numbers::{farthest, most};
-use crate::sweep::Spot;
+use crate::form::*;
 use crate::thonangi::scale::{cost_axis, dataset_axis, scale, scale_note};
 use crate::thonangi::steady::{Bench, Keys};
 use crate::thonangi::sweep::{KEEPING, PAIRS, SEVEN, Sweep, figure_of_costs, others};
-use crate::{Figure, Panel, Task};
 use std::ops::RangeInclusive;
 
 /// The rate of merges in this figure. It is less than elsewhere, because indexes are larger.
@@ -55,8 +52,8 @@ impl Plan<'_> {
                 tau => format!("{x} MB tau {tau} beta {beta}"),
             })
         });
-        let learned: Vec<String> = words.collect();
-        figure.note(format!("What mixed has learned: {}.", learned.join("; ")));
+        let learned = joined("; ", words);
+        figure.note(format!("What mixed has learned: {learned}."));
     }
 }
 

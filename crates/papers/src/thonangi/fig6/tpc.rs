@@ -3,12 +3,10 @@
 use super::plan::{
     FOUR_LEVELS, Plan, THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins, first_tie, spot,
 };
-use crate::figure::ALL;
-use crate::numbers::{farthest, least, most};
+use crate::form::*;
 use crate::thonangi::fit::fit;
 use crate::thonangi::steady::{Keys, Steady, orders};
 use crate::thonangi::sweep::{KEEPING, SEVEN, steady_states};
-use crate::{Figure, FigureInfo, Task};
 use std::ops::RangeInclusive;
 
 pub(crate) const FIGURE: FigureInfo =
@@ -51,9 +49,8 @@ fn note_few_warehouses(figure: &mut Figure, task: &Task<'_>) -> anyhow::Result<(
     let spots = SEVEN.into_iter().flat_map(of_curve).collect();
     let found = steady_states(task, "the same with few warehouses", spots)?.points(Steady::cost);
     let policies = SEVEN.map(|policy| {
-        let costs: Vec<String> =
-            found.curve("", policy).map(|(_, cost)| format!("{cost:.0}")).collect();
-        format!("{policy} {}", costs.join(", "))
+        let costs = found.curve("", policy).map(|(_, cost)| format!("{cost:.0}"));
+        format!("{policy} {}", joined(", ", costs))
     });
     figure.note(format!(
         "The paper does not say how many warehouses it has, but that costs are those of uniform \

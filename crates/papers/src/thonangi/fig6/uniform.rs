@@ -4,12 +4,10 @@ use super::plan::{
     EQUAL, FOUR_LEVELS, Plan, THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins,
     reuse_matters,
 };
-use crate::figure::ALL;
-use crate::numbers::{farthest, less, most};
+use crate::form::*;
 use crate::thonangi::scale::POINTS;
 use crate::thonangi::steady::Keys;
 use crate::thonangi::sweep::Sweep;
-use crate::{Figure, FigureInfo, Task};
 
 pub(crate) const FIGURE: FigureInfo =
     FigureInfo::new("thonangi-fig6a", "write costs over the size of the data, uniform", measure);
