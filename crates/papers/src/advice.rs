@@ -7,12 +7,6 @@ use lsmith_policy::Registry;
 use lsmith_spec::{Spec, parse_bytes};
 use lsmith_workload::Workload;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "advice",
-    "what tune advises, against every policy simulated on all writes",
-    measure,
-);
-
 /// All kinds of workloads but traces, each of about 400,000 writes, so that samples of them are
 /// simulated before all of them.
 const WORKLOADS: [&str; 13] = [
@@ -47,7 +41,7 @@ const ABOVE_MAX: f64 = 5.0;
 
 const ABOVE: &str = "above the best";
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let all = WORKLOADS.into_iter().cycle().zip(MEMTABLES.into_iter().cycle());
     let settings = task.pick(SETTINGS_QUICK.to_vec(), all.take(2 * WORKLOADS.len()).collect());
     let panel = Panel::only(

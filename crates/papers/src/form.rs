@@ -5,6 +5,6 @@ pub(crate) use crate::numbers::{
     farthest, joined, least, less, mean, most, over, percent_off, ranked,
 };
 pub(crate) use crate::sweep::{Spot, Sweep, spots};
-pub(crate) use crate::{Effort, Figure, FigureInfo, Panel, Task};
+pub(crate) use crate::{Effort, Figure, Panel, Task};
 pub(crate) use lsmith_lab::Ticker;
 pub(crate) use lsmith_lab::plot::Axis;

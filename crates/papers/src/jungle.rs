@@ -8,12 +8,6 @@ use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 use lsmith_policy::Registry;
 use lsmith_sim::{Figures, FluidWorkload, simulate_fluid};
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "jungle-costs",
-    "writes, space and lookups of leveling, tiering and Jungle by their table of costs",
-    measure,
-);
-
 /// The paper's store: its number of records, bytes of keys and values, size of level 0, and updates
 /// per record.
 const KEYS: u64 = 20_000_000;
@@ -52,7 +46,7 @@ const PANELS: [(&str, &str, &str); 3] = [
     ("c", "lookups with filters", "steps of binary searches"),
 ];
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(PANELS.map(|(name, title, label)| {
         let x = Axis::linear("compaction threshold C", "");
         Panel::new(name, title, x, Axis::linear(label, ""))

@@ -17,12 +17,6 @@ use aging::JUNGLE_ENTRIES;
 use lsmith_tree::logical_bytes;
 use store::{Read, Reading};
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "jungle-fig6",
-    "bytes written and held by leveling, tiering and Jungle, after many updates",
-    measure,
-);
-
 /// The factor by which the full measurement is smaller than the paper's.
 const SHRINK: u64 = 8;
 
@@ -33,7 +27,7 @@ pub(super) const SHRINK_STORE_MAX: u64 = 4096;
 /// Updates per record in quick measurements of the store: at any scale it makes as many merges.
 const ROUNDS_QUICK: u64 = 4;
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let smaller = task.pick(task.effort.shrink, 1);
     let mut figure = task.figure(panels());
     let shrink = SHRINK * smaller;

@@ -13,12 +13,6 @@ use lsmith_tree::logical_bytes;
 use lsmith_workload::{Rng, fill_value};
 use std::path::Path;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "jungle-nodes",
-    "bytes of nodes that Jungle writes and holds, predicted and in the store",
-    measure,
-);
-
 const KEY_BYTES: usize = 8;
 
 /// Bytes of a key that the one in front of it does not have: one, or two, as keys are numbers.
@@ -203,7 +197,7 @@ fn written(keyspace: &Keyspace) -> u64 {
     tree.levels().iter().map(|level| level.counters().bytes_written).sum()
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let [full, quick] = ROUNDS;
     let jobs = Planted::all(task.pick(task.effort.shrink.min(32), 1), task.pick(quick, full));
     let found = task.each("stores", &jobs, Planted::work, Planted::measure)?;

@@ -21,12 +21,6 @@ use lsmith_workload::Rng;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "jungle-reads",
-    "lookups and range reads of leveling, tiering and Jungle, between many updates",
-    measure,
-);
-
 /// The factor by which the full measurement is smaller than the paper's.
 const SHRINK: u64 = 512;
 
@@ -186,7 +180,7 @@ impl Looking {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = (SHRINK * task.effort.shrink).min(SHRINK_STORE_MAX);
     let jobs = Looking::all(shrink, task.effort.is_quick);
     let found = task.each("stores", &jobs, |looking| looking.aging.work(), Looking::measure)?;

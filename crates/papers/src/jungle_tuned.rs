@@ -5,12 +5,6 @@
 use super::jungle_fig6::{Aged, Aging, ROUNDS};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "jungle-tuned",
-    "bytes written over bytes held by Jungle, with one threshold and with many",
-    measure,
-);
-
 /// The factor by which the full measurement is smaller than the paper's store.
 const SHRINK: u64 = 16;
 
@@ -47,7 +41,7 @@ fn write_of_one(frontier: &[(f64, f64)], space: f64) -> Option<f64> {
     Some(left + (right - left) * (space - least) / (most - least))
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = SHRINK * task.pick(task.effort.shrink, 1);
     let jobs: Vec<Aging> = UPDATES.iter().flat_map(|(.., hot)| jobs(*hot, shrink)).collect();
     let found = task.each("keyed simulation", &jobs, Aging::work, Aging::measure)?;

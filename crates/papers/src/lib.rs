@@ -1,6 +1,6 @@
 //! Measures figures of the papers on merge policies again, and judges the claims of the papers.
 //!
-//! A figure is a file with its `FIGURE`, and one line in `registry.rs`.
+//! A figure is a file with its `measure`, and one line in `registry.rs`.
 //!
 //! * [`FIGURES`] lists all figures, [`figure_named`] finds one.
 //! * [`Figure`] is the result: points, claims with verdicts, and notes. It serializes as JSON; the

@@ -10,12 +10,6 @@ use lsmith_spec::format_bytes;
 use lsmith_tree::{EntryKind, Mode};
 use lsmith_workload::{Rng, Zipf};
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "lsmtk-wa",
-    "write cost of triangular merges over the tables ingested",
-    measure,
-);
-
 /// Tables of level 0 that go down together, and the levels of the text's script.
 const BATCH: u64 = 8;
 const LEVELS: u64 = 11;
@@ -196,7 +190,7 @@ impl Ingest {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let levels = match task.effort.is_quick {
         // A smaller effort than a quick one has fewer levels.
         true => (LEVELS_QUICK + u64::from(Effort::QUICK.shrink.ilog2()))

@@ -7,12 +7,6 @@ use lsmith_model::optimum::{Hull, write_cost_least};
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, Figures, UNIT_BYTES, simulate_unit};
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "optimum",
-    "write cost of every policy above the least at its mean number of runs",
-    measure,
-);
-
 /// The number of simulated flushes.
 const FLUSHES: u64 = 20_000;
 const FLUSHES_QUICK: u64 = 2_000;
@@ -38,7 +32,7 @@ const RUNS_SHOWN: f64 = 40.0;
 /// The greatest drawn write cost. Points above it would flatten all others.
 const COST_SHOWN: f64 = 100.0;
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let flushes = task.pick(FLUSHES_QUICK * Effort::QUICK.shrink / task.effort.shrink, FLUSHES);
     let x = || Axis::log("runs after a flush, mean", "");
     let cost = Axis::log("write cost", "bytes written per byte flushed");

@@ -18,8 +18,8 @@ impl FigureInfo {
     /// Returns the figure that `measure` measures.
     pub(crate) const fn new(
         name: &'static str,
-        title: &'static str,
         measure: fn(&Task<'_>) -> anyhow::Result<Figure>,
+        title: &'static str,
     ) -> FigureInfo {
         FigureInfo { name, title, measure }
     }
@@ -112,6 +112,6 @@ where
 /// Calls `test` with a task of no figure.
 #[cfg(test)]
 pub(crate) fn with_task<T>(test: impl Fn(&Task<'_>) -> T) -> T {
-    let info = FigureInfo::new("test", "a test", |task| Ok(task.figure([])));
+    let info = FigureInfo::new("test", |task| Ok(task.figure([])), "a test");
     test(&Task { info: &info, effort: Effort::QUICK, progress: &lsmith_lab::NoProgress })
 }

@@ -6,12 +6,6 @@ use lsmith_lab::{NoProgress, Options, Scratch, run};
 use lsmith_workload::{NoInputs, Workload};
 use std::sync::Arc;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "mao-compression",
-    "bytes written by policies over how well values compress, on the real store",
-    measure,
-);
-
 const POLICIES: [&str; 6] = [
     "minlatency(k=5)",
     "binomial(k=5)",
@@ -85,7 +79,7 @@ impl Setting {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = task.pick(task.effort.shrink, 1);
     let keys = (KEYS / shrink).max(200);
     let memtable_bytes = (MEMTABLE_BYTES / shrink).max(8 << 10);

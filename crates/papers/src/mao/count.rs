@@ -5,12 +5,6 @@ use crate::form::*;
 use lsmith_sim::KeyedWorkload;
 use lsmith_workload::{NoInputs, Workload};
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "mao-count",
-    "write cost of counting flushes by size over that of counting them",
-    measure,
-);
-
 /// The policies that count flushes, without the end of their specs.
 const POLICIES: [&str; 4] = ["minlatency(k=4", "minlatency(k=6", "binomial(k=3", "binomial(k=5"];
 
@@ -56,7 +50,7 @@ impl Setting {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let quick = SHRINK_QUICK * task.effort.shrink as f64 / Effort::QUICK.shrink as f64;
     let shrink = task.pick(quick, 1.0);
     let scaled = |in_full: f64| (in_full / shrink).max(20.0) as u64;

@@ -6,9 +6,6 @@ use super::updates::{BOUNDED, LEVELED, Run, Scale, TIERED};
 use crate::form::*;
 use anyhow::Context;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("mao-deletes", "write cost over flushes where keys are deleted", measure);
-
 /// The shares of updates that delete. 70 % of the writes are updates, mostly of new keys.
 const SHARES: [f64; 4] = [0.0, 0.25, 0.5, 1.0];
 
@@ -21,7 +18,7 @@ const BY_SIZE: [(&str, &str); 2] = [
     ("binomial(k=6)", "binomial(k=6, count=size)"),
 ];
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let scale = Scale::of(task.effort);
     let stacks = || BOUNDED.into_iter().chain(TIERED);
     let by_size = || BY_SIZE.into_iter().map(|(_, by_size)| by_size);

@@ -6,12 +6,6 @@ use super::fit::fit_line;
 use super::store::{Scale, StoreRun, flushed_first};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "mao-fig10",
-    "write cost over flushes, on the real store and simulated",
-    measure,
-);
-
 const K: u64 = 7;
 /// The policies: two that look at the number of flushes only, two that look at sizes, and constant.
 const POLICIES: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", CONSTANT];
@@ -52,7 +46,7 @@ impl Pair {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let full = scale(task.effort, SCALE, SCALE_QUICK);
     let short = Scale { flushes: (full.flushes / CONSTANT_PART).max(1), ..full };
     let of = |policy: &str| if policy == CONSTANT { short } else { full };

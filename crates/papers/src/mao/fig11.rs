@@ -8,12 +8,6 @@ use super::store::{Scale, flushed_first};
 use crate::form::*;
 use lsmith_sim::KeyedWorkload;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "mao-fig11",
-    "write cost on the real store against simulated write cost",
-    measure,
-);
-
 /// The paper's bounds. As there, bigtable and exploring do not run with 3, where they write a
 /// thousand times what is flushed.
 const BOUNDS: [u64; 7] = [3, 4, 5, 6, 7, 8, 10];
@@ -36,7 +30,7 @@ const R_SQUARED: f64 = 0.99;
 const BY_SIZE: &str = "by-size";
 const BY_KEY: &str = "by-key";
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let scale = scale(task.effort, SCALE, SCALE_QUICK);
     let leveled = Scale { flushes: scale.flushes.min(FLUSHES_LEVELED), ..scale };
     let workload = KeyedWorkload::new(scale.workload()?);

@@ -3,9 +3,6 @@
 use super::course::{Courses, Input, Plan, flushes_of, panel};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("mao-fig12", "write cost over 100,000 and a million flushes", measure);
-
 /// A panel: the bound of the stacks, and the ratio for which leveled has the same read cost.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
@@ -64,7 +61,7 @@ impl Setting {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     // The longest simulations start first.
     let plans = SETTINGS.iter().rev().flat_map(|setting| {
         let flushes = setting.flushes(task.effort);

@@ -4,9 +4,6 @@ use super::course::{Course, Courses, flushes_of, panel, specs};
 use super::fit::{fit_line, power_of};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("mao-fig3", "write cost over flushes, policies with at most k runs", measure);
-
 /// The paper's bounds, with the letters of their panels: long runs and beginnings.
 const PANELS: [(u64, &str, &str); 3] = [(5, "a", "d"), (6, "b", "e"), (7, "c", "f")];
 
@@ -25,7 +22,7 @@ const EVERY_LONG: u64 = 100;
 const SHOWN: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
 const CONSTANT: &str = "constant";
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let bounds = PANELS.map(|(k, ..)| k);
     let all = specs(SHOWN.into_iter().chain([CONSTANT]), "k", &bounds);
     let courses = Courses::unit(task, all, flushes_of(FLUSHES, task.effort), EVERY)?;

@@ -3,9 +3,6 @@
 use super::course::{Course, Courses, flushes_of, panel, specs};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("mao-fig4", "write cost over flushes, tiered and leveled", measure);
-
 /// The approximate flushes of a run, and of the second part of the figure.
 const FLUSHES: u64 = 24_000;
 const BEGINNING: u64 = 2_000;
@@ -21,7 +18,7 @@ pub(super) const RATIOS: [u64; 4] = [4, 8, 16, 32];
 const BOUNDED: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
 const BOUNDS: [u64; 7] = [3, 4, 5, 6, 7, 8, 10];
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let flushes = flushes_of(FLUSHES, task.effort);
     let [tiered, leveled] = ["tiered", "leveled"].map(|name| specs([name], "ratio", &RATIOS));
     let bounded = specs(BOUNDED, "k", &BOUNDS);

@@ -5,9 +5,6 @@ use super::fig4::RATIOS;
 use super::fit::between;
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("mao-fig5", "mean read cost against write cost", measure);
-
 /// The approximate flushes of a run.
 const FLUSHES: u64 = 24_000;
 
@@ -26,7 +23,7 @@ type Curve = Vec<(f64, f64)>;
 /// The curves of all policies.
 struct Curves(Courses);
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let flushes = flushes_of(FLUSHES, task.effort);
     let mut all = specs(BOUNDED, "k", &BOUNDS);
     all.extend(specs(["tiered", "leveled"], "ratio", &RATIOS));

@@ -5,9 +5,6 @@ use crate::form::*;
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, FigureCounter, UNIT_BYTES, simulate_unit};
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("mao-fig6", "space taken while merges run, over data flushed", measure);
-
 /// The approximate flushes of a run.
 const FLUSHES: u64 = 24_000;
 
@@ -52,7 +49,7 @@ fn spaces(spec: &str, flushes_max: u64, ticker: &Ticker<'_>) -> anyhow::Result<V
     Ok(windows)
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let flushes = flushes_of(FLUSHES, task.effort);
     let curves =
         task.each("simulation", &SPECS, |_| flushes, |spec, ticker| spaces(spec, flushes, ticker))?;

@@ -4,12 +4,6 @@ use super::course::{Courses, panel};
 use super::updates::{BOUNDED, LEVELED, Run, Scale, TIERED, flushes_left};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "mao-fig7",
-    "write cost over flushes where 70 % of the writes are updates",
-    measure,
-);
-
 /// The share of updates. Most updates go to the newest keys.
 pub(super) const UPDATES: Run = Run::Update { share: 0.7, deletes: 0.0, dist: "latest" };
 
@@ -37,7 +31,7 @@ pub(super) fn draw(figure: &mut Figure, courses: &Courses) {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let scale = Scale::of(task.effort);
     let stacks: Vec<&str> = BOUNDED.into_iter().chain(TIERED).collect();
     let all = || stacks.iter().copied().chain(LEVELED);

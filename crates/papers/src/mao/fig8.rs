@@ -5,16 +5,10 @@ use super::fig7::UPDATES;
 use super::updates::{BOUNDED, LEVELED, Run, Scale};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "mao-fig8",
-    "write cost of leveled where new keys come in order and 70 % are updates",
-    measure,
-);
-
 /// A low share of updates.
 const FEW_UPDATES: Run = Run::Update { share: 0.05, deletes: 0.0, dist: "latest" };
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let scale = Scale::of(task.effort);
     let all = || LEVELED.into_iter().chain(BOUNDED);
     let ordered = scale.simulate(task, UPDATES, "sequential", all())?;

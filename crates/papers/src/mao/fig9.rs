@@ -7,12 +7,6 @@ use super::store::{Scale, flushed_first};
 use crate::form::*;
 use crate::store::Merge;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "mao-fig9",
-    "time of each merge against the bytes that it writes, on the real store",
-    measure,
-);
-
 /// The policies with their parameter.
 pub(super) const FAMILIES: [(&str, &str); 6] = [
     ("minlatency", "k"),
@@ -35,7 +29,7 @@ const R_SQUARED_ELAPSED: f64 = 0.9;
 const SCALE: Scale = Scale { flushes: 250, memtable_bytes: 2 << 20, value_bytes: 1000 };
 const SCALE_QUICK: Scale = Scale { flushes: 500, memtable_bytes: 64 << 10, value_bytes: 100 };
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let scale = scale(task.effort, SCALE, SCALE_QUICK);
     let workload = scale.workload()?;
     let mut settings = Vec::new();

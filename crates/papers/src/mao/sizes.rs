@@ -6,9 +6,6 @@ use lsmith_model::optimum::least_of_sizes;
 use lsmith_sim::UNIT_BYTES;
 use lsmith_workload::{FlushSizes, NoInputs, Rng};
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("mao-sizes", "write cost where flushes differ in size", measure);
-
 /// The policies: two that look at the number of flushes only, and two that look at sizes.
 const POLICIES: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
 const STATIC: [&str; 2] = ["minlatency", "binomial"];
@@ -136,7 +133,7 @@ struct At {
     least: Option<(f64, f64)>,
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let of_effort = |flushes| flushes_of(flushes, task.effort);
     let settings =
         SETTINGS.map(|setting| Setting { flushes: of_effort(setting.flushes), ..setting });

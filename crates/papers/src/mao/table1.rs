@@ -5,12 +5,6 @@ use super::fig4::RATIOS;
 use crate::form::*;
 use lsmith_sim::Figures;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "mao-table1",
-    "write and read costs of every policy and bound over flushes",
-    measure,
-);
-
 /// The policies with a bound, and the paper's bounds.
 const BOUNDED: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
 const BOUNDS: [u64; 8] = [3, 4, 5, 6, 7, 8, 9, 10];
@@ -53,7 +47,7 @@ const KNOWN: [(&str, u64, f64, f64, f64); 24] = [
 /// The numbers of [`KNOWN`] are rounded to hundredths.
 const ROUNDED: f64 = 0.005_001;
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let flushes = flushes_of(ROWS[ROWS.len() - 1], task.effort);
     let bounded = BOUNDED.map(|name| (name, specs([name], "k", &BOUNDS)));
     let sized = ["tiered", "leveled"].map(|name| (name, specs([name], "ratio", &RATIOS)));

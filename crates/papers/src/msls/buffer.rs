@@ -7,12 +7,6 @@ use super::steady::{Steady, simulated};
 use crate::form::*;
 use lsmith_lab::Clock;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "msls-buffer",
-    "write cost over the write buffer, level sizes fixed and optimized",
-    measure,
-);
-
 const KEYS: u64 = 10_000_000;
 
 /// Write buffers in MB: the paper's buffers, from LevelDB's 4 MiB to a tenth of the keys, and some
@@ -37,7 +31,7 @@ const ANY: &str = "optimized, any number of levels";
 /// The least and the greatest gain of the paper over its skews and write buffers, in percent.
 const GAINS: [f64; 2] = [9.4, 26.2];
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(panels(&Axis::log("write buffer", "MB"), |title| {
         format!("{title}, {KEYS} unique keys of 1000 bytes")
     }));

@@ -9,12 +9,6 @@ use lsmith_sim::{Event, rank_key};
 use lsmith_tree::text::parse_key;
 use lsmith_tree::{KeyRange, LevelId, Place, Tree};
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "msls-density",
-    "density of a level that is swept in turn, over the key space",
-    measure,
-);
-
 const KEYS: u64 = 3_300_000;
 const KEYS_QUICK: u64 = 330_000;
 
@@ -29,7 +23,7 @@ fn level(design: &Design) -> usize {
 const MODEL: &str = "model";
 const KEYED: &str = "keyed simulation";
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let keys = task.pick(in_a_hurry(KEYS_QUICK, task.effort), KEYS);
     let jobs = POPULARITIES.map(|(_, _, skew)| Steady::new(Design::leveldb(keys, skew)));
     let panels = POPULARITIES.iter().zip(&jobs).map(|((panel, name, _), job)| {

@@ -7,12 +7,6 @@ use crate::form::*;
 use lsmith_model::formulas::{SiltModel, SlotModel, Slots, UniversalModel};
 use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "msls-designs",
-    "the paper's designs as policies: by formula, key by key, and on the store",
-    measure,
-);
-
 /// Keys of simulations, and requests per key.
 const SIMULATED: [(u64, u64); 2] = [(1_000_000, 10), (10_000_000, 5)];
 const SIMULATED_QUICK: [(u64, u64); 1] = [(330_000, 10)];
@@ -126,7 +120,7 @@ impl Kind {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(panels(&Axis::log("unique keys", ""), str::to_owned));
     let hurried = |(keys, rounds): (u64, u64)| (in_a_hurry(keys, task.effort), rounds);
     let sizes = task.pick(SIMULATED_QUICK.map(hurried).to_vec(), SIMULATED.to_vec());

@@ -6,12 +6,6 @@ use super::steady::{Steady, simulated};
 use crate::form::*;
 use lsmith_model::formulas::LeveledModel;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "msls-levels",
-    "write cost over the number of levels and the ratio of their sizes",
-    measure,
-);
-
 /// Keys of the paper, for the formula.
 const KEYS: u64 = 100_000_000;
 /// Keys of simulations.
@@ -59,7 +53,7 @@ fn with_ratio(keys: u64, skew: f64, ratio: f64) -> Design {
     Design { sizes, ..Design::leveldb(keys, skew) }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let xs = [
         Axis::linear("levels without level 0", ""),
         Axis::log("size of a level over the one above", ""),

@@ -5,12 +5,6 @@ use super::panels::{POPULARITIES, in_a_hurry, panels};
 use super::steady::{StageCosts, Steady, simulated};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "msls-rocksdb",
-    "write cost with random choice of the table that goes down, and in turn",
-    measure,
-);
-
 /// Keys of the formula.
 const KEYS: [u64; 5] = [1_000_000, 3_300_000, 10_000_000, 33_000_000, 100_000_000];
 /// Keys of simulations.
@@ -34,7 +28,7 @@ fn curve(source: &str, pick: &str) -> String {
 const MODEL: &str = "model";
 const KEYED: &str = "keyed";
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(panels(&Axis::log("unique keys", ""), str::to_owned));
     let hurried = KEYS_SIMULATED_QUICK.map(|keys| in_a_hurry(keys, task.effort));
     let keys_simulated = task.pick(hurried.to_vec(), KEYS_SIMULATED.to_vec());

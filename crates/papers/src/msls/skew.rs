@@ -5,12 +5,6 @@ use super::panels::{cost_axis, in_a_hurry};
 use super::steady::{StageCosts, Steady, simulated};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "msls-skew",
-    "write cost of LevelDB's design over the skew of requests",
-    measure,
-);
-
 /// Keys of the paper, for the formula.
 const KEYS: u64 = 100_000_000;
 /// Keys of simulations.
@@ -31,7 +25,7 @@ const MODEL: &str = "model";
 const KEYED: &str = "keyed simulation";
 const PANELS: [&str; 2] = ["a", "b"];
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let keys = task.pick(in_a_hurry(KEYS_SIMULATED_QUICK, task.effort), KEYS_SIMULATED);
     let skews = task.pick(&SIMULATED_QUICK[..], &SIMULATED);
     let panels = [(PANELS[0], KEYS), (PANELS[1], keys)];

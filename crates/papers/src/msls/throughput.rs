@@ -12,12 +12,6 @@ use lsmith_tree::logical_bytes;
 use lsmith_workload::fill_value;
 use std::sync::Arc;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "msls-throughput",
-    "throughput of a store on a device of one bandwidth over its write cost",
-    measure,
-);
-
 /// Keys of the store, and requests per key.
 const SCALES: [(u64, u64); 3] = [(33_000, 10), (66_000, 5), (132_000, 3)];
 const SCALES_QUICK: [(u64, u64); 1] = [(33_000, 10)];
@@ -95,7 +89,7 @@ impl Bound {
     }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(POPULARITIES.map(|(panel, name, _)| {
         let x = Axis::log("write cost", "bytes taken by the device per byte of requests");
         Panel::new(panel, name, x, Axis::log("throughput", "MB of requests per second"))

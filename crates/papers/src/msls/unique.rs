@@ -5,9 +5,6 @@ use super::requests::Requests;
 use crate::form::*;
 use lsmith_model::Popularity;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("msls-unique", "different keys over the number of requests", measure);
-
 /// Keys of the paper, and its most requests, ten per key. For the formula.
 const KEYS: u64 = 100_000_000;
 /// Keys whose requests are counted.
@@ -23,7 +20,7 @@ const COUNTED: &str = "counted";
 
 const PANELS: [&str; 2] = ["a", "b"];
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let counted = task.pick(in_a_hurry(KEYS_COUNTED_QUICK, task.effort), KEYS_COUNTED);
     let panels = [(PANELS[0], KEYS), (PANELS[1], counted)];
     let mut figure = task.figure(panels.map(|(name, keys)| {

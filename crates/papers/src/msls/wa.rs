@@ -6,9 +6,6 @@ use super::steady::{StageCosts, Steady, simulated};
 use crate::form::*;
 use lsmith_lab::Clock;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("msls-wa", "write cost of LevelDB's design over the number of keys", measure);
-
 /// Keys of the paper.
 const KEYS: [u64; 7] =
     [1_000_000, 3_300_000, 10_000_000, 33_000_000, 100_000_000, 330_000_000, 1_000_000_000];
@@ -38,7 +35,7 @@ const MODEL: &str = "model";
 const SIMULATED: &str = "keyed simulation";
 const STORE: &str = "store";
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(panels(&Axis::log("unique keys", ""), str::to_owned));
     let hurried = |keys: u64| in_a_hurry(keys, task.effort);
     let keys_simulated =

@@ -6,12 +6,6 @@ use super::steady::{Bench, Keys};
 use super::sweep::KEEPING;
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "thonangi-caches",
-    "blocks that merges read and write with buffer caches",
-    measure,
-);
-
 /// The caches, in megabytes: none, the default, and the cache of section V-A.
 const CACHES_MB: [u64; 3] = [0, 16, 100];
 const SIZES_MB: [u64; 2] = [200, 800];
@@ -60,7 +54,7 @@ fn settings() -> impl Iterator<Item = Setting> {
     })
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut jobs = Vec::new();
     for (_, keys) in KEYS {
         for size_mb in SIZES_MB {

@@ -8,9 +8,6 @@ use lsmith_sim::BlockSim;
 use lsmith_tree::text::parse_key;
 use lsmith_tree::{Key, LevelId};
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("thonangi-fig1", "density of keys in the last two levels, under rr", measure);
-
 /// The setting of figure 2a at its smallest size.
 const DATASET_MB: u64 = 20;
 /// Keys are below this.
@@ -31,7 +28,7 @@ struct Found {
     window: [f64; 2],
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = small_scale(task.effort);
     let bench = Bench::small("rr", Keys::Uniform, DATASET_MB, shrink);
     let found = task.each(task.name(), &[bench], Bench::work, spread)?;

@@ -12,17 +12,6 @@ use lsmith_tree::{MergePlan, TreeView};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// The figure of the paper.
-pub(crate) const NORMAL: FigureInfo =
-    FigureInfo::new("thonangi-fig10", "write costs so far of an index that grows", measure_normal);
-
-/// The same under `uniform`, where keeping blocks gains much less, as the paper says.
-pub(crate) const UNIFORM: FigureInfo = FigureInfo::new(
-    "thonangi-growth-uniform",
-    "write costs so far of an index that grows, uniform",
-    measure_uniform,
-);
-
 /// The sizes of the steady states that give the thresholds, in MB of data; and the scale.
 const LEARNED_MB: [f64; 7] = [200.0, 400.0, 600.0, 800.0, 1200.0, 1700.0, 2000.0];
 const LEARNED_SHRINK: u64 = 16;
@@ -34,7 +23,8 @@ const END_MB: u64 = 2000;
 /// levels.
 const GROWN: RangeInclusive<f64> = 400.0..=f64::INFINITY;
 
-fn measure_normal(task: &Task<'_>) -> anyhow::Result<Figure> {
+/// The figure of the paper.
+pub(crate) fn measure_normal(task: &Task<'_>) -> anyhow::Result<Figure> {
     let (mut figure, steady) = measure(task, Keys::NORMAL)?;
     claims(&mut figure);
     for (keeps, plain) in PAIRS {
@@ -47,7 +37,8 @@ fn measure_normal(task: &Task<'_>) -> anyhow::Result<Figure> {
     Ok(figure)
 }
 
-fn measure_uniform(task: &Task<'_>) -> anyhow::Result<Figure> {
+/// The same under `uniform`, where keeping blocks gains much less, as the paper says.
+pub(crate) fn measure_uniform(task: &Task<'_>) -> anyhow::Result<Figure> {
     let (mut figure, _) = measure(task, Keys::Uniform)?;
     claims(&mut figure);
     for (keeps, plain) in PAIRS {

@@ -7,17 +7,11 @@ use super::steady::{Bench, Keys};
 use super::sweep::{Sweep, figure_of_costs};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "thonangi-fig2",
-    "write costs of small indexes over the size of the data",
-    measure,
-);
-
 const POLICIES: [&str; 3] = ["full", "choose_best", "test_mixed"];
 const PANELS: [(&str, Keys, &str); 2] =
     [("a", Keys::Uniform, "uniform"), ("b", Keys::NORMAL, "normal(sigma=0.005, omega=10k)")];
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let sizes = task.pick(&[20.0, 50.0, 80.0, 100.0][..], &[20.0, 40.0, 60.0, 80.0, 100.0]);
     let shrink = small_scale(task.effort);
     let panels =

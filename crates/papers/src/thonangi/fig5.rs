@@ -6,12 +6,6 @@ use super::steady::{Bench, Keys, Steady};
 use super::sweep::steady_states;
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "thonangi-fig5",
-    "what mixed costs over the threshold of its second level",
-    measure,
-);
-
 const PANELS: [(&str, Keys, &str); 2] =
     [("a", Keys::Uniform, "uniform"), ("b", Keys::NORMAL, "normal(sigma=0.005, omega=10k)")];
 /// The policy of the curve. Each point has its own threshold.
@@ -19,7 +13,7 @@ const CURVE: &str = "mixed";
 /// The size of an index of four levels; the paper does not give it.
 const DATASET_MB: u64 = 200;
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = small_scale(task.effort);
     let tenths = (0..=10).step_by(task.pick(2, 1));
     let thresholds: Vec<f64> = tenths.map(|tenths| f64::from(tenths) / 10.0).collect();

@@ -6,12 +6,6 @@ use super::store::StoreIndex;
 use super::sweep::{SEVEN, Sweep, steady_states};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "thonangi-fig7",
-    "CPU time of requests over the size of the data, normal, on the real store",
-    measure,
-);
-
 /// The rate of merges, as in figure 6.
 const RATE: f64 = 0.05;
 /// The factor by which memory and data are smaller than in the paper. Windows still have tens of
@@ -31,7 +25,7 @@ const MERGING: &str = "merging";
 const WRITES: &str = "writes";
 const CHOOSING: &str = "choosing";
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let sizes = task.pick(&SIZES_QUICK_MB[..], &SIZES_MB);
     let shrink = task.pick(SHRINK_QUICK * task.effort.shrink / Effort::QUICK.shrink, SHRINK);
     let bench = |policy: &str, size| Bench {

@@ -5,12 +5,9 @@ use super::steady::{Bench, Keys};
 use super::sweep::{PAIRS, SEVEN, figure_of_costs, others};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("thonangi-fig8", "write costs over the skew of the keys", measure);
-
 const DATASET_MB: u64 = 300;
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     // Standard deviations, in percent of the key space.
     let sigmas = task.pick(&[0.005, 0.1, 2.0, 20.0][..], &[0.005, 0.02, 0.1, 0.5, 2.0, 5.0, 20.0]);
     let shrink = scale(task.effort, DATASET_MB);

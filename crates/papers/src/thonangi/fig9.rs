@@ -5,20 +5,10 @@ use super::steady::{Bench, Keys};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Sweep, figure_of_costs};
 use crate::form::*;
 
-/// The figure of the paper.
-pub(crate) const UNIFORM: FigureInfo =
-    FigureInfo::new("thonangi-fig9", "write costs over the size of the records", measure_uniform);
-
-/// The same under `normal`, where results are similar, as the paper says.
-pub(crate) const NORMAL: FigureInfo = FigureInfo::new(
-    "thonangi-payloads-normal",
-    "write costs over the size of the records, normal",
-    measure_normal,
-);
-
 const DATASET_MB: u64 = 300;
 
-fn measure_uniform(task: &Task<'_>) -> anyhow::Result<Figure> {
+/// The figure of the paper.
+pub(crate) fn measure_uniform(task: &Task<'_>) -> anyhow::Result<Figure> {
     let (mut figure, sweep) = measure(task, Keys::Uniform)?;
     for (base, paper) in [("full", -33.0), ("rr", -23.0), ("choose_best", -23.0)] {
         let excess = figure.excess("", "mixed", base, 25.0);
@@ -30,7 +20,8 @@ fn measure_uniform(task: &Task<'_>) -> anyhow::Result<Figure> {
     Ok(figure)
 }
 
-fn measure_normal(task: &Task<'_>) -> anyhow::Result<Figure> {
+/// The same under `normal`, where results are similar, as the paper says.
+pub(crate) fn measure_normal(task: &Task<'_>) -> anyhow::Result<Figure> {
     let (mut figure, sweep) = measure(task, Keys::NORMAL)?;
     for base in ["full", "rr", "choose_best"] {
         let lead = figure.excess("", "mixed", base, 25.0).map(|percent| -percent);

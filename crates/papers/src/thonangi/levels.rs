@@ -9,18 +9,12 @@ use super::steady::{Bench, Keys};
 use super::sweep::{KEEPING, figure_of_costs};
 use crate::form::*;
 
-pub(crate) const FIGURE: FigureInfo = FigureInfo::new(
-    "thonangi-levels",
-    "write costs with three levels, and with a fourth on purpose",
-    measure,
-);
-
 /// Sizes at which an index of three levels is more than half full.
 const SIZES_MB: [f64; 3] = [900.0, 1200.0, 1500.0];
 /// The factor by which memory and data are smaller than in the paper, as for its largest indexes.
 const SHRINK: u64 = 16;
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let sizes = task.pick(&SIZES_MB[2..], &SIZES_MB);
     let shrink = SHRINK * task.pick(task.effort.shrink, 1);
     let policies =

@@ -5,18 +5,6 @@ use super::scale::{POINTS, scale_note, small_scale};
 use super::steady::{Bench, Keys, LevelNow};
 use crate::form::*;
 
-pub(crate) const FIG3: FigureInfo = FigureInfo::new(
-    "thonangi-fig3",
-    "blocks written into each level over time, full and choose_best",
-    measure_two,
-);
-
-pub(crate) const FIG4: FigureInfo = FigureInfo::new(
-    "thonangi-fig4",
-    "blocks written into each level over time, with test_mixed",
-    measure_three,
-);
-
 /// The setting of figure 2a at its smallest size.
 const DATASET_MB: u64 = 20;
 /// Megabytes of requests that are watched, at the paper's scale.
@@ -31,7 +19,7 @@ const RATE: f64 = 0.05;
 /// The levels of one policy, after every few requests.
 struct Watched(Vec<(f64, Vec<LevelNow>)>);
 
-fn measure_two(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure_two(task: &Task<'_>) -> anyhow::Result<Figure> {
     let (mut figure, [full, best]) = watch(task, ["full", "choose_best"])?;
     claims_of_steps(&mut figure, &full, &best);
     claims_of_windows(&mut figure, &full, &best, task.effort);
@@ -39,7 +27,7 @@ fn measure_two(task: &Task<'_>) -> anyhow::Result<Figure> {
     Ok(figure)
 }
 
-fn measure_three(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure_three(task: &Task<'_>) -> anyhow::Result<Figure> {
     let (mut figure, watched) = watch(task, ["full", "choose_best", "test_mixed"])?;
     claims_of_mixing(&mut figure, &watched);
     Ok(figure)

@@ -8,9 +8,6 @@ use crate::form::*;
 use lsmith_tree::{LevelId, Run, Tree};
 use std::sync::Arc;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("thonangi-queries", "blocks that lookups and range queries read", measure);
-
 const PANELS: [(&str, Keys); 2] = [("uniform", Keys::Uniform), ("normal", Keys::NORMAL)];
 const DATASET_MB: u64 = 800;
 /// The paper's `full-p`, which stores records most densely: it keeps no block that is not full.
@@ -37,7 +34,7 @@ struct Found {
     ranges: [f64; RANGES.len()],
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = scale(task.effort, DATASET_MB);
     let settings = PANELS.into_iter().flat_map(|(panel, keys)| {
         spots(panel, POLICIES, &[1.0], |policy, _| {

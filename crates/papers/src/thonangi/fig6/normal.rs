@@ -5,14 +5,11 @@ use crate::form::*;
 use crate::thonangi::steady::{Keys, Steady};
 use crate::thonangi::sweep::{PAIRS, steady_states};
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("thonangi-fig6b", "write costs over the size of the data, normal", measure);
-
 /// The sizes at which keys are compared, and the scale.
 const COMPARED_MB: [u64; 2] = [200, 1500];
 const COMPARED_SHRINK: u64 = 16;
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let keys = |_| Keys::NORMAL;
     let plan = task.pick(
         Plan { keys, sizes_mb: &[200], more_mb: &[400, 800, 1500, 1700] },

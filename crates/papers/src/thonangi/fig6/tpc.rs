@@ -9,9 +9,6 @@ use crate::thonangi::steady::{Keys, Steady, orders};
 use crate::thonangi::sweep::{KEEPING, SEVEN, steady_states};
 use std::ops::RangeInclusive;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("thonangi-fig6c", "write costs over the size of the data, TPC", measure);
-
 /// Undelivered orders of a district. Ten are delivered at a time.
 const ORDERS: u64 = 20;
 
@@ -24,7 +21,7 @@ fn keys(size_mb: u64) -> Keys {
     Keys::Tpc { districts: orders(size_mb) / ORDERS }
 }
 
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     // Beyond 1400 MB, room in blocks can make levels overflow although the data would fit.
     let plan = task.pick(
         Plan { keys, sizes_mb: &[200], more_mb: &[800, 1400, 1700, 2000] },

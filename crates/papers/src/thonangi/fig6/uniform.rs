@@ -9,10 +9,7 @@ use crate::thonangi::scale::POINTS;
 use crate::thonangi::steady::Keys;
 use crate::thonangi::sweep::Sweep;
 
-pub(crate) const FIGURE: FigureInfo =
-    FigureInfo::new("thonangi-fig6a", "write costs over the size of the data, uniform", measure);
-
-fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let keys = |_| Keys::Uniform;
     let plan = task.pick(
         Plan { keys, sizes_mb: &[200, 800], more_mb: &[500, 1500, 1700] },
