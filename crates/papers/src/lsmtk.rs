@@ -1,8 +1,8 @@
 //! The text on triangular compaction in lsmtk: bytes ingested, bytes written by merges, and the
 //! quotient over time.
 
-use super::shuffle::shuffled;
 use crate::form::*;
+use crate::shuffle::shuffled;
 use anyhow::Context;
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, KeyedSim, Parts};
@@ -56,7 +56,16 @@ const POLICIES: [&str; 6] = [RATIO, BYTES, "leveled", "tiered", "choose_best", "
 /// The name of the curve of the formula `1 + L/2`.
 const FORMULA: &str = "1 + L/2";
 
-/// The order in which keys are written, with the panel of the result.
+/// The panels of costs: by the theory, and for each order of keys, with a title.
+const THEORY: &str = "theory";
+const ORDERS: [(&str, Keys, &str); 3] = [
+    (UNIFORM, Keys::Uniform, "new keys at random"),
+    ("skewed", Keys::Skewed, "updates, Zipf 0.99"),
+    ("sequential", Keys::Sequential, "new keys in order"),
+];
+const UNIFORM: &str = "uniform";
+
+/// The order in which keys are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
     /// New keys at random, in entries of one size.
@@ -70,15 +79,6 @@ enum Keys {
 }
 
 impl Keys {
-    fn panel(self) -> &'static str {
-        match self {
-            Keys::Theory => "theory",
-            Keys::Uniform => "uniform",
-            Keys::Skewed => "skewed",
-            Keys::Sequential => "sequential",
-        }
-    }
-
     /// Returns the ranks of `writes` writes.
     fn ranks(self, writes: u64) -> Vec<u32> {
         let mut rng = Rng::new(1, 0);
@@ -117,13 +117,15 @@ struct Ingest {
 
 /// What came out.
 struct Course {
-    ingest: Ingest,
     /// Tables ingested, with what was counted until then.
     looks: Vec<(u64, Parts)>,
     /// The merges until [`DRAWN_TABLES`] tables were ingested: tables ingested before, and bytes of
     /// all inputs, in tables.
     merges: Vec<(f64, f64)>,
 }
+
+/// What came out of each ingest; a spot has no place on an axis.
+type Courses = Sweep<Ingest, Course>;
 
 impl Course {
     /// Returns the write costs over time: the bytes that merges wrote over those ingested.
@@ -186,7 +188,7 @@ impl Ingest {
                 break;
             }
         }
-        Ok(Course { ingest: *self, looks, merges })
+        Ok(Course { looks, merges })
     }
 }
 
@@ -199,69 +201,55 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         false => LEVELS,
     };
     let flushes = BATCH << levels;
-    let mut jobs = vec![Ingest { keys: Keys::Theory, spec: UNLIMITED, flushes }];
-    for keys in [Keys::Uniform, Keys::Skewed, Keys::Sequential] {
-        jobs.extend(POLICIES.map(|spec| Ingest { keys, spec, flushes }));
-    }
-    let courses = task.each("keyed simulation", &jobs, |ingest| ingest.flushes, Ingest::measure)?;
-
-    let mut figure = task.figure(panels(flushes));
-    for course in &courses {
-        let Ingest { keys, spec, .. } = course.ingest;
-        if keys != Keys::Theory {
-            figure.draw(keys.panel(), spec, course.costs());
-        }
-    }
-    theory(&mut figure, &courses[0], levels);
-    let find = |keys: Keys, spec: &str| {
-        courses.iter().find(|course| course.ingest.keys == keys && course.ingest.spec == spec)
+    let ingest = |panel, keys, spec: &'static str| Spot {
+        panel,
+        curve: spec.to_owned(),
+        x: 0.0,
+        job: Ingest { keys, spec, flushes },
     };
-    for spec in [RATIO, BYTES] {
-        let merges = find(Keys::Uniform, spec).into_iter().flat_map(|course| &course.merges);
-        figure.draw("triangles", spec, merges.copied());
+    let mut all = vec![ingest(THEORY, Keys::Theory, UNLIMITED)];
+    for (panel, keys, _) in ORDERS {
+        all.extend(POLICIES.map(|spec| ingest(panel, keys, spec)));
     }
-    let last = |keys: Keys, spec: &str| find(keys, spec).map_or(0.0, Course::last);
-    claims(&mut figure, find(Keys::Uniform, RATIO), &last);
+    let work = |ingest: &Ingest| ingest.flushes;
+    let courses = Courses::measure(task, "keyed simulation", all, work, Ingest::measure)?;
+    let mut figure = task.figure(panels(flushes));
+    for (spot, course) in courses.iter().filter(|(spot, _)| spot.panel != THEORY) {
+        figure.draw(spot.panel, &spot.curve, course.costs());
+    }
+    theory(&mut figure, &courses, levels);
+    for spec in [RATIO, BYTES] {
+        let course = courses.at(UNIFORM, spec, 0.0);
+        figure.draw("triangles", spec, course.into_iter().flat_map(|it| it.merges.iter().copied()));
+    }
+    claims(&mut figure, &courses);
     notes(&mut figure, &courses);
     Ok(figure)
 }
 
 fn panels(flushes: u64) -> Vec<Panel> {
-    let panel = |name: &str, title: String, x: Axis, y: &str| {
-        Panel::new(name, title, x, Axis::linear(y, "bytes merged per byte ingested"))
+    let panel = |name: &str, title: String, x: Axis| {
+        Panel::new(name, title, x, Axis::linear("write cost", "bytes merged per byte ingested"))
     };
-    let tables = || Axis::log("tables ingested", "");
-    let mut panels = vec![panel(
-        "theory",
-        "keys at random, no limits".to_owned(),
-        Axis::linear("levels L, 8 * 2^L tables", ""),
-        "write cost",
-    )];
-    for (name, title) in [
-        ("uniform", "new keys at random"),
-        ("skewed", "updates, Zipf 0.99"),
-        ("sequential", "new keys in order"),
-    ] {
-        panels.push(panel(name, format!("{title}, {flushes} tables"), tables(), "write cost"));
-    }
+    let levels = Axis::linear("levels L, 8 * 2^L tables", "");
+    let mut panels = vec![panel(THEORY, "keys at random, no limits".to_owned(), levels)];
+    panels.extend(ORDERS.map(|(name, _, title)| {
+        panel(name, format!("{title}, {flushes} tables"), Axis::log("tables ingested", ""))
+    }));
     let [x, y] = [Axis::linear("tables ingested", ""), Axis::log("bytes of a merge", "tables")];
     panels.push(Panel::new("triangles", "each merge, new keys at random", x, y));
     panels
 }
 
 /// The cost over `2^L` batches beside the formula.
-fn theory(figure: &mut Figure, course: &Course, levels: u64) {
-    let mut off: f64 = 0.0;
-    for levels in 3..=levels {
-        let Some((_, parts)) = course.looks.iter().find(|(at, _)| *at == BATCH << levels) else {
-            continue;
-        };
-        let expected = 1.0 + levels as f64 / 2.0;
-        off = off.max((cost(parts) - expected).abs());
-        figure.point("theory", RATIO, levels as f64, cost(parts));
-    }
-    let formula = (3..=levels).map(|levels| (levels as f64, 1.0 + levels as f64 / 2.0));
-    figure.draw("theory", FORMULA, formula);
+fn theory(figure: &mut Figure, courses: &Courses, levels: u64) {
+    let Some(course) = courses.at(THEORY, UNLIMITED, 0.0) else { return };
+    let cost_after = |levels| course.costs().find(|(at, _)| *at == (BATCH << levels) as f64);
+    let costs = (3..=levels).filter_map(|levels| Some((levels as f64, cost_after(levels)?.1)));
+    let formula = |levels: f64| 1.0 + levels / 2.0;
+    let off = farthest(costs.clone().map(|(levels, cost)| cost - formula(levels)));
+    figure.draw(THEORY, RATIO, costs);
+    figure.draw(THEORY, FORMULA, (3..=levels).map(|at| (at as f64, formula(at as f64))));
     let claim =
         format!("theory: most distance of the write cost from 1 + L/2, L from 3 to {levels}");
     figure.at_most(claim, off, 1e-9);
@@ -271,10 +259,10 @@ fn theory(figure: &mut Figure, course: &Course, levels: u64) {
     }
 }
 
-fn claims(figure: &mut Figure, uniform: Option<&Course>, last: &dyn Fn(Keys, &str) -> f64) {
-    let cost = last(Keys::Uniform, RATIO);
-    let early = uniform.into_iter().flat_map(|course| course.costs());
-    let early = early.map(|(_, cost)| cost).fold(0.0, f64::max);
+fn claims(figure: &mut Figure, courses: &Courses) {
+    let last = |panel, spec| courses.at(panel, spec, 0.0).map_or(0.0, Course::last);
+    let cost = last(UNIFORM, RATIO);
+    let early = most(figure.curve(UNIFORM, RATIO).map(|(_, cost)| cost));
     let claim = "uniform: greatest write cost on the way (above the theory's 6.5 at the start)";
     figure.at_least(claim, early, 6.5);
     figure.explain(
@@ -291,30 +279,29 @@ fn claims(figure: &mut Figure, uniform: Option<&Course>, last: &dyn Fn(Keys, &st
          doubling, half of the time. 2.91 is the theory's cost with 3.8 levels.",
     );
     for spec in [RATIO, BYTES] {
-        let uniform = last(Keys::Uniform, spec).max(f64::MIN_POSITIVE);
+        let uniform = last(UNIFORM, spec).max(f64::MIN_POSITIVE);
         let claim =
             format!("{spec}: write cost with skewed keys over that with keys at random (less)");
-        figure.at_most(claim, last(Keys::Skewed, spec) / uniform, 1.0);
+        figure.at_most(claim, last("skewed", spec) / uniform, 1.0);
         let claim = format!("{spec}: write cost with keys in order (moves only)");
-        figure.at_most(claim, last(Keys::Sequential, spec), 0.0);
+        figure.at_most(claim, last("sequential", spec), 0.0);
         let claim = format!(
             "{spec}, uniform: write cost of leveled over it (one level at a time is dearer)"
         );
-        figure.at_least(claim, last(Keys::Uniform, "leveled") / uniform, 1.0);
+        figure.at_least(claim, last(UNIFORM, "leveled") / uniform, 1.0);
     }
 }
 
-fn notes(figure: &mut Figure, courses: &[Course]) {
-    for keys in [Keys::Uniform, Keys::Skewed, Keys::Sequential] {
-        let own = courses.iter().filter(|course| course.ingest.keys == keys);
-        let lines = own.filter_map(|course| {
+fn notes(figure: &mut Figure, courses: &Courses) {
+    for (panel, ..) in ORDERS {
+        let lines = courses.iter().filter(|(spot, _)| spot.panel == panel);
+        let lines = lines.filter_map(|(spot, course)| {
             let (_, parts) = course.looks.last()?;
-            let [ingested, merged] = [parts.flush_bytes, parts.merge_written_bytes];
-            let [ingested, merged] = [ingested, merged].map(|b| format_bytes(b / 1000 * 1000));
-            Some(format!("{} {ingested} and {merged}", course.ingest.spec))
+            let [ingested, merged] = [parts.flush_bytes, parts.merge_written_bytes]
+                .map(|bytes| format_bytes(bytes / 1000 * 1000));
+            Some(format!("{} {ingested} and {merged}", spot.curve))
         });
         let lines = joined("; ", lines);
-        let panel = keys.panel();
         figure.note(format!("Bytes ingested and bytes written by merges, {panel}: {lines}."));
     }
     figure.note(format!(
@@ -325,7 +312,6 @@ fn notes(figure: &mut Figure, courses: &[Course]) {
     figure.note(
         "The write cost is that of the source: bytes written by merges over bytes ingested. \
          Neither the ingest itself nor moves count. A policy that merges memtables straight in \
-         pays for them in its merges."
-            .to_owned(),
+         pays for them in its merges.",
     );
 }

@@ -32,6 +32,21 @@ const RUNS_SHOWN: f64 = 40.0;
 /// The greatest drawn write cost. Points above it would flatten all others.
 const COST_SHOWN: f64 = 100.0;
 
+/// A policy, with the bound on its runs if it has one.
+struct Setting {
+    curve: &'static str,
+    spec: String,
+    runs_max: Option<u64>,
+}
+
+/// What a policy costs.
+struct Found {
+    setting: Setting,
+    figures: Figures,
+    /// By how many percent it writes more than the least with as many runs.
+    excess: f64,
+}
+
 pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let flushes = task.pick(FLUSHES_QUICK * Effort::QUICK.shrink / task.effort.shrink, FLUSHES);
     let x = || Axis::log("runs after a flush, mean", "");
@@ -41,119 +56,98 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         Panel::new("a", format!("{flushes} flushes"), x(), cost),
         Panel::new("b", "over the least at as many runs", x(), over_least),
     ]);
-    let jobs = jobs(flushes);
-    let found = task.each("unit simulation", &jobs, |run| run.flushes, Run::measure)?;
+    let settings = settings();
+    let simulated = task.each(
+        "unit simulation",
+        &settings,
+        |_| flushes,
+        |setting, ticker| simulate(&setting.spec, flushes, ticker),
+    )?;
     let hull = Hull::new(flushes);
-    let excess = |figures: &Figures| {
-        let least = hull.write_cost(figures.read_cost_mean);
-        (figures.write_cost_system / least - 1.0) * 100.0
-    };
-    let excesses: Vec<f64> = found.iter().map(excess).collect();
-    draw(&mut figure, &jobs, &found, &excesses);
+    let found = settings.into_iter().zip(simulated).map(|(setting, figures)| {
+        let excess =
+            percent_off(figures.write_cost_system, hull.write_cost(figures.read_cost_mean));
+        Found { setting, figures, excess }
+    });
+    let mut found: Vec<Found> = found.collect();
+    claims(&mut figure, flushes, &found);
+    found.sort_by(|one, other| one.figures.read_cost_mean.total_cmp(&other.figures.read_cost_mean));
+    let is_shown = |runs: f64, cost: f64| runs <= RUNS_SHOWN && cost <= COST_SHOWN;
+    for curve in BOUNDED.into_iter().chain(LEVELED.map(|(curve, _)| curve)) {
+        for Found { figures, excess, .. } in of(&found, curve) {
+            let (runs, cost) = (figures.read_cost_mean, figures.write_cost_system);
+            if is_shown(runs, cost) {
+                figure.point("a", curve, runs, cost);
+                figure.point("b", curve, runs, 1.0 + excess / 100.0);
+            }
+        }
+    }
     let points = hull.points(HULL_POINTS).into_iter().map(|it| (it.runs_mean, it.write_cost));
-    let is_shown = |(runs, cost): &(f64, f64)| *runs <= RUNS_SHOWN && *cost <= COST_SHOWN;
-    figure.draw("a", HULL, points.filter(is_shown));
-    claims(&mut figure, flushes, &jobs, &found, &excesses);
+    figure.draw("a", HULL, points.filter(|(runs, cost)| is_shown(*runs, *cost)));
     notes(&mut figure, flushes);
     Ok(figure)
 }
 
-/// Adds the drawn points, each curve from few runs to many.
-fn draw(figure: &mut Figure, jobs: &[Run], found: &[Figures], excesses: &[f64]) {
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    let runs = |index: &usize| found[*index].read_cost_mean;
-    order.sort_by(|left, right| runs(left).total_cmp(&runs(right)));
-    let curves = BOUNDED.iter().chain(LEVELED.iter().map(|(curve, _)| curve));
-    for curve in curves {
-        for &index in order.iter().filter(|index| jobs[**index].curve == *curve) {
-            let runs = found[index].read_cost_mean;
-            let cost = found[index].write_cost_system;
-            if cost <= COST_SHOWN && runs <= RUNS_SHOWN {
-                figure.point("a", curve, runs, cost);
-                figure.point("b", curve, runs, 1.0 + excesses[index] / 100.0);
-            }
-        }
-    }
+fn of<'a>(found: &'a [Found], curve: &'a str) -> impl Iterator<Item = &'a Found> {
+    found.iter().filter(move |it| it.setting.curve == curve)
 }
 
-/// A simulation.
-struct Run {
-    curve: &'static str,
-    spec: String,
-    /// The bound on the runs of the policy, if it has one.
-    runs_max: Option<u64>,
-    flushes: u64,
-}
-
-fn jobs(flushes: u64) -> Vec<Run> {
-    let mut jobs = Vec::new();
-    for curve in BOUNDED {
-        for runs in RUNS {
+fn settings() -> Vec<Setting> {
+    let bounded = BOUNDED.into_iter().flat_map(|curve| {
+        RUNS.map(|runs| {
             // Windows of exploring have at least this many runs: three, or fewer for small `k`.
-            let spec = match curve {
-                "exploring" if runs < 3 => format!("{curve}(k={runs}, min=2)"),
-                _ => format!("{curve}(k={runs})"),
-            };
-            jobs.push(Run { curve, spec, runs_max: Some(runs), flushes });
-        }
-    }
-    for (curve, more) in LEVELED {
+            let min = if curve == "exploring" && runs < 3 { ", min=2" } else { "" };
+            Setting { curve, spec: format!("{curve}(k={runs}{min})"), runs_max: Some(runs) }
+        })
+    });
+    let leveled = LEVELED.into_iter().flat_map(|(curve, more)| {
         let name = curve.split(',').next().unwrap_or(curve);
-        for ratio in RATIOS {
-            let spec = format!("{name}(ratio={ratio}{more})");
-            jobs.push(Run { curve, spec, runs_max: None, flushes });
+        RATIOS.map(|ratio| Setting {
+            curve,
+            spec: format!("{name}(ratio={ratio}{more})"),
+            runs_max: None,
+        })
+    });
+    bounded.chain(leveled).collect()
+}
+
+fn simulate(spec: &str, flushes: u64, ticker: &Ticker<'_>) -> anyhow::Result<Figures> {
+    let policy = Registry::builtin().build(spec)?;
+    let sizes = std::iter::repeat_n(UNIT_BYTES, flushes as usize);
+    let simulated = simulate_unit(&policy, sizes, UNIT_BYTES, &mut |event| {
+        if matches!(event, Event::Rest { .. }) {
+            ticker.tick(1);
         }
-    }
-    jobs
+    });
+    Ok(simulated.with_context(|| format!("policy {spec}"))?.figures)
 }
 
-impl Run {
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Figures> {
-        let policy = Registry::builtin().build(&self.spec)?;
-        let sizes = std::iter::repeat_n(UNIT_BYTES, self.flushes as usize);
-        let simulated = simulate_unit(&policy, sizes, UNIT_BYTES, &mut |event| {
-            if matches!(event, Event::Rest { .. }) {
-                ticker.tick(1);
-            }
-        });
-        Ok(simulated.with_context(|| format!("policy {}", self.spec))?.figures)
-    }
-}
-
-fn claims(figure: &mut Figure, flushes: u64, jobs: &[Run], found: &[Figures], excesses: &[f64]) {
+fn claims(figure: &mut Figure, flushes: u64, found: &[Found]) {
     let claim = "k = 4, 1024 flushes: least write cost, by the recursion";
     figure.near(claim, 8.7832, write_cost_least(1024, 4), 5e-5);
     let claim = "all policies: the least that one is above the hull, % (none is below)";
-    figure.at_least(claim, least(excesses.iter().copied()), 0.0);
-    let bounded = || jobs.iter().zip(found).filter(|(job, _)| job.runs_max.is_some());
-    let over_least = bounded().map(|(job, found)| {
-        let runs_max = job.runs_max.unwrap_or(1);
-        found.write_cost_system / write_cost_least(flushes, runs_max)
+    figure.at_least(claim, least(found.iter().map(|it| it.excess)), 0.0);
+    let over_least = found.iter().filter_map(|it| {
+        Some(it.figures.write_cost_system / write_cost_least(flushes, it.setting.runs_max?))
     });
     let claim = "policies with a bound k: the least write cost over the optimum with k runs";
     figure.at_least(claim, least(over_least), 1.0);
-    for name in ["minlatency", "binomial"] {
-        let many = |k: u64| 1 << (2 * k) <= flushes;
-        let shown =
-            bounded().filter(|(job, _)| job.curve == name && job.runs_max.is_some_and(many));
-        let over_bound = shown.map(|(job, found)| {
-            let bound = write_cost_bound(flushes as f64, job.runs_max.unwrap_or(1));
-            found.write_cost_eager / bound
+    let mean_excess = |curve| mean(of(found, curve).map(|it| it.excess)).unwrap_or(f64::NAN);
+    let best = [("minlatency", mean_excess("minlatency")), ("binomial", mean_excess("binomial"))];
+    for (name, _) in best {
+        let over_bound = of(found, name).filter_map(|it| {
+            let k = it.setting.runs_max.filter(|k| 1 << (2 * k) <= flushes)?;
+            Some(it.figures.write_cost_eager / write_cost_bound(flushes as f64, k))
         });
         let claim = format!("{name}, past 4^k flushes: most eager write cost over its bound");
         figure.at_most(claim, over_bound.fold(0.0, f64::max), 1.0);
     }
-    let mean_excess = |curve: &str| {
-        let of_curve = jobs.iter().zip(excesses).filter(|(job, _)| job.curve == curve);
-        mean(of_curve.map(|(_, excess)| *excess)).unwrap_or(f64::NAN)
-    };
-    let [minlatency, binomial] = ["minlatency", "binomial"].map(mean_excess);
-    for (name, excess) in [("minlatency", minlatency), ("binomial", binomial)] {
+    for (name, excess) in best {
         let claim = format!("{name}: above the hull, %, mean over k (near the least)");
         figure.at_most(claim, excess, 25.0);
     }
     for other in BOUNDED.iter().skip(2) {
-        let more = mean_excess(other) - minlatency.max(binomial);
+        let more = mean_excess(other) - best[0].1.max(best[1].1);
         let claim = format!("{other}: points above the worse of these two in that mean");
         figure.at_least(claim, more, 0.0);
     }

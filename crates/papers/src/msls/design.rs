@@ -87,17 +87,20 @@ impl Design {
 
     /// Returns the result of the formula.
     pub(super) fn model(&self) -> anyhow::Result<Model> {
-        let popularity = self.popularity()?;
-        let setting = Setting {
-            popularity: &popularity,
+        Ok(self.leveled().evaluate(&self.setting(&self.popularity()?)))
+    }
+
+    /// Returns the setting of formulas: as many requests as there are keys, by `popularity`.
+    pub(super) fn setting<'a>(&self, popularity: &'a Popularity) -> Setting<'a> {
+        Setting {
+            popularity,
             memtable: self.memtable,
             item_bytes: ITEM_BYTES,
             requests: self.keys as f64,
             false_positives: 1.0,
             loaded: 0.0,
             order: KeyOrder::Random,
-        };
-        Ok(self.leveled().evaluate(&setting))
+        }
     }
 
     /// Returns the bytes written per byte of requests, by formula.

@@ -1,11 +1,11 @@
 //! The paper's designs as policies: their costs by formula, key by key and on the store.
 
-use super::design::{Design, ITEM_BYTES, Levels, Pick};
+use super::design::{Design, Levels, Pick};
 use super::panels::{POPULARITIES, in_a_hurry, panels};
 use super::steady::{Steady, simulated};
 use crate::form::*;
 use lsmith_model::formulas::{SiltModel, SlotModel, Slots, UniversalModel};
-use lsmith_model::{KeyOrder, Model, Popularity, Setting};
+use lsmith_model::{Model, Popularity};
 
 /// Keys of simulations, and requests per key.
 const SIMULATED: [(u64, u64); 2] = [(1_000_000, 10), (10_000_000, 5)];
@@ -85,15 +85,7 @@ impl Kind {
     fn by_model(self, steady: &Steady) -> anyhow::Result<f64> {
         let Design { keys, skew, memtable, .. } = steady.design;
         let popularity = Popularity::zipf(keys, skew)?;
-        let setting = Setting {
-            popularity: &popularity,
-            memtable,
-            item_bytes: ITEM_BYTES,
-            requests: keys as f64,
-            false_positives: 1.0,
-            loaded: 0.0,
-            order: KeyOrder::Random,
-        };
+        let setting = steady.design.setting(&popularity);
         let slots = |slots: Slots| SlotModel { memtable, ratio: RATIO, slots }.evaluate(&setting);
         let model: Model = match self {
             Kind::LevelDb | Kind::Optimal | Kind::RocksDb => steady.design.model()?,
