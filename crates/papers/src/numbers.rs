@@ -41,9 +41,8 @@ pub(crate) fn percent_off(found: f64, expected: f64) -> f64 {
     (found / expected - 1.0) * 100.0
 }
 
-/// Returns the number of pairs of `items` that have the same order by both numbers of `compared`,
-/// which are positive if the first of the pair is above, and the number of all pairs. Leaves out
-/// the pairs of which `compared` has nothing.
+/// Returns the number of pairs of `items` that have the same order by both differences that
+/// `compared` returns, and the number of all pairs. Leaves out pairs without differences.
 pub(crate) fn ranked<T>(
     items: &[T],
     compared: impl Fn(&T, &T) -> Option<(f64, f64)>,
