@@ -186,7 +186,7 @@ impl FluidWorkload {
         match (&self.keys, &self.spec) {
             (Keys::Counted(counted), Some(spec)) if !counted.is_even() => {
                 let what = "keys that are written together lie next to each other, so that which \
-                            blocks meet nothing cannot be message from how many keys there are";
+                            blocks meet nothing cannot be told from how many keys there are";
                 Err(SimError::NotFluid { workload: spec.clone(), what })
             }
             _ => Ok(()),
