@@ -16,22 +16,23 @@ pub(crate) struct ModelArgs {
     pub(crate) policy: Option<String>,
     /// Different keys among N requests
     ///
-    /// Instead of a formula: the number of different keys among so many requests.
+    /// Computes how many different keys N requests write, instead of a formula.
     #[arg(help_heading = "Instead of a formula")]
     #[arg(long, value_name = "N,...", value_parser = count, value_delimiter = ',',
           conflicts_with = "policy")]
     pub(crate) unique: Vec<u64>,
     /// Different keys in runs of N keys
     ///
-    /// Instead of a formula: the number of different keys in a merge of runs with so many keys.
+    /// Computes how many different keys are in a merge of runs with N keys each, instead of a
+    /// formula.
     #[arg(help_heading = "Instead of a formula")]
     #[arg(long, value_name = "N,...", value_parser = count, value_delimiter = ',',
           conflicts_with = "policy")]
     pub(crate) merge: Vec<u64>,
     /// Requests from sweep to sweep
     ///
-    /// Instead of a formula: the number of requests from one sweep of a level to the next, where
-    /// the level has so many keys and is merged down piece by piece in key order.
+    /// Computes the number of requests from one sweep of a level to the next, instead of a formula.
+    /// The level has N keys, and is merged down piece by piece in key order.
     #[arg(help_heading = "Instead of a formula")]
     #[arg(long, value_name = "N,...", value_parser = count, value_delimiter = ',',
           conflicts_with = "policy")]

@@ -78,8 +78,9 @@ pub(crate) struct DbArgs {
     pub(crate) filter_bits: Option<u8>,
     /// Its filters also hold prefixes
     ///
-    /// Filters of a keyspace that this command creates also hold the first so many bytes of keys, 1
-    /// to 1024, so that scans of a prefix skip runs without it. One that exists must hold as many.
+    /// The filters of a keyspace that this command creates also hold a prefix of each key, of 1 to
+    /// 1024 bytes. Scans of a prefix then skip runs without it. A keyspace that exists must have
+    /// prefixes of this length.
     #[arg(
         help_heading = "A keyspace that the command creates",
         long,

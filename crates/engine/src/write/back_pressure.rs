@@ -25,6 +25,7 @@ impl WritePath {
     /// `Full` while a merge waits for room on the device. The error of a failed merge, if memtables
     /// wait for that merge. `Poisoned`.
     pub(super) fn hold_back(&self, keyspace: &KeyspaceShared, bytes: u64) -> Result<()> {
+        // Nothing has failed behind an open gate.
         if self.context.options.lockstep && !keyspace.gate.is_open() {
             self.retry_in_lockstep(keyspace);
         }

@@ -185,8 +185,8 @@ impl FluidWorkload {
     pub(super) fn check_blocks(&self) -> Result<(), SimError> {
         match (&self.keys, &self.spec) {
             (Keys::Counted(counted), Some(spec)) if !counted.is_even() => {
-                let what = "keys that are written together lie next to each other, so that which \
-                            blocks meet nothing cannot be told from how many keys there are";
+                let what = "keys that are written together lie next to each other, so the number \
+                            of keys does not tell which blocks meet nothing";
                 Err(SimError::NotFluid { workload: spec.clone(), what })
             }
             _ => Ok(()),

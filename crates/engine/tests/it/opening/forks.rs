@@ -269,6 +269,8 @@ fn a_daemon_opens_the_store_after_its_parent_has_ended() {
 const CHILDREN: u32 = 100;
 
 fn fork_while_busy() {
+    // A child that fails leaves the other thread writing.
+    let _watchdog = Watchdog::new("a child failed, or waits");
     let store = open(false);
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
