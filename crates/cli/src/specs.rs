@@ -118,7 +118,7 @@ pub(crate) fn check_sealing(
 
 fn bad_input(what: &str, spec: &Spec, error: WorkloadError) -> Error {
     match error {
-        WorkloadError::Line { .. } => Error::new(error),
+        WorkloadError::Line { .. } | WorkloadError::Entry { .. } => Error::new(error),
         WorkloadError::Spec(error) => bad_spec(what, spec, &error),
         error => bad_argument(error),
     }

@@ -26,6 +26,15 @@ pub enum WorkloadError {
         /// What is wrong with it.
         message: String,
     },
+    /// An entry of a binary input file is malformed.
+    Entry {
+        /// The file as the spec names it.
+        file: String,
+        /// The place of its first byte, from 0, in what a compressed file holds.
+        offset: u64,
+        /// What is wrong with it.
+        message: String,
+    },
 }
 
 impl WorkloadError {
@@ -34,7 +43,7 @@ impl WorkloadError {
     pub const fn line(&self) -> Option<u64> {
         match self {
             Self::Line { line, .. } => Some(*line),
-            Self::Spec(_) | Self::Input { .. } => None,
+            Self::Spec(_) | Self::Input { .. } | Self::Entry { .. } => None,
         }
     }
 }
@@ -45,6 +54,9 @@ impl fmt::Display for WorkloadError {
             Self::Spec(error) => error.fmt(f),
             Self::Input { file, message } => write!(f, "{file}: {message}"),
             Self::Line { file, line, message } => write!(f, "{file}, line {line}: {message}"),
+            Self::Entry { file, offset, message } => {
+                write!(f, "{file}, entry at byte {offset}: {message}")
+            }
         }
     }
 }

@@ -19,7 +19,7 @@
 //! | `uniform(keys=1M, ops=2M, deletes=0.5)` | absent keys are inserted, present ones removed, each with equal chance |
 //! | `normal(sigma=0.005, omega=10k)` | the same, but inserted around a mean that moves after `omega` inserts |
 //! | `tpc(warehouses=100, districts=10)` | orders are entered in random districts; the ten oldest of a district go together |
-//! | `trace(FILE)` | a recorded history, one CSV line per operation |
+//! | `trace(FILE, format=NAME)` | a recorded history: our own lines, or a trace of RocksDB, YCSB or a cache |
 //!
 //! `uniform`, `normal` and `tpc` are the experiments of Thonangi & Yang, "On log-structured merge
 //! for solid-state drives" (2017), section V. Their load phase inserts `keys` records; of the `ops`

@@ -1,44 +1,63 @@
 //! `trace`: a recorded history, operation by operation.
 
+mod format;
+mod input;
 mod layout;
 mod op;
+mod oracle;
 mod reader;
+mod record;
+mod rocksdb;
+mod source;
+mod ycsb_lines;
 
-use std::io::{BufRead, Read};
+use lsmith_spec::{Params, Spec, SpecError, format_count};
 
-use lsmith_spec::{Params, Spec, format_count};
-
-use self::layout::Layout;
+use self::format::Format;
 use self::op::{TraceOp, TraceOpKind};
-use self::reader::Reader;
+use self::rocksdb::Choice;
+use self::source::{Found, Source};
 use crate::info::{ParamUnit, WorkloadInfo, param};
-use crate::inputs::{Inputs, failed, open};
+use crate::inputs::{Inputs, open};
 use crate::keys::KeySpace;
 use crate::parts::Parts;
 use crate::{Op, WorkloadError};
 
-/// Longest line: two keys of the greatest length, and room for the rest.
-const LINE_BYTES_MAX: u64 = 256 << 10;
-
-/// The operations of a text file, one per line, in the order of the file. [`Layout`] says how
-/// lines are read.
+/// The operations of a file, in its order.
 ///
-/// A damaged line ends the stream with an error, after the operations before it.
+/// A damaged line or entry ends the stream with an error, after the operations before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     ops: Vec<TraceOp>,
-    /// The first damaged line, if the limit reaches it.
+    /// The first damaged line or entry, if the limit reaches it.
     damage: Option<WorkloadError>,
 }
 
 impl Trace {
     pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
         name: "trace",
-        summary: "plays a recorded history from a text file, which may be compressed by gzip or \
-                  zstd",
+        summary: "plays a recorded history from a file, which may be compressed by gzip or zstd",
         source: "",
         argument: Some("the file"),
-        params: &[param("ops", ParamUnit::Count, "stops after that many operations")],
+        params: &[
+            param("ops", ParamUnit::Count, "stops after that many operations"),
+            param(
+                "format",
+                ParamUnit::Word,
+                "lsmith, twitter, cachelib, msr, libcachesim, oracle_general, rocksdb, \
+                 rocksdb_text or ycsb; by the name and the first bytes of the file if left out",
+            ),
+            param(
+                "family",
+                ParamUnit::Count,
+                "the column family that is played of a trace of RocksDB; 0 if left out",
+            ),
+            param(
+                "scan_length",
+                ParamUnit::Count,
+                "the entries that a seek in a trace of RocksDB reads; 1 if left out",
+            ),
+        ],
         example: "trace(crates/workload/data/small-trace.csv)",
     };
 
@@ -58,8 +77,10 @@ field, `end`: the key behind the range, which is empty in other lines. All keys 
 length. With `expire=N`, entries expire N writes after their own.
 
 Also read: the cache traces of Twitter (timestamp, key, key size, value size, client, operation,
-TTL), of Meta's CacheLib (a header with key, op, size and op_count), and of MSR Cambridge (blocks:
-the key has host, disk and offset). TTLs play no part.
+TTL), of Meta's CacheLib (a header with key, op, size and op_count), of libCacheSim (text, or binary
+with 24 bytes for each request: the first request of an object writes it), the block traces of MSR
+Cambridge (the key has host, disk and offset), RocksDB's query traces (binary or printed), and what
+YCSB's binding `basic` prints. TTLs play no part. docs/traces.md has all of them.
 ";
 
     pub(crate) fn build(
@@ -68,26 +89,35 @@ the key has host, disk and offset). TTLs play no part.
     ) -> Result<Parts<Self>, WorkloadError> {
         let file = params.positional(0, "a file name, as in trace(FILE)")?;
         let limit = params.count_if_given("ops", ..)?;
+        let names = Format::ALL.map(|(name, _)| name);
+        let name = params.text("format").map(|_| params.choice("format", "", &names));
+        let name = name.transpose()?;
+        let family = params.count_if_given("family", ..=u64::from(u32::MAX))?;
+        let scan_length = params.count_if_given("scan_length", 1..=u64::from(u32::MAX))?;
         let mut spec = Spec::bare("trace");
         spec.positional.push(file.to_owned());
         if let Some(ops) = limit {
             spec = spec.with("ops", format_count(ops));
         }
-        let damaged = |line, message| WorkloadError::Line { file: file.to_owned(), line, message };
-        let mut lines = Lines { input: open(inputs, file)?, line: Vec::new(), count: 0 };
-        let first = lines.next(file)?.unwrap_or(Ok(b"")).unwrap_or(b"\0");
-        let layout = Layout::of(first).map_err(|message| damaged(1, message))?;
-        let mut reader = Reader::new(limit);
-        let mut damage = None;
-        if !layout.has_header() {
-            damage = reader.line(&layout, first).err().map(|message| damaged(1, message));
+        if let Some(name) = name {
+            spec = spec.with("format", name);
         }
-        while damage.is_none() && !reader.is_full() {
-            let Some(line) = lines.next(file)? else { break };
-            let read = line.and_then(|line| reader.line(&layout, line));
-            damage = read.err().map(|message| damaged(lines.count, message));
+        if let Some(family) = family {
+            spec = spec.with("family", format_count(family));
         }
-        let (ops, keys) = reader.finish();
+        if let Some(items) = scan_length {
+            spec = spec.with("scan_length", format_count(items));
+        }
+        let below = |count: u64| u32::try_from(count).expect("the ranges end below 2^32");
+        let choice = Choice::new(family.map_or(0, below), scan_length.map_or(1, below));
+        let known = Format::ALL.iter().find(|(known, _)| Some(*known) == name);
+        let source = Source::new(file, limit, choice);
+        let found = source.read(known.map(|(_, format)| *format), open(inputs, file)?)?;
+        if !found.is_of_rocksdb && (family.is_some() || scan_length.is_some()) {
+            let message = "family and scan_length need a trace of RocksDB";
+            return Err(SpecError::conflict(message).into());
+        }
+        let Found { ops, keys, damage, .. } = found;
         Ok(Parts {
             items: keys.len() as u64,
             keys: KeySpace::Named(keys),
@@ -154,31 +184,5 @@ impl TraceOps<'_> {
             TraceOpKind::Scan => Op::scan(item, size),
             TraceOpKind::DeleteRange => Op::delete_range(item..item + u64::from(size)),
         }))
-    }
-}
-
-/// Reads lines one by one. An end after the last line starts no further line.
-struct Lines<'a> {
-    input: Box<dyn BufRead + 'a>,
-    line: Vec<u8>,
-    /// The number of the line that was read last, from 1.
-    count: u64,
-}
-
-impl Lines<'_> {
-    /// Returns the next line without its end; a message in place of a line that is too long.
-    fn next(&mut self, file: &str) -> Result<Option<Result<&[u8], String>>, WorkloadError> {
-        self.line.clear();
-        let mut input = (&mut self.input).take(LINE_BYTES_MAX + 1);
-        let read = input.read_until(b'\n', &mut self.line);
-        if read.map_err(|error| failed(file, error.to_string()))? == 0 {
-            return Ok(None);
-        }
-        self.count += 1;
-        if self.line.len() as u64 > LINE_BYTES_MAX {
-            return Ok(Some(Err(format!("the line is longer than {LINE_BYTES_MAX} bytes"))));
-        }
-        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        Ok(Some(Ok(line.strip_suffix(b"\r").unwrap_or(line))))
     }
 }

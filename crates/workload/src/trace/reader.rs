@@ -1,13 +1,13 @@
-//! From lines to operations and keys.
+//! From records to operations and keys.
 
 use std::collections::BTreeMap;
 
-use super::layout::{Layout, Line};
 use super::op::{TraceOp, TraceOpKind};
+use super::record::Record;
 use crate::keys::NamedKeys;
 use crate::parts::{KEY_BYTES_MAX, KEYS_MAX};
 
-/// Operations and keys of the lines read so far.
+/// Operations and keys of the records read so far.
 pub(super) struct Reader {
     ops: Vec<TraceOp>,
     ops_max: usize,
@@ -36,20 +36,36 @@ impl Reader {
         self.ops.len() >= self.ops_max
     }
 
-    /// Parses one line. Fails with a message for the malformed field.
-    pub(super) fn line(&mut self, layout: &Layout, line: &[u8]) -> Result<(), String> {
-        let line = std::str::from_utf8(line).map_err(|_| "not valid UTF-8".to_owned())?;
-        let Line { kind, key, size, end, times } = layout.line(line)?;
+    /// Returns true if nothing is played so far.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Adds what `record` says, as far as the limit on operations allows. Fails with a message for
+    /// a key or a range that no store takes.
+    pub(super) fn take(&mut self, record: Record<'_>) -> Result<(), String> {
+        if self.is_full() {
+            return Ok(());
+        }
+        let Record { kind, key, size, end, times, fills } = record;
         check_key(&key)?;
         if let Some(end) = end {
             check_key(end)?;
             if *end <= *key {
+                let [key, end] = [&key, end].map(String::from_utf8_lossy);
                 return Err(format!("the range ends at `{end}`, which is not behind `{key}`"));
             }
             self.has_ranges = true;
         }
+        let known = self.keys.len();
         let item = self.item(&key)?;
-        // Until the last line, the item of the end stands for the number of items.
+        let is_first = self.keys.len() > known;
+        let (kind, size) = match fills {
+            true if is_first => (TraceOpKind::Update, size),
+            true => (kind, 0),
+            false => (kind, size),
+        };
+        // Until the last record, the item of the end stands for the number of items.
         let size = match end {
             Some(end) => self.item(end)?,
             None => size,
@@ -65,10 +81,10 @@ impl Reader {
     }
 
     /// Returns the item of `key`, a new one if the key is.
-    fn item(&mut self, key: &str) -> Result<u32, String> {
-        let mut hash = hash(key.as_bytes());
+    fn item(&mut self, key: &[u8]) -> Result<u32, String> {
+        let mut hash = hash(key);
         while let Some(&item) = self.items.get(&hash) {
-            if self.keys.name(item as usize) == key.as_bytes() {
+            if self.keys.name(item as usize) == key {
                 return Ok(item);
             }
             hash = hash.wrapping_add(1);
@@ -76,7 +92,7 @@ impl Reader {
         let next = u32::try_from(self.keys.len()).ok().filter(|&item| u64::from(item) < KEYS_MAX);
         let item = next.ok_or_else(|| format!("more than {KEYS_MAX} different keys"))?;
         self.is_one_length &= item == 0 || self.keys.name(0).len() == key.len();
-        self.keys.push(key.as_bytes());
+        self.keys.push(key);
         self.items.insert(hash, item);
         Ok(item)
     }
@@ -98,7 +114,7 @@ impl Reader {
     }
 }
 
-fn check_key(key: &str) -> Result<(), String> {
+fn check_key(key: &[u8]) -> Result<(), String> {
     match key.len() as u64 {
         0 => Err("the key is empty".to_owned()),
         1..=KEY_BYTES_MAX => Ok(()),

@@ -6,6 +6,7 @@ mod infos;
 mod kinds;
 mod limits;
 mod mix;
+mod public_traces;
 mod steady;
 mod trace;
 mod ycsb;
