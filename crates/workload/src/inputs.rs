@@ -38,8 +38,13 @@ pub(crate) fn open<'a>(
 
 /// Returns all bytes of `file`, which must be no larger than what people write.
 pub(crate) fn read_all(inputs: &dyn Inputs, file: &str) -> Result<Vec<u8>, WorkloadError> {
+    whole(file, open(inputs, file)?)
+}
+
+/// Returns all bytes of `input`, which reads `file`, if people may have written it.
+pub(crate) fn whole(file: &str, input: Box<dyn BufRead + '_>) -> Result<Vec<u8>, WorkloadError> {
     let mut text = Vec::new();
-    let read = open(inputs, file)?.take(BYTES_MAX + 1).read_to_end(&mut text);
+    let read = input.take(BYTES_MAX + 1).read_to_end(&mut text);
     read.map_err(|error| failed(file, error.to_string()))?;
     match text.len() as u64 {
         ..=BYTES_MAX => Ok(text),

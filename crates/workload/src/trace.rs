@@ -9,6 +9,7 @@ mod reader;
 mod record;
 mod rocksdb;
 mod source;
+mod tectonic;
 mod ycsb_lines;
 
 use lsmith_spec::{Params, Spec, SpecError, format_count};
@@ -45,7 +46,7 @@ impl Trace {
                 "format",
                 ParamUnit::Word,
                 "lsmith, twitter, cachelib, msr, libcachesim, oracle_general, rocksdb, \
-                 rocksdb_text or ycsb; by the name and the first bytes of the file if left out",
+                 rocksdb_text, ycsb or tectonic; by the file's name and first bytes if left out",
             ),
             param(
                 "family",
@@ -80,11 +81,13 @@ Also read: the cache traces of Twitter (timestamp, key, key size, value size, cl
 TTL), of Meta's CacheLib (a header with key, op, size and op_count), of libCacheSim (text, or binary
 with 24 bytes for each request: the first request of an object writes it), the block traces of MSR
 Cambridge (the key has host, disk and offset), RocksDB's query traces (binary or printed), and what
-YCSB's binding `basic` prints. TTLs play no part. docs/traces.md has all of them.
+YCSB's binding `basic` prints. TTLs play no part. A spec of Tectonic is drawn.
+docs/traces.md has all of them.
 ";
 
     pub(crate) fn build(
         params: &Params,
+        seed: u64,
         inputs: &dyn Inputs,
     ) -> Result<Parts<Self>, WorkloadError> {
         let file = params.positional(0, "a file name, as in trace(FILE)")?;
@@ -112,7 +115,7 @@ YCSB's binding `basic` prints. TTLs play no part. docs/traces.md has all of them
         let choice = Choice::new(family.map_or(0, below), scan_length.map_or(1, below));
         let known = Format::ALL.iter().find(|(known, _)| Some(*known) == name);
         let source = Source::new(file, limit, choice);
-        let found = source.read(known.map(|(_, format)| *format), open(inputs, file)?)?;
+        let found = source.read(known.map(|(_, format)| *format), open(inputs, file)?, seed)?;
         if !found.is_of_rocksdb && (family.is_some() || scan_length.is_some()) {
             let message = "family and scan_length need a trace of RocksDB";
             return Err(SpecError::conflict(message).into());

@@ -104,7 +104,7 @@ impl Workload {
             "uniform" => Uniform::build(&params)?.map(Generator::Uniform),
             "normal" => Normal::build(&params)?.map(Generator::Normal),
             "tpc" => Tpc::build(&params)?.map(Generator::Tpc),
-            _ => Trace::build(&params, inputs)?.map(Generator::Trace),
+            _ => Trace::build(&params, seed, inputs)?.map(Generator::Trace),
         };
         let Parts { generator, keys, items, mut spec } = parts;
         let ends_with_zero =

@@ -21,6 +21,7 @@ mod media;
 mod model;
 mod own_policy;
 mod pages;
+mod public_traces;
 mod readme;
 mod reproduce;
 mod signals;

@@ -7,6 +7,8 @@ use super::rocksdb::{HEAD_BYTES, MAGIC};
 pub(super) enum Format {
     Text(TextFormat),
     Binary(BinaryFormat),
+    /// No history but a spec of Tectonic, from which one is drawn.
+    Tectonic,
 }
 
 /// A format of lines.
@@ -39,7 +41,7 @@ pub(super) enum BinaryFormat {
 
 impl Format {
     /// All formats, by name.
-    pub(super) const ALL: [(&str, Format); 9] = [
+    pub(super) const ALL: [(&str, Format); 10] = [
         ("lsmith", Format::Text(TextFormat::Lsmith)),
         ("twitter", Format::Text(TextFormat::Twitter)),
         ("cachelib", Format::Text(TextFormat::CacheLib)),
@@ -49,6 +51,7 @@ impl Format {
         ("rocksdb", Format::Binary(BinaryFormat::RocksDb)),
         ("rocksdb_text", Format::Text(TextFormat::RocksDb)),
         ("ycsb", Format::Text(TextFormat::Ycsb)),
+        ("tectonic", Format::Tectonic),
     ];
 }
 

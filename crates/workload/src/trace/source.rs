@@ -9,8 +9,9 @@ use super::op::TraceOp;
 use super::oracle;
 use super::reader::Reader;
 use super::rocksdb::{self, Choice, Head, Version};
+use super::tectonic;
 use crate::WorkloadError;
-use crate::inputs::failed;
+use crate::inputs::{failed, whole};
 use crate::keys::NamedKeys;
 
 /// A file on its way to operations.
@@ -37,20 +38,26 @@ impl<'a> Source<'a> {
         Self { file, reader: Reader::new(limit), choice, is_of_rocksdb: false }
     }
 
-    /// Reads all of `input`, or as much as the limit needs. Fails if it is no trace.
+    /// Reads all of `input`, or as much as the limit needs. `seed` is for formats that draw. Fails
+    /// if it is no trace.
     pub(super) fn read(
         mut self,
         format: Option<Format>,
         input: Box<dyn BufRead + '_>,
+        seed: u64,
     ) -> Result<Found, WorkloadError> {
         let (start, input) = start_of(input).map_err(self.unread())?;
-        let damage =
-            match format.or_else(|| BinaryFormat::of(self.file, &start).map(Format::Binary)) {
-                None => self.lines(None, input),
-                Some(Format::Text(text)) => self.lines(Some(text), input),
-                Some(Format::Binary(BinaryFormat::OracleGeneral)) => self.requests(input),
-                Some(Format::Binary(BinaryFormat::RocksDb)) => self.queries(input),
-            }?;
+        let found = || match BinaryFormat::of(self.file, &start) {
+            Some(binary) => Some(Format::Binary(binary)),
+            None => tectonic::starts(&start).then_some(Format::Tectonic),
+        };
+        let damage = match format.or_else(found) {
+            None => self.lines(None, input),
+            Some(Format::Text(text)) => self.lines(Some(text), input),
+            Some(Format::Binary(BinaryFormat::OracleGeneral)) => self.requests(input),
+            Some(Format::Binary(BinaryFormat::RocksDb)) => self.queries(input),
+            Some(Format::Tectonic) => self.spec(input, seed),
+        }?;
         let others = &self.choice.others;
         if self.reader.is_empty() && damage.is_none() && !others.is_empty() {
             let families: Vec<String> = others.iter().map(u32::to_string).collect();
@@ -120,6 +127,21 @@ impl<'a> Source<'a> {
             Some(record) => self.reader.take(record),
             None => Ok(()),
         }
+    }
+
+    /// Draws what a spec of Tectonic says.
+    fn spec(
+        &mut self,
+        input: Box<dyn BufRead + '_>,
+        seed: u64,
+    ) -> Result<Option<WorkloadError>, WorkloadError> {
+        let text = String::from_utf8(whole(self.file, input)?);
+        let text = text.map_err(|_| failed(self.file, "not valid UTF-8".to_owned()))?;
+        let drawn = tectonic::generate(&text, seed, &mut self.reader);
+        drawn.map(|()| None).map_err(|(line, message)| match line {
+            Some(line) => self.line_error(line, message),
+            None => failed(self.file, message),
+        })
     }
 
     /// Reads requests of libCacheSim. Returns the first damaged one.

@@ -65,6 +65,34 @@ DELETE usertable user1
 [READ], Operations, 2
 ";
 
+/// In the layout of Tectonic: a load, a mixed phase, and a section with other keys.
+const TECTONIC: &str = r#"{
+  "$schema": "../workload_schema.json",
+  "character_set": "alphanumeric",
+  "sections": [
+    { "groups": [
+      { "inserts": { "amount": 40, "key": { "uniform": { "len": 8 } },
+                     "val": { "uniform": { "len": { "uniform": { "min": 10, "max": 20 } } } } } },
+      { "updates": { "amount": 30, "val": "new", "selection": { "zipf": { "n": 40, "s": 1.2 } } },
+        "merges": { "op_count": 5, "val": { "weighted": [ { "weight": 0.5, "value": "+1" },
+                                                          { "weight": 0.5, "value": "-1" } ] } },
+        "point_queries": { "op_count": 20, "selection": { "beta": { "alpha": 2.0, "beta": 5 } } },
+        "empty_point_queries": { "amount": 10, "key": { "uniform": { "len": 8 } } },
+        "point_deletes": { "amount": 6 },
+        "empty_point_deletes": { "amount": 3, "key": { "uniform": { "len": 8 } } },
+        "range_deletes": { "amount": 2, "selectivity": 0.1 },
+        "range_queries": { "amount": 8, "selectivity": 0.5 } }
+    ] },
+    { "groups": [
+      { "sorted": { "k": 0, "l": 1 },
+        "inserts": { "amount": 1e1, "val": "0123456789",
+          "key": { "segmented": { "separator": ":", "segments": ["obj", { "uniform":
+                   { "len": 4, "character_set": "numeric" } }] } } } }
+    ] }
+  ]
+}
+"#;
+
 /// Three requests: 9, 200 and 9 again.
 fn oracle_general() -> Vec<u8> {
     let request = |time: u32, object: u64, size: u32, next: i64| {
@@ -75,7 +103,7 @@ fn oracle_general() -> Vec<u8> {
 }
 
 /// Every format, with a file that no other one takes for its own.
-fn all() -> [(&'static str, Vec<u8>); 10] {
+fn all() -> [(&'static str, Vec<u8>); 11] {
     [
         ("lsmith", b"timestamp,op,key,value_size\n1,put,a,5\n2,get,a,0\n3,scan,b,9\n".to_vec()),
         ("twitter", TWITTER.into()),
@@ -87,6 +115,7 @@ fn all() -> [(&'static str, Vec<u8>); 10] {
         ("rocksdb", ROCKSDB.into()),
         ("rocksdb_text", ROCKSDB_TEXT.into()),
         ("ycsb", YCSB.into()),
+        ("tectonic", TECTONIC.into()),
     ]
 }
 
@@ -262,6 +291,52 @@ fn what_ycsb_prints_is_played() {
         let text = format!("{YCSB}{line}\n");
         let found = damage("trace(t)", text.as_bytes());
         assert!(found.starts_with("t, line 13: ") && found.contains(message), "{found}");
+    }
+}
+
+#[test]
+fn phases_of_tectonic_are_played_one_after_the_other() {
+    let (workload, found) = played("trace(t)", TECTONIC.as_bytes());
+    let count = |ops: &[Op], kind| ops.iter().filter(|op| op.kind == kind).count();
+    assert_eq!(found.len(), 40 + 84 + 10);
+    let (load, rest) = found.split_at(40);
+    let (mixed, last) = rest.split_at(84);
+    assert_eq!(count(load, OpKind::Put), 40);
+    assert!(load.iter().all(|op| (10..20).contains(&op.value_bytes)));
+    for (kind, expected) in [
+        (OpKind::Put, 30),
+        (OpKind::ReadModifyWrite, 5),
+        (OpKind::Read, 30),
+        (OpKind::Delete, 9),
+        (OpKind::DeleteRange, 2),
+        (OpKind::Scan, 8),
+    ] {
+        assert_eq!(count(mixed, kind), expected, "{kind:?}");
+    }
+    assert!(!mixed[..30].iter().all(|op| op.kind == mixed[0].kind), "a group is mixed");
+    let names: Vec<String> = last.iter().map(|op| key(&workload, op.item)).collect();
+    assert!(names.is_sorted() && names[0].starts_with("obj:"), "{names:?}");
+    assert_eq!(played("trace(t, seed=1)", TECTONIC.as_bytes()).1, found);
+    assert_ne!(played("trace(t, seed=2)", TECTONIC.as_bytes()).1, found);
+    assert_eq!(played("trace(t, ops=30)", TECTONIC.as_bytes()).1.len(), 30);
+}
+
+#[test]
+fn what_is_wrong_in_a_spec_of_tectonic_is_named() {
+    let group = |group: &str| format!("{{\"sections\": [{{\"groups\": [{group}]}}]}}");
+    for (text, message) in [
+        ("{\n\"sections\": [,]}".to_owned(), "t, line 2: expected a value, found `,`"),
+        ("{}".to_owned(), "t: expected the list `sections`, found nothing"),
+        (group("{\"insert\": {}}"), "t: section 0, group 0: unknown kind `insert`"),
+        (group("{\"inserts\": {}}"), "inserts: expected `amount` or `op_count`, found neither"),
+        (group("{\"updates\": {\"amount\": 1, \"val\": \"a\"}}"), "updates: no key is left"),
+        (
+            group("{\"inserts\": {\"amount\": {\"zip\": 1}}}"),
+            "inserts: unknown distribution `zip`; expected uniform",
+        ),
+    ] {
+        let found = damage("trace(t)", text.as_bytes());
+        assert!(found.contains(message), "{found}");
     }
 }
 
