@@ -3,7 +3,7 @@
 use crate::failure::bad_argument;
 use anyhow::Error;
 use lsmith_lab::{FileInputs, asks_for_sizes, with_sizes};
-use lsmith_policy::{MergePolicy, Registry};
+use lsmith_policy::{MergePolicy, Registry, translated};
 use lsmith_spec::{Spec, SpecError};
 use lsmith_workload::{FlushSizes, Workload, WorkloadError};
 use std::fmt::Display;
@@ -76,7 +76,8 @@ pub(crate) fn policies(
             all.retain(|policy| word == "all" || !policy.needs().blocks);
             return Ok(all);
         }
-        specs => Spec::parse_list(specs).map_err(|error| bad_spec("policies", specs, &error))?,
+        specs => Spec::parse_list(specs)
+            .map_err(|error| bad_spec("policies", specs, &translated(specs, error)))?,
     };
     let build = |spec: &Spec| match asks_for_sizes(spec) {
         true => sized(spec, workload, memtable_bytes),
@@ -127,7 +128,7 @@ fn bad_input(what: &str, spec: &Spec, error: WorkloadError) -> Error {
 /// Returns the error for a bad spec. Errors for unknown names already say `what` they name.
 fn bad_spec(what: &str, spec: impl Display, error: &SpecError) -> Error {
     match error {
-        SpecError::Unknown { .. } => bad_argument(error),
+        SpecError::Unknown { .. } | SpecError::Elsewhere { .. } => bad_argument(error),
         error => bad_argument(format!("{what} `{spec}`: {error}")),
     }
 }

@@ -36,6 +36,7 @@ struct Readme;
 
 pub mod back_pressure;
 mod choice;
+mod elsewhere;
 mod group;
 mod info;
 mod knots;
@@ -49,6 +50,7 @@ mod tables;
 
 pub use back_pressure::BackPressure;
 pub use choice::PolicyChoice;
+pub use elsewhere::{Elsewhere, translated};
 pub use group::check_group_policy;
 pub use info::{ParamInfo, PolicyInfo};
 pub use knots::untie;

@@ -1,5 +1,6 @@
 //! Policies by name.
 
+use crate::elsewhere::translated;
 use crate::{MergePolicy, PolicyInfo, policies};
 use lsmith_spec::{Spec, SpecError};
 use std::sync::Arc;
@@ -59,9 +60,11 @@ impl Registry {
     ///
     /// # Errors
     /// Fails if the spec cannot be parsed, names an unknown policy or parameter, or gives a value
-    /// out of range. The error for an unknown name suggests the nearest known one.
+    /// out of range. The error for an unknown name suggests the nearest known one, and says of a
+    /// name of another system what that is here.
     pub fn build(&self, spec: &str) -> Result<Arc<dyn MergePolicy>, SpecError> {
-        self.build_spec(&spec.parse()?)
+        let parsed = spec.parse().map_err(|error| translated(spec, error))?;
+        self.build_spec(&parsed)
     }
 
     /// Builds the policy of a parsed spec.
@@ -71,8 +74,9 @@ impl Registry {
     pub fn build_spec(&self, spec: &Spec) -> Result<Arc<dyn MergePolicy>, SpecError> {
         let Some(info) = self.infos.iter().find(|info| info.name == spec.name) else {
             let names: Vec<_> = self.infos.iter().map(|info| info.name).collect();
-            return Err(SpecError::unknown("policy", &spec.name, &names));
+            let error = SpecError::unknown("policy", &spec.name, &names);
+            return Err(translated(&spec.to_string(), error));
         };
-        info.read(spec, info.build)
+        info.read(spec, info.build).map_err(|error| translated(&spec.to_string(), error))
     }
 }

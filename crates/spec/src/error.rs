@@ -39,6 +39,15 @@ pub enum SpecError {
         /// All known names, in the order of the caller.
         known: Vec<String>,
     },
+    /// A name of another system.
+    Elsewhere {
+        /// The name as written.
+        found: String,
+        /// The systems that have it.
+        systems: String,
+        /// What comes nearest to it here: specs in backquotes.
+        here: String,
+    },
     /// A value of the wrong kind for its parameter.
     Value {
         /// Name of the parameter; empty where a bare quantity was parsed.
@@ -145,6 +154,9 @@ impl fmt::Display for SpecError {
             }
             Self::Unknown { what, found, of, known, .. } => {
                 write!(f, "unknown {what} `{found}`{of}; expected one of: {}", known.join(", "))
+            }
+            Self::Elsewhere { found, systems, here } => {
+                write!(f, "`{found}` is a name of {systems}; here this is {here}")
             }
             Self::Value { param, found, expected } if param.is_empty() => {
                 write!(f, "`{found}` is not {expected}")
