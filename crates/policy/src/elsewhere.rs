@@ -31,10 +31,10 @@ impl Elsewhere {
         ),
         row("Cassandra and Scylla", &["LeveledCompactionStrategy", "LCS"], &["leveled(ratio=10)"]),
         row("Cassandra and Scylla", &["TimeWindowCompactionStrategy", "TWCS"], &["fifo"]),
-        row("Cassandra", &["DateTieredCompactionStrategy", "DTCS"], &["fifo"]),
+        row("Cassandra and Scylla", &["DateTieredCompactionStrategy", "DTCS"], &["fifo"]),
         row(
             "Cassandra",
-            &["UnifiedCompactionStrategy", "UCS"],
+            &["UnifiedCompactionStrategy", "UCS", "scaling_parameters"],
             &["tiered(ratio=4)", "leveled(ratio=10)"],
         ),
         row("Scylla", &["IncrementalCompactionStrategy", "ICS"], &["tiered(ratio=4)"]),
@@ -52,7 +52,7 @@ impl Elsewhere {
         ),
         row("HBase", &["hbase.hstore.compaction.max"], &["exploring(max=N)"]),
         row("HBase", &["hbase.hstore.blockingStoreFiles"], &["exploring(k=N)"]),
-        row("RocksDB", &["kCompactionStyleLevel"], &["leveled(ratio=10, l0=4, pick=min_overlap)"]),
+        row("RocksDB", &["kCompactionStyleLevel"], &["leveled(ratio=10, l0=4, pick=best_ratio)"]),
         row("RocksDB", &["kCompactionStyleUniversal"], &["universal(trigger=4)"]),
         row("RocksDB", &["kCompactionStyleFIFO"], &["fifo"]),
         row("RocksDB", &["kCompactionStyleNone"], &["none"]),
@@ -64,13 +64,11 @@ impl Elsewhere {
         row("RocksDB", &["max_bytes_for_level_multiplier"], &["leveled(ratio=N)"]),
         row("RocksDB", &["max_bytes_for_level_base"], &["rocksdb(level1=N)"]),
         row("RocksDB", &["target_file_size_base"], &["leveled(table=N)"]),
-        row("RocksDB", &["kMinOverlappingRatio"], &["leveled(pick=min_overlap)"]),
+        row("RocksDB", &["kMinOverlappingRatio"], &["leveled(pick=best_ratio)"]),
         row("RocksDB", &["kRoundRobin"], &["leveled(pick=round_robin)"]),
-        row(
-            "RocksDB",
-            &["kOldestLargestSeqFirst", "kOldestSmallestSeqFirst"],
-            &["leveled(pick=oldest)"],
-        ),
+        row("RocksDB", &["kOldestSmallestSeqFirst"], &["leveled(pick=round_robin)"]),
+        row("RocksDB", &["kOldestLargestSeqFirst"], &["leveled(pick=oldest)"]),
+        row("RocksDB", &["kByCompensatedSize"], &["leveled(pick=random)"]),
         row("RocksDB", &["max_size_amplification_percent"], &["universal(space_max=N)"]),
         row("RocksDB", &["max_table_files_size"], &["fifo(bytes=N)"]),
     ];
@@ -129,18 +127,22 @@ mod tests {
     #[test]
     fn names_of_other_systems_say_what_they_are_here() {
         for (spec, here) in [
-            ("STCS", "`STCS` is a name of Cassandra and Scylla; here this is `tiered(ratio=4)`"),
-            ("stcs(min_threshold=4)", "here this is `tiered(ratio=4)`"),
-            ("SizeTieredCompactionStrategy", "here this is `tiered(ratio=4)`"),
-            ("lcs", "here this is `leveled(ratio=10)`"),
-            ("UCS", "here this is `tiered(ratio=4)` or `leveled(ratio=10)`"),
+            ("STCS", "`STCS` is a name of Cassandra and Scylla; nearest here is `tiered(ratio=4)`"),
+            ("stcs(min_threshold=4)", "nearest here is `tiered(ratio=4)`"),
+            ("SizeTieredCompactionStrategy", "nearest here is `tiered(ratio=4)`"),
+            ("lcs", "nearest here is `leveled(ratio=10)`"),
+            ("UCS", "nearest here is `tiered(ratio=4)` or `leveled(ratio=10)`"),
             (
                 "level0_file_num_compaction_trigger=8",
-                "is a name of RocksDB; here this is `leveled(l0=8)` or `universal(trigger=8)`",
+                "is a name of RocksDB; nearest here is `leveled(l0=8)` or `universal(trigger=8)`",
             ),
-            ("leveled(l0=2, target_file_size_base = 4MiB)", "here this is `leveled(table=4MiB)`"),
-            ("hbase.hstore.compaction.ratio=1.4", "HBase; here this is `exploring(lambda=1.4)`"),
-            ("fanout_size", "here this is `leveled(ratio=N)`"),
+            (
+                "leveled(l0=2, target_file_size_base = 4MiB)",
+                "nearest here is `leveled(table=4MiB)`",
+            ),
+            ("hbase.hstore.compaction.ratio=1.4", "HBase; nearest here is `exploring(lambda=1.4)`"),
+            ("leveled(pick=kMinOverlappingRatio)", "nearest here is `leveled(pick=best_ratio)`"),
+            ("fanout_size", "nearest here is `leveled(ratio=N)`"),
         ] {
             let said = said(spec);
             assert!(said.ends_with(here), "{spec}: {said}");

@@ -156,7 +156,7 @@ impl fmt::Display for SpecError {
                 write!(f, "unknown {what} `{found}`{of}; expected one of: {}", known.join(", "))
             }
             Self::Elsewhere { found, systems, here } => {
-                write!(f, "`{found}` is a name of {systems}; here this is {here}")
+                write!(f, "`{found}` is a name of {systems}; nearest here is {here}")
             }
             Self::Value { param, found, expected } if param.is_empty() => {
                 write!(f, "`{found}` is not {expected}")
