@@ -1,6 +1,7 @@
 //! The arguments of the command line.
 
 mod advice;
+mod doctor;
 #[cfg(test)]
 mod documented;
 mod examples;
@@ -12,6 +13,7 @@ mod shell;
 mod stores;
 
 pub(crate) use advice::{ModelArgs, ModelOrder, TuneArgs};
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use examples::command;
 pub(crate) use experiments::{
     CompareArgs, ExplainArgs, LawsArgs, ReproduceArgs, RunArgs, SimulateArgs,
@@ -63,6 +65,11 @@ pub(crate) enum Command {
     /// Finds its parameters too. Looks for the policy (compaction strategy) of least write
     /// amplification, within limits on read and space amplification, or of least weighted sum.
     Tune(TuneArgs),
+    /// Say what the compactions of a RocksDB cost
+    ///
+    /// Reads its LOG, MANIFEST and OPTIONS, and changes nothing. Prints what was flushed and
+    /// compacted, the write amplification of both, and the nearest policy of lsmith.
+    Doctor(DoctorArgs),
     /// Run a workload and keep the store
     ///
     /// The store is the real one, under one policy. Prints the write, read and space amplification
@@ -113,6 +120,7 @@ impl Command {
             Command::Simulate(args) => args.tables,
             Command::Model(args) => args.tables,
             Command::Tune(args) => args.tables,
+            Command::Doctor(args) => args.tables,
             Command::Run(args) => args.tables,
             Command::Reproduce(args) => args.tables,
             Command::Watch(args) => args.tables,

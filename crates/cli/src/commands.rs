@@ -2,6 +2,7 @@
 
 mod compare;
 mod db;
+mod doctor;
 mod explain;
 mod laws;
 mod model;
@@ -18,6 +19,7 @@ mod workloads;
 
 pub(crate) use compare::compare;
 pub(crate) use db::db;
+pub(crate) use doctor::doctor;
 pub(crate) use explain::explain;
 pub(crate) use laws::laws;
 pub(crate) use model::model;

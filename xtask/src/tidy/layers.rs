@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The workspace packages that each package may use outside its tests. Every package may use
 /// `lsmith-spec`.
-const LAYERS: [(&str, &[&str]); 13] = [
+const LAYERS: [(&str, &[&str]); 14] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &[]),
     ("lsmith-policy", &["lsmith-tree"]),
@@ -31,6 +31,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "lsmith-lab",
         ],
     ),
+    ("lsmith-doctor", &[]),
     (
         "lsmith-cli",
         &[
@@ -42,6 +43,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "lsmith",
             "lsmith-lab",
             "lsmith-papers",
+            "lsmith-doctor",
         ],
     ),
     // Only tests use it, so no package lists it.
@@ -54,13 +56,14 @@ const BELOW_LAB: [&str; 6] =
     ["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-model", "lsmith-sim", "lsmith"];
 
 /// The packages without I/O, each with the foreign packages that it may use.
-const PURE: [(&str, &[&str]); 6] = [
+const PURE: [(&str, &[&str]); 7] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &["smallvec"]),
     ("lsmith-policy", &["smallvec"]),
     ("lsmith-workload", &[]),
     ("lsmith-model", &[]),
     ("lsmith-sim", &[]),
+    ("lsmith-doctor", &["serde", "serde_json"]),
 ];
 
 /// The items that `clippy.toml` must forbid. Packages with I/O allow the two lints in their roots.

@@ -47,6 +47,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
             "lsmith tune --workload 'ycsb(a, records=1M, ops=2M)' --drift 0.5 --verify",
         ],
     ),
+    ("doctor", &["lsmith doctor /var/lib/app/rocksdb", "lsmith doctor LOG --json"]),
     (
         "run",
         &["lsmith run --policy 'leveled(ratio=8)' --memtable 256KiB \\\n      \

@@ -1,0 +1,153 @@
+//! All that the files of a store say, put together by column family.
+
+use crate::DoctorError;
+use crate::log::{Job, Log};
+use crate::manifest::{File, Manifest};
+use crate::options::{Options, Settings};
+
+/// A file of a RocksDB: its name without directory and without the ending of a compression, and
+/// its content.
+pub type Named = (String, Vec<u8>);
+
+/// What is known of a store.
+#[derive(Clone, Debug, Default)]
+pub struct Case {
+    /// The version of RocksDB that wrote last.
+    pub version: Option<String>,
+    /// The column families, by number.
+    pub families: Vec<Family>,
+    /// What the LOG says.
+    pub log: Log,
+    /// What the reader should know of the files.
+    pub remarks: Vec<String>,
+}
+
+/// A column family.
+#[derive(Clone, Debug, Default)]
+pub struct Family {
+    /// Its name.
+    pub name: String,
+    /// Its settings; empty if no file has them.
+    pub settings: Settings,
+    /// The tables that its tree has now.
+    pub files: Vec<File>,
+    /// Every table that the MANIFEST adds, also those that are gone.
+    pub added: Vec<File>,
+    /// Its flushes and compactions, in the order in which they began.
+    pub jobs: Vec<Job>,
+}
+
+impl Case {
+    /// Puts the files of one store together. Other files than LOG, LOG.old.*, MANIFEST-*, OPTIONS-*
+    /// and CURRENT are left out. A file of another name is taken for a LOG if it is the only one.
+    ///
+    /// # Errors
+    /// Fails if there is neither a LOG nor a MANIFEST, or if one of the files is damaged.
+    pub fn read(mut files: Vec<Named>) -> Result<Case, DoctorError> {
+        let mut case = Case::default();
+        let is_one = files.len() == 1;
+        // Newest last: numbers have leading zeros, and LOG.old.* end with a time.
+        files.sort();
+        let newest = |start: &str| files.iter().rev().find(|(name, _)| name.starts_with(start));
+        let current = files.iter().find(|(name, _)| name == "CURRENT");
+        let current = current.map(|(_, text)| String::from_utf8_lossy(text).trim().to_owned());
+        let named = files.iter().find(|(name, _)| current.as_deref() == Some(name));
+        let manifest = match named.or_else(|| newest("MANIFEST-")) {
+            Some((name, bytes)) => Some(
+                Manifest::read(bytes)
+                    .map_err(|error| error.of_file(name))
+                    .inspect(|manifest| case.note_torn(name, manifest))?,
+            ),
+            None => None,
+        };
+        let options = match newest("OPTIONS-") {
+            Some((name, bytes)) => {
+                let text = String::from_utf8_lossy(bytes);
+                Some(Options::read(&text).map_err(|error| error.of_file(name))?)
+            }
+            None => None,
+        };
+        let is_log = |name: &str| {
+            name == "LOG"
+                || name.starts_with("LOG.old.")
+                || name.ends_with("_LOG")
+                || is_one && !name.starts_with("MANIFEST-") && !name.starts_with("OPTIONS-")
+        };
+        // LOG itself is the newest.
+        let mut logs: Vec<&Named> = files.iter().filter(|(name, _)| is_log(name)).collect();
+        logs.sort_by_key(|(name, _)| !name.contains(".old."));
+        for (_, bytes) in &logs {
+            case.log.read(bytes);
+        }
+        if manifest.is_none() && case.log.is_foreign() {
+            let message = "expected a LOG or a MANIFEST-* of RocksDB, found neither; give the \
+                           directory of the database, or one LOG";
+            return Err(DoctorError::whole(&files.first().map_or("", |file| &file.0), message));
+        }
+        if logs.is_empty() {
+            case.remarks.push("There is no LOG: flushes and compactions are unknown.".to_owned());
+        }
+        if case.log.damaged > 0 {
+            let count = case.log.damaged;
+            case.remarks
+                .push(format!("{count} events of the LOG are cut or damaged, and left out."));
+        }
+        case.version =
+            case.log.version.clone().or(options.as_ref().and_then(|o| o.version.clone()));
+        case.gather(manifest.as_ref(), options.as_ref());
+        Ok(case)
+    }
+
+    fn note_torn(&mut self, name: &str, manifest: &Manifest) {
+        if let Some(offset) = manifest.torn_at {
+            self.remarks.push(format!("{name} ends within the record at offset {offset}."));
+        }
+    }
+
+    fn gather(&mut self, manifest: Option<&Manifest>, options: Option<&Options>) {
+        let mut names: Vec<(Option<u64>, String)> = match manifest {
+            Some(manifest) => {
+                manifest.families().into_iter().map(|(n, name)| (Some(n), name)).collect()
+            }
+            None => self.log.families.keys().map(|name| (None, name.clone())).collect(),
+        };
+        if names.is_empty() {
+            // A LOG that begins late has no settings.
+            names.extend(self.log.jobs.iter().map(|job| (None, job.family.clone())));
+            names.sort();
+            names.dedup();
+        }
+        for (number, name) in names {
+            let of_options = options.and_then(|options| options.families.get(&name));
+            let settings = of_options.or(self.log.families.get(&name)).cloned().unwrap_or_default();
+            let edits = manifest.iter().flat_map(|manifest| &manifest.edits);
+            let edits = edits.filter(|edit| Some(edit.family) == number);
+            let jobs = self.log.jobs.iter().filter(|job| job.family == name);
+            self.families.push(Family {
+                files: manifest.zip(number).map_or(Vec::new(), |(m, number)| m.files(number)),
+                added: edits.flat_map(|edit| edit.added.clone()).collect(),
+                jobs: jobs.cloned().collect(),
+                settings,
+                name,
+            });
+        }
+    }
+}
+
+impl Family {
+    /// Returns a setting as a number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.settings.get(name)?.parse().ok()
+    }
+
+    /// Returns the flushes.
+    pub fn flushes(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().filter(|job| !job.is_compaction && !job.outputs.is_empty())
+    }
+
+    /// Returns the compactions that ended.
+    pub fn compactions(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.iter().filter(|job| job.is_compaction && job.is_finished)
+    }
+}

@@ -1,0 +1,24 @@
+//! Reads what a RocksDB leaves in its directory, and says what its compactions cost.
+//!
+//! [`Case::read`] takes the files as bytes: LOG, MANIFEST, OPTIONS. [`Diagnosis::of`] counts what
+//! they say. No file is opened here.
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod case;
+mod diagnosis;
+mod error;
+mod log;
+mod manifest;
+mod options;
+mod policy;
+
+pub use case::{Case, Family, Named};
+pub use diagnosis::{Diagnosis, FamilyCosts, LevelNow, Written};
+pub use error::DoctorError;
+pub use log::{Job, Log, Output};
+pub use manifest::{Edit, File, Manifest};
+pub use options::{Options, Settings};
+pub use policy::{Translated, translate};

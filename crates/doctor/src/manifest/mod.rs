@@ -1,0 +1,227 @@
+//! The MANIFEST of RocksDB and LevelDB: every change of the tree, in order.
+
+mod records;
+
+use crate::DoctorError;
+use records::Records;
+use std::collections::BTreeMap;
+
+/// The bytes behind the user's key in an internal key: sequence number and kind.
+const TRAILER_BYTES: usize = 8;
+
+/// Tags from here on have a length, so that readers can pass over those they do not know.
+const SAFE_IGNORE: u64 = 1 << 13;
+
+/// A table of RocksDB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// The level.
+    pub level: u32,
+    /// The number in the name of the file.
+    pub number: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The first key.
+    pub smallest: Vec<u8>,
+    /// The last key.
+    pub largest: Vec<u8>,
+}
+
+/// One record of a MANIFEST.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// The number of the column family; 0 is `default`.
+    pub family: u64,
+    /// The name of the column family that the record adds.
+    pub family_added: Option<String>,
+    /// True if the record drops its column family.
+    pub drops_family: bool,
+    /// The name of the order of keys.
+    pub comparator: Option<String>,
+    /// The last sequence number.
+    pub last_sequence: Option<u64>,
+    /// Tables that the tree has from now on.
+    pub added: Vec<File>,
+    /// Level and number of tables that the level has no more.
+    pub deleted: Vec<(u32, u64)>,
+}
+
+/// The edits of a MANIFEST.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// The edits, in the order in which they were made.
+    pub edits: Vec<Edit>,
+    /// The offset of a record that the file ends in, as in a copy of a live store.
+    pub torn_at: Option<u64>,
+}
+
+impl Manifest {
+    /// Reads a MANIFEST.
+    ///
+    /// # Errors
+    /// Fails if a checksum is wrong or a record has a tag that neither store writes.
+    pub fn read(bytes: &[u8]) -> Result<Manifest, DoctorError> {
+        let records = Records::read(bytes)?;
+        let edit = |(offset, record): &(usize, Vec<u8>)| {
+            let mut fields = Fields { rest: record };
+            read_edit(&mut fields).map_err(|message| {
+                let within = record.len() - fields.rest.len();
+                let place = format!("offset {offset}, byte {within} of the record");
+                DoctorError { file: String::new(), place, message }
+            })
+        };
+        let edits = records.records.iter().map(edit).collect::<Result<_, _>>()?;
+        Ok(Manifest { edits, torn_at: records.torn_at.map(|offset| offset as u64) })
+    }
+
+    /// Returns the names of the column families that are left, by number.
+    #[must_use]
+    pub fn families(&self) -> BTreeMap<u64, String> {
+        let mut names = BTreeMap::from([(0, "default".to_owned())]);
+        for edit in &self.edits {
+            if let Some(name) = &edit.family_added {
+                names.insert(edit.family, name.clone());
+            }
+            if edit.drops_family {
+                names.remove(&edit.family);
+            }
+        }
+        names
+    }
+
+    /// Returns the tables that column family `family` has after the last edit.
+    #[must_use]
+    pub fn files(&self, family: u64) -> Vec<File> {
+        let mut files: BTreeMap<(u32, u64), &File> = BTreeMap::new();
+        for edit in self.edits.iter().filter(|edit| edit.family == family) {
+            for place in &edit.deleted {
+                files.remove(place);
+            }
+            files.extend(edit.added.iter().map(|file| ((file.level, file.number), file)));
+        }
+        files.into_values().cloned().collect()
+    }
+}
+
+/// What is left of a record.
+struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, count: u64, what: &str) -> Result<&'a [u8], String> {
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let Some((taken, rest)) = self.rest.split_at_checked(count) else {
+            return Err(format!("expected {count} bytes of {what}, found {}", self.rest.len()));
+        };
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// Takes an integer of 7 bits per byte.
+    fn number(&mut self, what: &str) -> Result<u64, String> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1, what)?[0];
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(format!("expected {what}, found an integer of more than 64 bits"))
+    }
+
+    fn level(&mut self) -> Result<u32, String> {
+        let level = self.number("a level")?;
+        let known = u32::try_from(level).ok().filter(|level| *level < 64);
+        known.ok_or_else(|| format!("expected a level below 64, found {level}"))
+    }
+
+    fn bytes(&mut self, what: &str) -> Result<&'a [u8], String> {
+        let length = self.number(what)?;
+        self.take(length, what)
+    }
+
+    fn text(&mut self, what: &str) -> Result<String, String> {
+        Ok(String::from_utf8_lossy(self.bytes(what)?).into_owned())
+    }
+
+    /// Takes an internal key, and returns the user's key in it.
+    fn key(&mut self) -> Result<Vec<u8>, String> {
+        let key = self.bytes("a key")?;
+        let Some(length) = key.len().checked_sub(TRAILER_BYTES) else {
+            return Err(format!("expected a key of at least 8 bytes, found {}", key.len()));
+        };
+        Ok(key[..length].to_vec())
+    }
+
+    /// Passes over fields that each have a tag and a length, up to the tag `end`.
+    fn pass_customs(&mut self, end: u64) -> Result<(), String> {
+        while self.number("the tag of a field")? != end {
+            self.bytes("a field")?;
+        }
+        Ok(())
+    }
+}
+
+fn read_edit(fields: &mut Fields<'_>) -> Result<Edit, String> {
+    let mut edit = Edit::default();
+    while !fields.rest.is_empty() {
+        match fields.number("a tag")? {
+            1 => edit.comparator = Some(fields.text("the name of a comparator")?),
+            4 => edit.last_sequence = Some(fields.number("a sequence number")?),
+            5 => {
+                fields.level()?;
+                fields.key()?;
+            }
+            6 => edit.deleted.push((fields.level()?, fields.number("the number of a file")?)),
+            tag @ (7 | 100 | 102 | 103) => edit.added.push(file(fields, tag)?),
+            200 => edit.family = fields.number("a column family")?,
+            201 => edit.family_added = Some(fields.text("the name of a column family")?),
+            202 => edit.drops_family = true,
+            2 | 3 | 9 | 10 | 203 | 300 => {
+                fields.number("a number")?;
+            }
+            // A file of values that lie apart: number, values, bytes, checksum.
+            400 => {
+                for what in ["a number", "a number of values", "a number of bytes"] {
+                    fields.number(what)?;
+                }
+                fields.bytes("the name of a checksum")?;
+                fields.bytes("a checksum")?;
+                fields.pass_customs(0)?;
+            }
+            401 => {
+                for what in ["a number", "a number of values", "a number of bytes"] {
+                    fields.number(what)?;
+                }
+                fields.pass_customs(0)?;
+            }
+            tag if tag >= SAFE_IGNORE => {
+                fields.bytes("a field that can be left out")?;
+            }
+            tag => return Err(format!("expected a tag of a version edit, found {tag}")),
+        }
+    }
+    Ok(edit)
+}
+
+/// Reads a new file in one of its four forms.
+fn file(fields: &mut Fields<'_>, tag: u64) -> Result<File, String> {
+    let level = fields.level()?;
+    let number = fields.number("the number of a file")?;
+    if tag == 102 {
+        fields.number("a path")?;
+    }
+    let bytes = fields.number("the bytes of a file")?;
+    let smallest = fields.key()?;
+    let largest = fields.key()?;
+    if tag != 7 {
+        fields.number("the first sequence number")?;
+        fields.number("the last sequence number")?;
+    }
+    if tag == 103 {
+        fields.pass_customs(1)?;
+    }
+    Ok(File { level, number, bytes, smallest, largest })
+}

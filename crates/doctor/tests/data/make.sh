@@ -1,0 +1,47 @@
+#!/bin/sh
+# Makes the directories of RocksDB that the tests read, anew: make.sh [leveled|universal|rocksdict]...
+# Needs db_bench and ldb of RocksDB 7.8 (Debian: apt-get install rocksdb-tools), and for
+# `rocksdict` a Python with that package (pip install rocksdict==0.3.29, which has RocksDB 9.8).
+# LOG, MANIFEST-* and OPTIONS-* are kept, compressed, and what ldb says of the MANIFEST.
+set -eu
+cd "$(dirname "$0")"
+data=$PWD
+PYTHON=${PYTHON:-python3}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+keep() { # NAME: what the tests read of the store in ./NAME
+    rm -rf "${data:?}/$1"
+    mkdir -p "$data/$1"
+    ldb manifest_dump --json --hex --path="$(ls "$1"/MANIFEST-*)" > "$1/manifest.txt"
+    # The newest OPTIONS file has the settings of now.
+    for file in LOG manifest.txt CURRENT $(cd "$1" && ls MANIFEST-* && ls OPTIONS-* | tail -1); do
+        gzip -9 -n -c "$1/$file" > "$data/$1/$file.gz"
+    done
+}
+
+# Writes come at 4 MB/s, so that merges keep up with them.
+common="--value_size=200 --compression_type=none --write_buffer_size=524288 --seed=1
+    --benchmark_write_rate_limit=4000000 --sync=0 --stats_dump_period_sec=0"
+
+[ $# -gt 0 ] || set -- leveled universal rocksdict
+for name in "$@"; do
+    case $name in
+    leveled) # two column families, overwrites, then deletes, then overwrites
+        db_bench --db=leveled --num=60000 --num_column_families=2 $common \
+            --benchmarks=overwrite,deleterandom,overwrite,flush,waitforcompaction \
+            --target_file_size_base=524288 --max_bytes_for_level_base=2097152 \
+            --max_bytes_for_level_multiplier=4 > /dev/null
+        ;;
+    universal)
+        db_bench --db=universal --num=40000 --writes=160000 $common --compaction_style=1 \
+            --benchmarks=overwrite,flush \
+            --level0_file_num_compaction_trigger=4 > /dev/null
+        ;;
+    rocksdict)
+        "$PYTHON" "$data/rocksdb98.py" rocksdict
+        ;;
+    esac
+    keep "$name"
+done
