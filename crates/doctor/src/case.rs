@@ -31,7 +31,7 @@ pub struct Family {
     pub settings: Settings,
     /// The tables that its tree has now.
     pub files: Vec<File>,
-    /// Every table that the MANIFEST adds, also those that are gone.
+    /// Every table that the MANIFEST adds, also tables that are gone.
     pub added: Vec<File>,
     /// Its flushes and compactions, in the order in which they began.
     pub jobs: Vec<Job>,
@@ -79,10 +79,11 @@ impl Case {
         for (_, bytes) in &logs {
             case.log.read(bytes);
         }
-        if manifest.is_none() && case.log.is_foreign() {
+        let has_edits = manifest.as_ref().is_some_and(|manifest| !manifest.edits.is_empty());
+        if !has_edits && case.log.is_foreign() {
             let message = "expected a LOG or a MANIFEST-* of RocksDB, found neither; give the \
                            directory of the database, or one LOG";
-            return Err(DoctorError::whole(&files.first().map_or("", |file| &file.0), message));
+            return Err(DoctorError::whole(files.first().map_or("", |file| &file.0), message));
         }
         if logs.is_empty() {
             case.remarks.push("There is no LOG: flushes and compactions are unknown.".to_owned());

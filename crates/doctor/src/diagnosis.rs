@@ -1,6 +1,6 @@
 //! What a store cost so far, by the account of its own files.
 
-use crate::{Case, Family, translate};
+use crate::{Case, Family, Stalled, translate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ pub struct Diagnosis {
     pub version: Option<String>,
     /// How many openings of the store the LOG has.
     pub openings: u64,
-    /// The last `Cumulative stall` of the statistics in the LOG.
-    pub stalled: Option<String>,
+    /// How long writers were held back, by the last statistics in the LOG.
+    pub stalled: Option<Stalled>,
     /// The column families.
     pub families: Vec<FamilyCosts>,
     /// What the reader should know of the files.
     pub remarks: Vec<String>,
 }
 
-/// What a column family cost. All bytes are those of files, after compression.
+/// What a column family cost. All bytes are bytes of files, after compression.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FamilyCosts {
     /// The name of the column family.
@@ -90,7 +90,7 @@ impl Diagnosis {
         Diagnosis {
             version: case.version.clone(),
             openings: case.log.openings,
-            stalled: case.log.stalled.clone(),
+            stalled: case.log.stalled,
             families: case.families.iter().map(|family| costs(case, family)).collect(),
             remarks: case.remarks.clone(),
         }

@@ -18,7 +18,7 @@ mod policy;
 pub use case::{Case, Family, Named};
 pub use diagnosis::{Diagnosis, FamilyCosts, LevelNow, Written};
 pub use error::DoctorError;
-pub use log::{Job, Log, Output};
+pub use log::{Job, Log, Output, Stalled};
 pub use manifest::{Edit, File, Manifest};
 pub use options::{Options, Settings};
 pub use policy::{Translated, translate};

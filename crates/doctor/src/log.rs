@@ -1,8 +1,30 @@
 //! The LOG of RocksDB: lines for people, and events as JSON.
 
 use crate::options::Settings;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// How long writers were held back since the store was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Stalled {
+    /// Seconds.
+    pub seconds: f64,
+    /// The part of the time since then, in percent.
+    pub percent: f64,
+}
+
+impl Stalled {
+    /// Reads `HOURS:MINUTES:SECONDS H:M:S, PERCENT percent`.
+    fn read(text: &str) -> Option<Stalled> {
+        let (time, rest) = text.trim().split_once(" H:M:S, ")?;
+        let seconds = time
+            .split(':')
+            .try_fold(0.0, |sum, part| part.parse::<f64>().ok().map(|part| sum * 60.0 + part))?;
+        let percent = rest.split_whitespace().next()?.parse().ok()?;
+        Some(Stalled { seconds, percent })
+    }
+}
 
 /// The mark in front of an event.
 const EVENT: &str = "EVENT_LOG_v1 ";
@@ -66,8 +88,8 @@ pub struct Log {
     pub moves: u64,
     /// Lines that say that writes are slowed down or stopped: column family, cause, and how often.
     pub stalls: BTreeMap<(String, String), u64>,
-    /// The last `Cumulative stall` of the statistics, as it stands there.
-    pub stalled: Option<String>,
+    /// The last `Cumulative stall` of the statistics.
+    pub stalled: Option<Stalled>,
     /// How many times the store was opened.
     pub openings: u64,
     /// Events that could not be read, because their line is cut or damaged.
@@ -126,7 +148,7 @@ impl Log {
                 self.job(job, family).is_compaction = true;
             }
         } else if let Some((_, stalled)) = line.split_once("Cumulative stall: ") {
-            self.stalled = Some(stalled.trim().to_owned());
+            self.stalled = Stalled::read(stalled).or(self.stalled);
         } else if let Some(at) = line.find("Stalling writes").or(line.find("Stopping writes")) {
             let family = line[..at].rsplit_once('[').and_then(|(_, name)| name.split_once(']'));
             let family = family.map_or("", |(name, _)| name).to_owned();

@@ -3,7 +3,7 @@
 use crate::DoctorError;
 use std::collections::BTreeMap;
 
-/// The settings of one column family by name. Those of nested groups have a dot, as in
+/// The settings of one column family by name. Names in nested groups have a dot, as in
 /// `compaction_options_universal.size_ratio`.
 pub type Settings = BTreeMap<String, String>;
 
@@ -64,7 +64,7 @@ fn family_of(section: &str) -> Option<&str> {
     section.strip_prefix("CFOptions \"")?.strip_suffix('"')
 }
 
-/// Adds a setting, and those within it if it is `{a=1;b=2;}`.
+/// Adds a setting, and the settings within it if it is `{a=1;b=2;}`.
 fn add(settings: &mut Settings, name: &str, value: &str) {
     let inner = value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
     for (part, value) in

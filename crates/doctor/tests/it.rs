@@ -1,9 +1,10 @@
 //! The readers, on files that RocksDB wrote: 7.8 by db_bench, 9.8 by rocksdict. `data/make.sh`
 //! makes them anew.
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
+#![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 use flate2::read::GzDecoder;
-use lsmith_doctor::{Case, Diagnosis, Edit, File, Log, Manifest, Named, Options};
+use lsmith_doctor::{Case, Diagnosis, Edit, File, Log, Manifest, Named, Options, Stalled};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -202,6 +203,13 @@ fn damaged_text_is_read_or_refused() {
     assert_eq!(error.to_string(), "line 2: expected `name=value` or `[section]`");
     let error = Case::read(vec![("notes.txt".to_owned(), b"hello".to_vec())]).unwrap_err();
     assert!(error.to_string().starts_with("notes.txt: expected a LOG or a MANIFEST-*"), "{error}");
+}
+
+#[test]
+fn time_that_writers_were_held_is_read() {
+    let mut log = Log::default();
+    log.read(b"Cumulative stall: 01:02:3.500 H:M:S, 12.5 percent\nCumulative stall: cut");
+    assert_eq!(log.stalled, Some(Stalled { seconds: 3723.5, percent: 12.5 }));
 }
 
 #[test]

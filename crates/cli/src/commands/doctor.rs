@@ -59,8 +59,9 @@ fn shown(diagnosis: &Diagnosis) -> Vec<String> {
     let version = diagnosis.version.as_deref().unwrap_or("of an unknown version");
     let mut parts = vec![format!("RocksDB {version}, opened {} times.", diagnosis.openings)];
     parts.extend(diagnosis.remarks.clone());
-    if let Some(stalled) = &diagnosis.stalled {
-        parts.push(format!("Writers were held back for {stalled} of the time."));
+    if let Some(held) = diagnosis.stalled.filter(|held| held.seconds > 0.0) {
+        let (seconds, percent) = (held.seconds, held.percent);
+        parts.push(format!("Writers were held back for {seconds:.1} s, {percent} % of the time."));
     }
     for family in &diagnosis.families {
         parts.extend(of_family(family));

@@ -13,6 +13,7 @@ mod changes;
 mod command;
 mod copies;
 mod db;
+mod doctor;
 mod explain;
 mod keyspaces;
 mod lab;

@@ -1,0 +1,95 @@
+//! `doctor`, on directories that RocksDB wrote.
+
+use crate::command::{fine, json, lsmith, refused, root};
+use std::fs;
+use std::path::PathBuf;
+
+/// Returns the path of a file of the store `name`, or of the store itself.
+fn path(name: &str, file: &str) -> PathBuf {
+    root().join("crates/doctor/tests/data").join(name).join(file)
+}
+
+fn text(path: PathBuf) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_directory_is_answered_in_words_and_as_json() {
+    let dir = text(path("leveled", ""));
+    let words = fine(&["doctor", &dir]);
+    let expected = [
+        "RocksDB 7.8.3, opened 1 times.",
+        "rocksdb(l0=4, level1=2MiB, ratio=4, table=512KiB).",
+        "3.21 bytes written per byte flushed.",
+        "Column family column_family_name_000001",
+    ];
+    for part in expected {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert!(!words.contains("held back"), "nobody was held back: {words}");
+    let answer = json(&["doctor", &dir]);
+    let family = &answer["families"][0];
+    let write = family["write_amplification"].as_f64().unwrap();
+    assert!((write - 3.21).abs() < 0.005, "{write}");
+    let of_levels = family["by_level"].as_array().unwrap().iter();
+    let written: u64 = of_levels.map(|row| row["written_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(family["compacted_bytes"], written);
+    assert_eq!(family["levels"][0]["files"], 3);
+}
+
+#[test]
+fn one_log_is_enough_and_rotated_logs_add_up() {
+    let log = path("universal", "LOG.gz");
+    let once = json(&["doctor", &text(log.clone())]);
+    assert_eq!(once["families"][0]["spec"], "universal(trigger=4, size_ratio=1, space_max=200)");
+    assert_eq!(once["families"][0]["levels"], serde_json::json!([]));
+    let dir = tempfile::tempdir().unwrap();
+    fs::copy(&log, dir.path().join("LOG.gz")).unwrap();
+    fs::copy(&log, dir.path().join("LOG.old.1700000000000000.gz")).unwrap();
+    let twice = json(&["doctor", dir.path().to_str().unwrap()]);
+    assert_eq!(twice["openings"], 2);
+    for figure in ["flushes", "flushed_bytes", "compactions", "compacted_bytes"] {
+        let [once, twice] = [&once, &twice].map(|answer| &answer["families"][0][figure]);
+        assert_eq!(twice.as_u64().unwrap(), 2 * once.as_u64().unwrap(), "{figure}");
+    }
+}
+
+#[test]
+fn files_of_others_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let notes = dir.path().join("notes.txt");
+    fs::write(&notes, "hello\n").unwrap();
+    let expected = "notes.txt: expected a LOG or a MANIFEST-* of RocksDB, found neither";
+    let done = lsmith(&["doctor", &text(notes)]);
+    assert!(done.code != 0 && done.err.contains(expected), "{done:?}");
+    let line = refused(done.code, &["doctor", dir.path().to_str().unwrap()]);
+    assert!(line.contains("expected a LOG or a MANIFEST-*"), "{line}");
+    let manifest = dir.path().join("MANIFEST-000005");
+    fs::write(&manifest, [7; 64]).unwrap();
+    let line = refused(done.code, &["doctor", dir.path().to_str().unwrap()]);
+    assert!(line.contains("MANIFEST-000005: expected a LOG or a MANIFEST-*"), "{line}");
+    fs::write(&manifest, [1, 2, 3, 4, 2, 0, 1, 8, 9]).unwrap();
+    let line = refused(done.code, &["doctor", dir.path().to_str().unwrap()]);
+    assert!(line.contains("MANIFEST-000005, offset 0: expected the checksum"), "{line}");
+}
+
+/// Runs every command of docs/doctor.md. The sample is the beginning of what the command prints.
+#[test]
+fn the_page_shows_what_the_command_prints() {
+    let page = fs::read_to_string(root().join("docs/doctor.md")).unwrap();
+    let (_, sample) = page.split_once("```text\n$ lsmith doctor ").unwrap();
+    let (sample, _) = sample.split_once("```").unwrap();
+    let (dir, shown) = sample.split_once('\n').unwrap();
+    let printed = fine(&["doctor", &text(root().join(dir))]);
+    assert!(printed.starts_with(shown), "the command prints\n{printed}");
+    let mut count = 0;
+    for line in page.lines().filter_map(|line| line.strip_prefix("lsmith doctor /var/lib/app/")) {
+        let command = line.split('#').next().unwrap();
+        let mut words: Vec<&str> = command.split_whitespace().collect();
+        let log = if words.remove(0).ends_with("LOG") { "LOG.gz" } else { "" };
+        let store = text(path("rocksdict", log));
+        fine(&[&["doctor", &store][..], &words].concat());
+        count += 1;
+    }
+    assert_eq!(count, 3);
+}
