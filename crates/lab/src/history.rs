@@ -167,7 +167,7 @@ impl Recorder {
     /// Records an event.
     pub fn observe(&mut self, event: Event<'_>) {
         match event {
-            Event::Sealed { tree } => {
+            Event::Sealed { tree, .. } => {
                 self.begin_step(SEAL);
                 let mut runs = std::mem::take(&mut self.memory);
                 runs.extend(tree.memory().runs().iter().map(|run| run.id()));

@@ -400,17 +400,19 @@ pub struct EngineReport {
     pub settings: Settings,
 }
 
-/// The bytes of files that a simulation predicts. The manifest, and what the store copies out of
-/// its log to end it, are not in them.
+/// The bytes of files that a simulation predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PhysicalCosts {
-    /// Bytes of the log, up to the last sealed memtable.
+    /// Bytes of the log, up to the last sealed memtable, and of memory that is copied so that old
+    /// logs can go.
     pub log: f64,
     /// Bytes of tables written from a memtable alone.
     pub flush: f64,
     /// Bytes of tables that merges wrote.
     pub merge_written: f64,
-    /// Bytes of log and tables per byte of keys and values.
+    /// Bytes of the manifest.
+    pub metadata: f64,
+    /// Bytes of log, tables and manifest per byte of keys and values.
     pub write_cost_user: f64,
     /// Bytes of tables at rest per logical byte of live entries, averaged over flushes.
     pub space_cost_physical_mean: f64,

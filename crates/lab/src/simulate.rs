@@ -145,7 +145,7 @@ pub fn simulate_observed(
         if let Some(files) = &mut files {
             files.observe(event);
         }
-        if let Event::Sealed { tree } = event {
+        if let Event::Sealed { tree, .. } = event {
             flush_bytes.extend(tree.memory().runs().first().map(|run| run.bytes()));
         }
         on_event(event);

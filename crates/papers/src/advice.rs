@@ -73,7 +73,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
             let named = format!("{spec}, memtable {memtable}, {}", wording(limits));
             let (above, is_within) = match found {
                 Ok(found) => {
-                    let checked = judge(&found.best, limits, workload, &all);
+                    let checked = judge(&found.best, limits, workload, &all)?;
                     (checked.above * 100.0, checked.is_within)
                 }
                 // It is right to refuse if there is nothing.
@@ -87,9 +87,8 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     }
     figure.note(
         "Each policy of a fine grid is simulated key by key on all writes. The score is \
-         write_cost_system where there is a limit, else the product of write_cost_system, \
-         read_cost_mean and space_cost_mean. For range reads, by their share of all reads, the \
-         blocks of scan_cost_mean take the place of read_cost_mean.",
+         write_cost_user where there is a limit, else what `tune` weighs for a balanced choice: \
+         the work of the operations, and the bytes of files.",
     );
     Ok(figure)
 }
@@ -97,7 +96,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
 fn is_possible(limits: &Limits, all: &[(Spec, TrialCosts)]) -> bool {
     all.iter().any(|(_, costs)| {
         limits.read_cost_max.is_none_or(|max| costs.read_cost_mean <= max)
-            && limits.space_cost_max.is_none_or(|max| costs.space_cost_mean <= max)
+            && limits.space_cost_max.is_none_or(|max| costs.space_cost_physical_mean <= max)
     })
 }
 

@@ -66,6 +66,8 @@ pub enum Event<'a> {
     Sealed {
         /// The tree, with the memtable.
         tree: &'a Tree,
+        /// Logical bytes of all write requests so far. 0 in unit content.
+        requested_bytes: u64,
     },
     /// The edit of a plan or of a flush is about to be applied.
     Merge {
@@ -104,13 +106,15 @@ pub struct Drive<C> {
     /// Reused for the outcome and the edit of each plan.
     outcome: Outcome,
     edit: TreeEdit,
+    requested_bytes: u64,
 }
 
 impl<C: Content> Drive<C> {
     /// Returns a drive of an empty tree.
     pub fn new(policy: Arc<dyn MergePolicy>, content: C, memtable_bytes: u64) -> Drive<C> {
         let view = TreeView::new(Tree::new(), memtable_bytes);
-        Drive { view, policy, content, outcome: Outcome::default(), edit: TreeEdit::default() }
+        let (outcome, edit) = (Outcome::default(), TreeEdit::default());
+        Drive { view, policy, content, outcome, edit, requested_bytes: 0 }
     }
 
     /// Returns the view that the policy sees.
@@ -162,8 +166,13 @@ impl<C: Content> Drive<C> {
         let tree = &mut self.view.tree;
         self.edit.set_to_seal(tree.next_run(), memtable);
         self.edit.apply_to(tree)?;
-        observe(Event::Sealed { tree });
+        observe(Event::Sealed { tree, requested_bytes: self.requested_bytes });
         self.settle(observe)
+    }
+
+    /// Sets the logical bytes of all write requests so far, for [`Event::Sealed`].
+    pub(crate) fn set_requested_bytes(&mut self, bytes: u64) {
+        self.requested_bytes = bytes;
     }
 
     /// Sets the logical bytes of a full block that the policy sees.
@@ -187,7 +196,7 @@ impl<C: Content> Drive<C> {
         let mut edit = memory.map_or_else(TreeEdit::default, seal);
         edit.remove = tree.memory().runs().iter().map(|run| Input::all(run.id())).collect();
         edit.apply_to(tree)?;
-        observe(Event::Sealed { tree });
+        observe(Event::Sealed { tree, requested_bytes: self.requested_bytes });
         self.settle(observe)
     }
 

@@ -4,7 +4,7 @@ use super::names::{POLICIES, WORKLOADS};
 use super::parse::{bits, bytes, cost_max, count, distance, weights};
 use super::shared::{Memtable, TableArgs};
 use clap::{Args, ValueEnum};
-use lsmith_lab::tune::Weights;
+use lsmith_lab::tune::Aim;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -122,15 +122,15 @@ pub(crate) struct TuneArgs {
     #[arg(help_heading = "What is best")]
     #[arg(long, value_name = "NATS", value_parser = distance)]
     pub(crate) drift: Option<f64>,
-    /// What one percent less is worth
+    /// What the choice is to be good at
     ///
-    /// Of bytes written, of runs per lookup, of bytes held. Such as 'write=2,read=1,space=0.5'.
-    /// Without `scan=`, lookups and range reads share the weight of reads as they are in the
-    /// workload. Without this option: with a limit only writes count, without one writes, reads and
-    /// space alike.
+    /// 'balanced', 'fewest-bytes', 'lowest-latency' or 'least-space'. Or what one percent less is
+    /// worth, such as 'write=2,read=1,space=0.5': of bytes written, of the work of a lookup, of
+    /// bytes held. Without `scan=`, lookups and range reads share the weight of reads as they are
+    /// in the workload. Without this option: 'fewest-bytes' with a limit, 'balanced' without one.
     #[arg(help_heading = "What is best")]
     #[arg(long, value_name = "WEIGHTS", value_parser = weights)]
-    pub(crate) weights: Option<Weights>,
+    pub(crate) weights: Option<Aim>,
     /// A policy to hold against the best
     ///
     /// Such as 'leveled(ratio=10)'.

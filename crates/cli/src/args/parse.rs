@@ -1,6 +1,6 @@
 //! Parses the values of options.
 
-use lsmith_lab::tune::Weights;
+use lsmith_lab::tune::{Aim, Weights};
 use std::time::Duration;
 
 /// Parses the seconds between two pictures.
@@ -39,12 +39,25 @@ pub(super) fn bits(text: &str) -> Result<f64, String> {
     bits.ok_or_else(|| "expected a number from 0 to 64".to_owned())
 }
 
-/// Parses weights, such as `write=1,read=0.5`. What is not named has no weight.
-pub(super) fn weights(text: &str) -> Result<Weights, String> {
+/// The words for weights that the workload decides.
+const AIMS: [(&str, Aim); 4] = [
+    ("balanced", Aim::Balanced),
+    ("fewest-bytes", Aim::FewestBytes),
+    ("lowest-latency", Aim::LowestLatency),
+    ("least-space", Aim::LeastSpace),
+];
+
+/// Parses a word such as `balanced`, or weights such as `write=1,read=0.5`. What is not named has
+/// no weight.
+pub(super) fn weights(text: &str) -> Result<Aim, String> {
+    if let Some((_, aim)) = AIMS.iter().find(|(word, _)| *word == text) {
+        return Ok(*aim);
+    }
     let mut weights = Weights { write: 0.0, read: 0.0, scan: None, space: 0.0 };
     for part in text.split(',') {
         let Some((name, value)) = part.split_once('=') else {
-            return Err(format!("expected `name=number`, found `{part}`"));
+            let words = AIMS.map(|(word, _)| format!("`{word}`")).join(", ");
+            return Err(format!("expected {words} or `name=number`, found `{part}`"));
         };
         let value = value.trim().parse().ok().filter(|value: &f64| (0.0..=1000.0).contains(value));
         let Some(value) = value else {
@@ -65,7 +78,7 @@ pub(super) fn weights(text: &str) -> Result<Weights, String> {
     if weights.write + weights.read + scan + weights.space == 0.0 {
         return Err("expected a weight above 0".to_owned());
     }
-    Ok(weights)
+    Ok(Aim::Weights(weights))
 }
 
 /// Parses a limit on a cost, greater than 0.

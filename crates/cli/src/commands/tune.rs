@@ -25,7 +25,7 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
         space_cost_max: args.space_cost_max,
         memory_bytes: args.memory,
         memtable_bytes: args.memtable.bytes,
-        weights: args.weights,
+        aim: args.weights,
         drift: args.drift,
         compare_to: compare_to.map(|policy| policy.spec()),
         device: args.rate.map(|bytes_per_second| Device { bytes_per_second, endurance_bytes }),
@@ -73,6 +73,7 @@ fn best(tuned: &Tuned) -> String {
     row("read_cost_mean", &|choice| cost(choice.costs.read_cost_mean));
     row("scan_cost_mean, blocks", &|choice| cost_if_known(choice.costs.scan_cost_mean.blocks));
     row("space_cost_mean", &|choice| cost(choice.costs.space_cost_mean));
+    row("space_cost_physical_mean", &|choice| cost(choice.costs.space_cost_physical_mean));
     row("writes simulated", &|choice| simulated(choice));
     row("memtable bytes", &|choice| choice.memtable_bytes.to_string());
     row("filter bits per entry", &|choice| cost(choice.filter_bits));
@@ -113,8 +114,12 @@ fn measure(tuned: &Tuned) -> String {
         "The best choice writes least within the limits.".to_owned()
     } else {
         format!(
-            "One percent is worth {write} of bytes written, {read} of runs per lookup, {scan} of \
-             blocks per range read, {space} of bytes held. Limits or --weights change that."
+            "One percent is worth {} of bytes written, {} of the work of a lookup, {} of blocks \
+             per range read, {} of bytes held. Limits or --weights change that.",
+            cost(write),
+            cost(read),
+            cost(scan),
+            cost(space)
         )
     };
     let scale = if tuned.shrink > 1.0 {
@@ -146,18 +151,18 @@ fn frontier(choices: &[Choice]) -> String {
     let header = [
         "policy",
         "would be best with",
-        "write_cost_system",
+        "write_cost_user",
         "read_cost_mean",
-        "space_cost_mean",
+        "space_cost_physical_mean",
         "memory bytes",
     ];
     let choice = |choice: &Choice| {
         vec![
             choice.policy.clone(),
             choice.wins_with.clone().unwrap_or_default(),
-            cost(choice.costs.write_cost_system),
+            cost(choice.costs.write_cost_user),
             cost(choice.costs.read_cost_mean),
-            format!("{:.3}", choice.costs.space_cost_mean),
+            format!("{:.3}", choice.costs.space_cost_physical_mean),
             short(choice.memory_bytes as f64),
         ]
     };
@@ -221,7 +226,9 @@ fn verified(verified: &Verified) -> String {
         ("error %", OfTheOneBefore),
     ];
     let cells = |row: &VerifiedRow| {
-        [writes(&row.row), reads(&row.row), scans(&row.row), space(&row.row)].map(|mut cells| {
+        let row_of = &row.row;
+        let all = [written(row_of), writes(row_of), reads(row_of), scans(row_of), held(row_of)];
+        all.map(|mut cells| {
             cells.insert(0, row.label.to_owned());
             cells
         })
@@ -242,15 +249,36 @@ fn verdict(verified: &Verified) -> String {
     match best {
         Some(row) if row.label != "best" => {
             format!(
-                "At this scale the store does better with {}, which is the best choice now.",
-                row.row.policy
+                "At this scale the store does better with {}, which is the best choice now.{}",
+                row.row.policy,
+                beside(verified, row)
             )
         }
         Some(row) if !row.is_within => {
             "At this scale the store is outside the limits with every choice.".to_owned()
         }
-        _ => "The best choice is the best of these on the store.".to_owned(),
+        Some(row) => {
+            format!("The best choice is the best of these on the store.{}", beside(verified, row))
+        }
+        None => "No choice was run on the store.".to_owned(),
     }
+}
+
+/// Says what the store measured of the best choice beside the others, one line each.
+fn beside(verified: &Verified, best: &VerifiedRow) -> String {
+    let figures = |row: &Row| {
+        let space = row.engine.space_cost_physical_mean;
+        format!(
+            "{} bytes written per byte, space {}, {} s of CPU, {} operations a second",
+            cost_if_known(row.engine.write_cost_user),
+            cost_if_known(space),
+            short(row.engine.cpu_seconds),
+            short(row.engine.ops_per_second)
+        )
+    };
+    let others = verified.rows.iter().filter(|row| row.label != best.label);
+    let rows = std::iter::once(best).chain(others);
+    rows.map(|row| format!("\n{} ({}): {}", row.label, row.row.policy, figures(&row.row))).collect()
 }
 
 /// Returns the cells of one figure: the measured value, then value and error of each prediction
@@ -297,11 +325,13 @@ fn scans(row: &Row) -> Vec<String> {
     figure(row, "scan_cost_mean, blocks", row.engine.costs.scan_cost_mean.blocks, predicted)
 }
 
-fn space(row: &Row) -> Vec<String> {
-    let predicted = [
-        row.model.map(|model| model.space_cost_mean),
-        row.fluid.and_then(|fluid| fluid.costs.space_cost_mean),
-        row.keyed.costs.space_cost_mean,
-    ];
-    figure(row, "space_cost_mean", row.engine.costs.space_cost_mean, predicted)
+fn held(row: &Row) -> Vec<String> {
+    let physical = row.keyed.physical.map(|costs| costs.space_cost_physical_mean);
+    let measured = row.engine.space_cost_physical_mean;
+    figure(row, "space_cost_physical_mean", measured, [None, None, physical])
+}
+
+fn written(row: &Row) -> Vec<String> {
+    let physical = row.keyed.physical.map(|costs| costs.write_cost_user);
+    figure(row, "write_cost_user", row.engine.write_cost_user, [None, None, physical])
 }

@@ -42,7 +42,7 @@ fn recorded(policy: &str, content: &Content<'_>, memtable_bytes: u64) -> (Histor
     let mut is_pending = false;
     let mut observe = |event: Event<'_>| {
         recorder.observe(event);
-        let (Event::Sealed { tree }
+        let (Event::Sealed { tree, .. }
         | Event::Merge { tree, .. }
         | Event::Rest { tree }
         | Event::Flushed { tree }) = event;
@@ -50,7 +50,7 @@ fn recorded(policy: &str, content: &Content<'_>, memtable_bytes: u64) -> (Histor
             trees.push(runs_of(tree, scale.as_ref()));
         }
         match event {
-            Event::Sealed { tree } => trees.push(runs_of(tree, scale.as_ref())),
+            Event::Sealed { tree, .. } => trees.push(runs_of(tree, scale.as_ref())),
             Event::Merge { .. } => is_pending = true,
             Event::Rest { .. } | Event::Flushed { .. } => {}
         }

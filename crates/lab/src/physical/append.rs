@@ -44,6 +44,16 @@ pub(super) struct AppendFile {
     listed: f64,
 }
 
+/// Returns the entries of `logical` logical bytes that fill a block.
+fn in_block(logical: f64) -> f64 {
+    (BLOCK_BYTES_USUAL as f64 / logical).max(1.0)
+}
+
+/// Returns the bytes of filter and index for an entry of a sorted table.
+pub(super) fn beside_entry(key_bytes: f64, logical: f64) -> f64 {
+    FILTER_BITS / 8.0 + (PART_BYTES + key_bytes) / in_block(logical)
+}
+
 impl AppendSizes {
     /// Returns the sizes for keys of `key_bytes` and entries of `logical` logical bytes. A sorted
     /// table takes `sorted` bytes per logical byte.
@@ -54,10 +64,9 @@ impl AppendSizes {
         is_compressed: bool,
     ) -> AppendSizes {
         let entry = logical - 8.0;
-        let in_block = (BLOCK_BYTES_USUAL as f64 / logical).max(1.0);
-        let whole = entry + HEAD_BYTES + PART_BYTES / in_block;
+        let whole = entry + HEAD_BYTES + PART_BYTES / in_block(logical);
         // What a sorted table leaves out of a key, its neighbour has.
-        let beside = HEAD_BYTES + FILTER_BITS / 8.0 + (PART_BYTES + key_bytes) / in_block;
+        let beside = HEAD_BYTES + beside_entry(key_bytes, logical);
         let own = (sorted * logical - (entry - key_bytes) - beside).clamp(1.0, key_bytes.max(1.0));
         AppendSizes {
             blocks: if is_compressed { sorted } else { whole / logical },

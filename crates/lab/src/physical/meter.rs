@@ -1,6 +1,8 @@
 //! Counts the files of a simulation.
 
 use super::append::AppendFile;
+use super::metadata::Metadata;
+use super::parts::Parts;
 use super::sizes::FileSizes;
 use crate::report::PhysicalCosts;
 use lsmith_sim::{Event, Figures};
@@ -14,6 +16,8 @@ pub struct PhysicalMeter {
     flush: f64,
     merge: f64,
     files: HashMap<u64, AppendFile>,
+    parts: Parts,
+    metadata: Metadata,
     /// The sum over all rests of bytes of tables per logical byte held, and their number.
     held: f64,
     rests: f64,
@@ -23,8 +27,10 @@ impl PhysicalMeter {
     /// Returns a meter of an empty tree.
     #[must_use]
     pub fn new(sizes: FileSizes) -> PhysicalMeter {
+        let (parts, metadata) = (Parts::default(), Metadata::default());
+        let (flush, merge, held, rests) = (0.0, 0.0, 0.0, 0.0);
         let files = HashMap::new();
-        PhysicalMeter { sizes, flush: 0.0, merge: 0.0, files, held: 0.0, rests: 0.0 }
+        PhysicalMeter { sizes, flush, merge, files, parts, metadata, held, rests }
     }
 
     /// Counts what happens in a simulation, which must be passed every event.
@@ -32,7 +38,10 @@ impl PhysicalMeter {
         match event {
             Event::Merge { tree, plan, edit } => self.merge(tree, plan, edit),
             Event::Rest { tree } => self.rest(tree),
-            Event::Sealed { .. } | Event::Flushed { .. } => {}
+            Event::Sealed { tree, requested_bytes } => {
+                self.metadata.sealed(&self.sizes, requested_bytes, tree.memory().bytes());
+            }
+            Event::Flushed { .. } => {}
         }
     }
 
@@ -40,18 +49,21 @@ impl PhysicalMeter {
     #[must_use]
     pub fn costs(&self, figures: &Figures) -> PhysicalCosts {
         let user = figures.parts.requested_bytes as f64 * self.sizes.user;
-        let log = user * self.sizes.log;
+        let log = user * self.sizes.log + self.metadata.spilled;
+        let metadata = self.metadata.manifest;
         let held = if self.rests > 0.0 { self.held / self.rests } else { 0.0 };
         PhysicalCosts {
             log,
             flush: self.flush,
             merge_written: self.merge,
-            write_cost_user: (log + self.flush + self.merge) / user.max(1.0),
+            metadata,
+            write_cost_user: (log + self.flush + self.merge + metadata) / user.max(1.0),
             space_cost_physical_mean: held * figures.space_cost_mean,
         }
     }
 
     fn merge(&mut self, tree: &Tree, plan: &MergePlan, edit: &TreeEdit) {
+        self.metadata.edit(&self.sizes, tree, edit);
         let written: u64 = edit.counters.iter().map(|(_, count)| count.bytes_written).sum();
         if written == 0 {
             return;
@@ -111,25 +123,29 @@ impl PhysicalMeter {
             let live: HashSet<u64> = slices().map(|slice| slice.table().id.0).collect();
             self.files.retain(|id, _| live.contains(id));
         }
+        self.metadata.rest(&self.sizes, tree.memory().bytes());
+        self.parts.begin();
         let memory = tree.memory().bytes() as f64;
         let (mut logical, mut bytes) = (memory, memory);
         for run in tree.disk_runs() {
             logical += (run.bytes() + run.dead_bytes()) as f64;
             bytes += self.run_bytes(run);
         }
+        bytes += self.parts.held(&self.sizes);
         if logical > 0.0 {
             self.held += bytes / logical;
             self.rests += 1.0;
         }
     }
 
-    /// Returns the bytes of the files of a run.
-    fn run_bytes(&self, run: &Run) -> f64 {
+    /// Returns the bytes of the files of a run. Leaves out sorted tables if slices show only a
+    /// part.
+    fn run_bytes(&mut self, run: &Run) -> f64 {
         let sorted = self.sizes.sorted(run.bytes() as f64);
-        let slices = run.slices().iter().map(|slice| {
+        let appends = run.slices().iter().filter(|slice| slice.table().root > 0).map(|slice| {
             let file = self.files.get(&slice.table().id.0);
             file.map_or(slice.size().bytes as f64 * sorted, |file| file.bytes)
         });
-        slices.sum()
+        appends.sum::<f64>() + self.parts.whole(run, sorted)
     }
 }

@@ -6,7 +6,9 @@
 //!   [`PhysicalCosts`](crate::PhysicalCosts).
 
 mod append;
+mod metadata;
 mod meter;
+mod parts;
 mod sizes;
 
 pub use meter::PhysicalMeter;

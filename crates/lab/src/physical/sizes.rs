@@ -1,6 +1,6 @@
 //! What files of a workload take, measured on its first writes.
 
-use super::append::AppendSizes;
+use super::append::{AppendSizes, beside_entry};
 use crate::meter::Mode;
 use crate::profile::entry_bytes;
 use crate::progress::NoProgress;
@@ -33,6 +33,10 @@ pub struct FileSizes {
     small: Sample,
     large: Sample,
     pub(super) append: AppendSizes,
+    /// Bytes of a key.
+    pub(super) key: f64,
+    /// Bytes of a table's filter and index per logical byte.
+    pub(super) beside: f64,
 }
 
 /// A table that was measured.
@@ -75,7 +79,16 @@ impl FileSizes {
         let user = (logical - ENTRY_BYTES) / logical;
         let is_compressed = options.compression.as_ref().is_some_and(|codecs| codecs != "none");
         let append = AppendSizes::of(key_bytes, logical, large.ratio, is_compressed);
-        Ok(Some(FileSizes { log: small.log, user, small: small.table, large, append }))
+        let beside = beside_entry(key_bytes, logical) / logical;
+        let (log, small) = (small.log, small.table);
+        Ok(Some(FileSizes { log, user, small, large, append, key: key_bytes, beside }))
+    }
+
+    /// Returns the sizes for a sample with a `share` of the workload's bytes, in files that are
+    /// smaller by the same factor.
+    pub(crate) fn of_share(self, share: f64) -> FileSizes {
+        let smaller = |sample: Sample| Sample { bytes: sample.bytes * share, ..sample };
+        FileSizes { small: smaller(self.small), large: smaller(self.large), ..self }
     }
 
     /// Returns the bytes of a sorted table per logical byte, in a run of `run_bytes`.

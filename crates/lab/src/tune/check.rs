@@ -28,7 +28,7 @@ pub struct Checked {
     /// True if these are within the limits.
     pub is_within: bool,
     /// The score of the advised policy over the best score, minus 1. With a limit the score is
-    /// `write_cost_system`.
+    /// `write_cost_user`.
     pub above: f64,
 }
 
@@ -47,7 +47,9 @@ pub fn costs_of_all(
     let specs = [grid::fine(tuning.registry), more.to_vec()].concat();
     let built = specs.iter().map(|spec| tuning.registry.build_spec(spec));
     let policies = built.collect::<Result<Vec<_>, _>>()?;
-    let trial = |policy| Trial { policy, sample, memtable_bytes, flushes_max: f64::INFINITY };
+    let files = super::files(tuning, tuning.workload, memtable_bytes)?;
+    let trial =
+        |policy| Trial { policy, sample, memtable_bytes, flushes_max: f64::INFINITY, files };
     let trials: Vec<Trial<'_>> = policies.iter().map(trial).collect();
     let found = measure_all("every policy on all writes", &trials, tuning.progress)?;
     let known = specs.iter().cloned().zip(found);
@@ -55,13 +57,16 @@ pub fn costs_of_all(
 }
 
 /// Judges `advised` against the costs of all policies. These must include its own.
+///
+/// # Errors
+/// Fails if the workload has a damaged line.
 pub fn judge(
     advised: &Choice,
     limits: &Limits,
     workload: &Workload,
     all: &[(Spec, TrialCosts)],
-) -> Checked {
-    let objective: Objective = limits.objective(workload);
+) -> Result<Checked> {
+    let objective: Objective = limits.objective(workload)?;
     let within = all.iter().filter(|(_, costs)| objective.allows(&costs.into(), 0.0));
     let of = |costs: &TrialCosts| objective.score(&costs.into());
     let best = within.min_by(|left, right| of(&left.1).total_cmp(&of(&right.1)));
@@ -69,12 +74,12 @@ pub fn judge(
     let own = row.map(|(_, costs)| *costs);
     let score = |costs: Option<TrialCosts>| costs.map_or(f64::NAN, |costs| of(&costs));
     let above = score(own) / score(best.map(|(_, costs)| *costs)) - 1.0;
-    Checked {
+    Ok(Checked {
         candidates: all.len(),
         best: best.map(|(spec, _)| spec.to_string()),
         best_costs: best.map(|(_, costs)| *costs),
         advised_costs: own,
         is_within: own.is_some_and(|costs| objective.allows(&(&costs).into(), 0.0)),
         above: if above.is_finite() { above } else { 0.0 },
-    }
+    })
 }

@@ -21,6 +21,7 @@
 use super::candidate::Candidate;
 use super::drawn::drawn;
 use super::memory::BLOCK_BYTES;
+use super::mix::Counts;
 use super::sample::Sample;
 use super::search::{FLUSHES_MAX, Search};
 use super::trial::{Trial, TrialCosts};
@@ -29,7 +30,7 @@ use crate::model::false_positives;
 use crate::profile::Profile;
 use anyhow::{Result, bail};
 use lsmith_model::Popularity;
-use lsmith_workload::{OpKind, Workload};
+use lsmith_workload::Workload;
 use serde::Serialize;
 
 /// The candidates that are simulated under other popularities.
@@ -209,9 +210,10 @@ fn drawn_costs(
     let sample = &whole;
     let memtable_bytes = search.memtable_bytes;
     let policies = candidates.iter().map(|(candidate, _)| &candidate.policy);
-    let flushes_max = FLUSHES_MAX[0];
-    let trials: Vec<_> =
-        policies.map(|policy| Trial { policy, sample, memtable_bytes, flushes_max }).collect();
+    let (flushes_max, files) = (FLUSHES_MAX[0], search.files);
+    let trials: Vec<_> = policies
+        .map(|policy| Trial { policy, sample, memtable_bytes, flushes_max, files })
+        .collect();
     measure_all("other popularities", &trials, search.progress)
 }
 
@@ -288,24 +290,8 @@ impl Prices {
     /// Learns the mix of `workload` after its load phase, if it has one. Keys of lookups count as
     /// present.
     fn of(workload: &Workload, profile: &Profile) -> Result<Prices> {
-        let mut counts = [0.0; 4];
-        for op in workload.ops().skip(workload.load_ops() as usize) {
-            let op = op?;
-            match op.kind {
-                OpKind::Read => counts[1] += 1.0,
-                OpKind::Scan => counts[3] += 1.0,
-                OpKind::ReadModifyWrite => {
-                    counts[0] += 1.0;
-                    counts[1] += 1.0;
-                }
-                OpKind::Put
-                | OpKind::Insert
-                | OpKind::Delete
-                | OpKind::Remove
-                | OpKind::DeleteRange
-                | OpKind::Combine => counts[0] += 1.0,
-            }
-        }
+        let Counts { writes, lookups, scans, .. } = Counts::of(workload)?;
+        let counts = [writes, lookups, 0.0, scans];
         Ok(Prices { mix: Mix::of_counts(counts), entry_bytes: profile.entry_bytes })
     }
 

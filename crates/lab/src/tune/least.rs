@@ -33,17 +33,19 @@ impl Least {
             let runs = point.runs_mean;
             weights.score(&Weighed {
                 write: point.write_cost,
-                read: runs,
+                runs,
                 scan: runs + passed,
                 space: 1.0,
             })
         };
+        // The schedule knows no bytes of files.
+        let own = Weighed { write: costs.write_cost_system, ..costs.into() };
         let least = least_weighted(costs.flushes, score);
         Some(Least {
             write_cost_system: least.point.write_cost,
             read_cost_mean: least.point.runs_mean,
             is_exact: least.is_exact,
-            above: weights.score(&costs.into()) / score(&least.point) - 1.0,
+            above: weights.score(&own) / score(&least.point) - 1.0,
         })
     }
 }

@@ -1,6 +1,8 @@
 //! The limits on a choice.
 
-use super::objective::{Objective, Weights};
+use super::mix::Counts;
+use super::objective::{Aim, Objective, Weights};
+use anyhow::Result;
 use lsmith_spec::Spec;
 use lsmith_workload::Workload;
 use serde::Serialize;
@@ -12,16 +14,16 @@ pub struct Limits {
     pub read_cost_max: Option<f64>,
     /// The most data blocks that a range read must look at, averaged over time.
     pub scan_cost_max: Option<f64>,
-    /// The most bytes held per live byte, averaged over time.
+    /// The most bytes of files per live byte, averaged over time.
     pub space_cost_max: Option<f64>,
     /// Bytes of memory for memtables, filters and fence pointers. If `None`, memtables have
     /// `memtable_bytes`, and filters and fence pointers take as much as they need.
     pub memory_bytes: Option<u64>,
     /// Logical bytes at which a memtable is sealed, if `memory_bytes` is `None`.
     pub memtable_bytes: u64,
-    /// What a saving is worth. If `None`: with a limit only bytes written count; without a limit
-    /// writes, reads and space count alike.
-    pub weights: Option<Weights>,
+    /// What the choice is to be good at. If `None`: with a limit [`Aim::FewestBytes`], without one
+    /// [`Aim::Balanced`].
+    pub aim: Option<Aim>,
     /// The distance that the workload may drift, in nats. If given, the choice is the best in the
     /// worst case.
     pub drift: Option<f64>,
@@ -32,18 +34,18 @@ pub struct Limits {
 }
 
 impl Limits {
-    pub(super) fn objective(&self, workload: &Workload) -> Objective {
+    pub(super) fn objective(&self, workload: &Workload) -> Result<Objective> {
         let limits = [self.read_cost_max, self.scan_cost_max, self.space_cost_max];
         let is_limited = limits.iter().any(Option::is_some);
-        let weights = if is_limited { Weights::WRITES } else { Weights::EVEN };
-        let scan_share = workload.scan_share();
-        Objective {
+        let usual = if is_limited { Aim::FewestBytes } else { Aim::Balanced };
+        let counts = Counts::of(workload)?;
+        Ok(Objective {
             read_cost_max: self.read_cost_max,
             scan_cost_max: self.scan_cost_max,
             space_cost_max: self.space_cost_max,
-            weights: self.weights.unwrap_or(weights).shared(scan_share),
-            even: Weights::EVEN.shared(scan_share),
-        }
+            weights: self.aim.unwrap_or(usual).weights(&counts),
+            even: Weights::EVEN.shared(counts.scan_share()),
+        })
     }
 }
 

@@ -18,6 +18,7 @@ mod grid;
 mod least;
 mod limits;
 mod memory;
+mod mix;
 mod objective;
 mod sample;
 mod scale;
@@ -34,12 +35,14 @@ pub use drift::{DriftChoice, Drifted, Mix};
 pub use least::Least;
 pub use limits::{Device, Limits, Wear};
 pub use memory::MemoryNeed;
-pub use objective::Weights;
+pub use objective::{Aim, RUN_WORK, Weights};
 pub use trial::TrialCosts;
 pub use tuning::Tuning;
 pub use verify::{Verified, VerifiedRow};
 
 use crate::clock::Clock;
+use crate::physical::FileSizes;
+use crate::run::Options;
 use anyhow::{Context, Result, bail};
 use candidate::Candidate;
 use lsmith::DEFAULT_POLICY;
@@ -74,8 +77,8 @@ pub struct Tuned {
     /// The policy to compare to, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yours: Option<Choice>,
-    /// All choices that no other choice beats in write, read and space cost at once, least write
-    /// cost first. The limits do not apply.
+    /// All choices that no other choice beats in bytes written, runs and bytes of files at once,
+    /// the fewest bytes written first. The limits do not apply.
     pub frontier: Vec<Choice>,
     /// The least that writes and reads can cost together. `None` for weights that count neither.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +116,7 @@ impl Tuning<'_> {
     pub fn check(&self, tuned: &mut Tuned) -> Result<()> {
         let advised = [tuned.best.policy.parse()?];
         let all = check::costs_of_all(self, tuned.best.memtable_bytes, &advised)?;
-        tuned.checked = Some(check::judge(&tuned.best, self.limits, self.workload, &all));
+        tuned.checked = Some(check::judge(&tuned.best, self.limits, self.workload, &all)?);
         Ok(())
     }
 
@@ -148,7 +151,8 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
     let survey = Survey::of(&simulated, most as u64)?;
     let memory = Memory::of(limits, &survey, shrink)?;
     let memtable_bytes = ((memory.memtable_bytes as f64 / shrink) as u64).max(1);
-    let objective = limits.objective(workload);
+    let objective = limits.objective(workload)?;
+    let files = files(tuning, &simulated, memtable_bytes)?;
     let mut search = Search {
         registry,
         workload: &simulated,
@@ -156,6 +160,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         memory: &memory,
         memtable_bytes,
         objective,
+        files,
         progress,
         candidates: Vec::new(),
     };
@@ -205,6 +210,16 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
     })
 }
 
+/// Returns what files of `workload` take. `None` if it does not fill a memtable.
+fn files(
+    tuning: &Tuning<'_>,
+    workload: &Workload,
+    memtable_bytes: u64,
+) -> Result<Option<FileSizes>> {
+    let registry = tuning.registry.clone();
+    FileSizes::measured(workload, &Options { registry, memtable_bytes, ..Options::default() })
+}
+
 /// Returns the factor by which `workload` is made smaller. A trace is read whole, because its
 /// beginning does not stand for the rest.
 fn shrink_of(workload: &Workload) -> f64 {
@@ -245,6 +260,6 @@ fn nothing_within(search: &Search<'_>, memtable_bytes: u64) -> String {
          blocks, space at least {:.2}, not all at once",
         least(|costs| costs.read_cost_mean),
         least(TrialCosts::scan_blocks),
-        least(|costs| costs.space_cost_mean)
+        least(|costs| costs.space_cost_physical_mean)
     )
 }

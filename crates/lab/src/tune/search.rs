@@ -8,6 +8,7 @@ use super::sample::Sample;
 use super::survey::Survey;
 use super::trial::{Trial, TrialCosts};
 use crate::jobs::{SharedProgress, measure_all};
+use crate::physical::FileSizes;
 use anyhow::Result;
 use lsmith_policy::Registry;
 use lsmith_spec::Spec;
@@ -71,6 +72,8 @@ pub(super) struct Search<'a> {
     /// The memtable in the simulated workload.
     pub(super) memtable_bytes: u64,
     pub(super) objective: Objective,
+    /// What files of the simulated workload take, if known.
+    pub(super) files: Option<FileSizes>,
     pub(super) progress: &'a SharedProgress,
     pub(super) candidates: Vec<Candidate>,
 }
@@ -188,7 +191,7 @@ impl Search<'_> {
         let flushes_max = if on.share == 1.0 { FLUSHES_MAX[2] } else { FLUSHES_MAX[step] };
         let trial = |&index: &usize| {
             let policy = &self.candidates[index].policy;
-            Trial { policy, sample: on, memtable_bytes, flushes_max }
+            Trial { policy, sample: on, memtable_bytes, flushes_max, files: self.files }
         };
         let trials: Vec<Trial<'_>> = new.iter().map(trial).collect();
         let found = measure_all(name, &trials, self.progress)?;
@@ -251,7 +254,7 @@ impl Search<'_> {
             .filter_map(|index| known(&index))
             .collect();
         let order = |costs: &TrialCosts| {
-            [costs.write_cost_system, costs.read_cost_mean, costs.space_cost_mean]
+            [costs.write_cost_user, costs.read_cost_mean, costs.space_cost_physical_mean]
         };
         all.sort_by(|left, right| {
             order(&left.1).partial_cmp(&order(&right.1)).unwrap_or(std::cmp::Ordering::Equal)
@@ -260,7 +263,7 @@ impl Search<'_> {
         for (index, costs) in all {
             let is_beaten = frontier.iter().any(|(_, better)| {
                 better.read_cost_mean <= costs.read_cost_mean
-                    && better.space_cost_mean <= costs.space_cost_mean
+                    && better.space_cost_physical_mean <= costs.space_cost_physical_mean
             });
             if !is_beaten {
                 frontier.push((index, costs));

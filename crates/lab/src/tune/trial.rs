@@ -2,10 +2,11 @@
 
 use super::sample::Sample;
 use crate::jobs::{Job, Ticker};
+use crate::physical::{FileSizes, PhysicalMeter};
 use crate::scans::ScanCosts;
 use anyhow::Result;
 use lsmith_policy::MergePolicy;
-use lsmith_sim::KeyedSim;
+use lsmith_sim::{Event, KeyedSim};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -28,7 +29,8 @@ pub struct TrialCosts {
     pub memtable_factor: f64,
     /// The memtables that the writes fill.
     pub flushes: u64,
-    /// Bytes written, the log included, per byte of requests.
+    /// Bytes written to files, the log included, per byte of keys and values. Logical bytes, if the
+    /// workload is too small to tell what files take.
     pub write_cost_user: f64,
     /// Flushes and outputs of merges per byte flushed.
     pub write_cost_system: f64,
@@ -38,6 +40,9 @@ pub struct TrialCosts {
     pub scan_cost_mean: ScanCosts,
     /// Bytes held per live byte, averaged over flushes.
     pub space_cost_mean: f64,
+    /// Bytes of files per live byte, averaged over flushes. As `space_cost_mean`, if the workload
+    /// is too small to tell what files take.
+    pub space_cost_physical_mean: f64,
 }
 
 impl TrialCosts {
@@ -69,6 +74,7 @@ impl TrialCosts {
                 blocks: Some(scaled(TrialCosts::scan_blocks)),
             },
             space_cost_mean: scaled(|costs| costs.space_cost_mean),
+            space_cost_physical_mean: scaled(|costs| costs.space_cost_physical_mean),
             ..*self
         }
     }
@@ -82,6 +88,8 @@ pub(super) struct Trial<'a> {
     pub(super) memtable_bytes: u64,
     /// The most memtables that are simulated. With more, memtables are made larger.
     pub(super) flushes_max: f64,
+    /// What files of the whole workload take, if known.
+    pub(super) files: Option<FileSizes>,
 }
 
 /// The factor between the two memtables from which costs are extrapolated.
@@ -140,13 +148,20 @@ impl Trial<'_> {
         let sample = self.sample;
         let memtable_bytes = memtable_bytes.round() as u64;
         let mut sim = KeyedSim::new(self.policy, memtable_bytes).with_scan_items(sample.scan_items);
+        let files = self.files.map(|files| files.of_share(sample.share));
+        let mut files = files.map(PhysicalMeter::new);
+        let mut observe = |event: Event<'_>| {
+            if let Some(files) = &mut files {
+                files.observe(event);
+            }
+        };
         for write in &sample.writes {
             sim.write(write.kind, write.rank, write.bytes);
             if !sim.is_full() {
                 continue;
             }
             sim.set_live_entries(u64::from(write.live_entries));
-            sim.flush(write.live_bytes, &mut |_| {})?;
+            sim.flush(write.live_bytes, &mut observe)?;
             let is_hopeless = sim.figures().write_cost_system > WRITE_COST_MAX
                 || sim.tree().disk_run_count() > RUNS_MAX;
             if is_hopeless {
@@ -162,16 +177,20 @@ impl Trial<'_> {
         }
         let parts = figures.parts;
         let written = parts.flush_written_bytes + parts.merge_written_bytes;
+        let logical = 1.0 + written as f64 / parts.requested_bytes as f64;
+        let physical = files.map(|files| files.costs(&figures));
         Ok(Some(TrialCosts {
             writes: sample.writes.len() as u64,
             share: sample.share,
             memtable_factor: 1.0,
             flushes: parts.flushes,
-            write_cost_user: 1.0 + written as f64 / parts.requested_bytes as f64,
+            write_cost_user: physical.map_or(logical, |physical| physical.write_cost_user),
             write_cost_system: figures.write_cost_system,
             read_cost_mean: figures.read_cost_mean,
             scan_cost_mean: figures.scan_cost_mean.into(),
             space_cost_mean: figures.space_cost_mean,
+            space_cost_physical_mean: physical
+                .map_or(figures.space_cost_mean, |physical| physical.space_cost_physical_mean),
         }))
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn verify(
     dir: &Path,
 ) -> Result<Verified> {
     let workload = tuning.workload;
-    let objective = tuning.limits.objective(workload);
+    let objective = tuning.limits.objective(workload)?;
     let profile = Profile::of(workload)?;
     let shrink = (profile.writes * profile.entry_bytes / BYTES_MAX).max(1.0);
     let chosen_bytes = choices.first().map_or(0, |(_, choice)| choice.memtable_bytes);
@@ -85,10 +85,10 @@ pub(super) fn verify(
     };
     let mut rows = Vec::new();
     comparison.run(tuning.progress, &mut |row| {
-        let is_within = objective.allows(&(&row.engine.costs).into(), 0.0);
+        let is_within = objective.allows(&(&row.engine).into(), 0.0);
         rows.push(VerifiedRow { label: labels[rows.len()], is_within, row });
     })?;
-    let score = |row: &VerifiedRow| objective.score(&(&row.row.engine.costs).into());
+    let score = |row: &VerifiedRow| objective.score(&(&row.row.engine).into());
     let within = rows.iter().filter(|row| row.is_within);
     let cheapest = within.min_by(|left, right| score(left).total_cmp(&score(right)));
     let best = cheapest.map_or("best", |row| row.label);

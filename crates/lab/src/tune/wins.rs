@@ -13,12 +13,14 @@ pub(super) fn explain(frontier: &mut [Choice]) {
         let costs = rest[0].costs;
         let all_read_more =
             cheaper.iter().all(|other| other.costs.read_cost_mean > costs.read_cost_mean);
-        let all_hold_more =
-            cheaper.iter().all(|other| other.costs.space_cost_mean > costs.space_cost_mean);
+        let all_hold_more = cheaper
+            .iter()
+            .all(|other| other.costs.space_cost_physical_mean > costs.space_cost_physical_mean);
         let reads = format!("--read-cost-max {:.2}", up(costs.read_cost_mean));
-        let space = format!("--space-cost-max {:.3}", up(costs.space_cost_mean * 10.0) / 10.0);
+        let space =
+            format!("--space-cost-max {:.3}", up(costs.space_cost_physical_mean * 10.0) / 10.0);
         let wins_with = if cheaper.is_empty() {
-            "no limits, --weights write=1,read=0,space=0".to_owned()
+            "no limits, --weights fewest-bytes".to_owned()
         } else if all_read_more {
             reads
         } else if all_hold_more {

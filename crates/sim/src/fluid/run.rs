@@ -49,7 +49,9 @@ pub fn simulate_fluid(
         let until = end.filter(|_| !is_beyond);
         if let Some(until) = until {
             writes = until;
-            counter.requested(workload.requested_bytes(writes) as u64);
+            let requested_bytes = workload.requested_bytes(writes) as u64;
+            counter.requested(requested_bytes);
+            drive.set_requested_bytes(requested_bytes);
             let live_bytes = workload.live_bytes(writes) as u64;
             counter.live_entries(workload.live_entries(writes) as u64);
             let id = drive.tree().next_table();

@@ -209,6 +209,7 @@ impl KeyedSim {
         self.sealed += 1;
         self.keyspaces.seal(&entries);
         self.counter.requested(self.requested_bytes);
+        self.drive.set_requested_bytes(self.requested_bytes);
         let counter = &mut self.counter;
         let keyspaces = &mut self.keyspaces;
         let observe = &mut |event: Event<'_>| {

@@ -135,7 +135,7 @@ impl Twin {
             }
             let Twin { sim, memory, runs, message } = self;
             sim.flush(1, &mut |event| match event {
-                Event::Sealed { tree } => {
+                Event::Sealed { tree, .. } => {
                     assert_eq!(tree.memory().size().entries, memory.len() as u64, "{message}");
                 }
                 Event::Merge { tree, plan, edit } => {

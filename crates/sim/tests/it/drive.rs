@@ -67,7 +67,7 @@ fn observers_see_every_edit_in_order() {
     let mut rests = 0_u64;
     let mut flushes = 0_u64;
     let mut observe = |event: Event<'_>| match event {
-        Event::Sealed { tree } => assert_eq!(tree.memory().runs().len(), 1),
+        Event::Sealed { tree, .. } => assert_eq!(tree.memory().runs().len(), 1),
         Event::Merge { tree, plan, edit } => {
             let mut after = tree.clone();
             lsmith_tree::apply(&mut after, edit).expect("it is about to be applied");

@@ -22,7 +22,7 @@ fn costs(
     policies: &[Arc<dyn MergePolicy>],
 ) -> Vec<TrialCosts> {
     let flushes_max = f64::INFINITY;
-    let trial = |policy| Trial { policy, sample, memtable_bytes, flushes_max };
+    let trial = |policy| Trial { policy, sample, memtable_bytes, flushes_max, files: None };
     let trials: Vec<Trial<'_>> = policies.iter().map(trial).collect();
     let progress: &SharedProgress = &NoProgress;
     let found = measure_all("", &trials, progress).unwrap();
