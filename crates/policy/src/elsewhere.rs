@@ -83,7 +83,11 @@ impl Elsewhere {
     /// Returns what comes nearest here if the option has `value`, as text for people.
     fn with(&self, value: Option<&str>) -> String {
         let value = value.unwrap_or("N");
-        let specs = self.here.iter().map(|spec| format!("`{}`", spec.replace('N', value)));
+        // A value with a unit of its own takes the place of the unit too.
+        let has_unit = value.len() > 1 && value.ends_with(|last: char| last.is_alphabetic());
+        let number = if has_unit { "NMiB" } else { "N" };
+        let told = |spec: &str| spec.replace(number, value).replace('N', value);
+        let specs = self.here.iter().map(|spec| format!("`{}`", told(spec)));
         specs.collect::<Vec<_>>().join(" or ")
     }
 }
@@ -142,6 +146,8 @@ mod tests {
             ),
             ("hbase.hstore.compaction.ratio=1.4", "HBase; nearest here is `exploring(lambda=1.4)`"),
             ("leveled(pick=kMinOverlappingRatio)", "nearest here is `leveled(pick=best_ratio)`"),
+            ("sstable_size_in_mb=160", "nearest here is `leveled(table=160MiB)`"),
+            ("sstable_size_in_mb=1GiB", "nearest here is `leveled(table=1GiB)`"),
             ("fanout_size", "nearest here is `leveled(ratio=N)`"),
         ] {
             let said = said(spec);
