@@ -46,6 +46,8 @@ fn the_answer_begins_with_words() {
     let begin = "leveled(ratio=10, l0=2, pick=min_overlap) writes ";
     assert!(headline.starts_with(begin), "{text}");
     assert!(headline.contains(" times as much as tiered(ratio=4): "), "{text}");
+    let files = "In files, with the log, filters, nodes and the manifest, leveled writes ";
+    assert!(lines.next().unwrap().starts_with(files), "{text}");
     assert!(lines.next().unwrap().contains(" % of the difference is rewriting level "), "{text}");
     for part in ["flushed from memory", "merges that wrote up to", "level N has N runs of N"] {
         assert!(text.contains(part), "{text}");

@@ -15,7 +15,9 @@ pub(crate) use side::routes;
 pub use side::{LevelRuns, LevelSpace, RouteReport, RuleReport, Side, SizeReport};
 pub use tally::Tally;
 
+use crate::physical::{FileSizes, PhysicalMeter};
 use crate::progress::Progress;
+use crate::run::Options;
 use lsmith_policy::MergePolicy;
 use lsmith_sim::{Event, KeyedWorkload, SimError, watch_keyed};
 use lsmith_tree::Cause;
@@ -56,16 +58,20 @@ pub struct CauseBytes {
 /// other.
 ///
 /// # Errors
-/// Fails if a policy breaks a rule, or the workload has a damaged line.
+/// Fails if a policy breaks a rule, the workload has a damaged line, or the store that tells what
+/// files take fails.
 pub fn explain(
     [a, b]: [&Arc<dyn MergePolicy>; 2],
     workload: &KeyedWorkload,
     memtable_bytes: u64,
     progress: &dyn Progress,
-) -> Result<Explained, SimError> {
+) -> anyhow::Result<Explained> {
     let [a_name, b_name] = side::short_names(&a.spec(), &b.spec());
-    let a = side(a, a_name, workload, memtable_bytes, progress)?;
-    let b = side(b, b_name, workload, memtable_bytes, progress)?;
+    let options = Options { memtable_bytes, ..Options::default() };
+    let files = FileSizes::measured(workload.workload(), &options)?;
+    let side = |policy, name| side(policy, name, workload, memtable_bytes, files, progress);
+    let a = side(a, a_name)?;
+    let b = side(b, b_name)?;
     let causes = Cause::ALL.into_iter().map(|cause| CauseBytes {
         cause: cause.name(),
         a_bytes: a.causes.bytes(cause),
@@ -86,17 +92,26 @@ fn side(
     name: String,
     workload: &KeyedWorkload,
     memtable_bytes: u64,
+    files: Option<FileSizes>,
     progress: &dyn Progress,
 ) -> Result<Side, SimError> {
     progress.begin(&format!("{}: keyed simulation", policy.spec()), 0);
     let mut tally = Tally::new();
     let mut space = SpaceSampler::default();
-    let mut observe = |event: Event<'_>| match event {
-        Event::Merge { tree, plan, edit } => tally.merge(tree, plan, edit),
-        Event::Rest { tree } => tally.rest(tree),
-        _ => {}
+    let mut files = files.map(PhysicalMeter::new);
+    let mut observe = |event: Event<'_>| {
+        match event {
+            Event::Merge { tree, plan, edit } => tally.merge(tree, plan, edit),
+            Event::Rest { tree } => tally.rest(tree),
+            Event::Sealed { .. } | Event::Flushed { .. } => {}
+        }
+        if let Some(files) = &mut files {
+            files.observe(event);
+        }
     };
     let simulation =
         watch_keyed(policy, workload, memtable_bytes, &mut observe, &mut |sim| space.look(sim))?;
-    Ok(Side::of((policy.spec().to_string(), name), &simulation.figures, &tally, &space))
+    let figures = &simulation.figures;
+    let side = Side::of((policy.spec().to_string(), name), figures, &tally, &space);
+    Ok(Side { physical: files.map(|files| files.costs(figures)), ..side })
 }

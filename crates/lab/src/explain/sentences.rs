@@ -30,6 +30,7 @@ struct Part<'a> {
 pub(super) fn of(a: &Side, b: &Side) -> Vec<String> {
     let (more, less) = if b.bytes_written > a.bytes_written { (b, a) } else { (a, b) };
     let mut sentences = vec![headline(more, less)];
+    sentences.extend(files(a, b));
     sentences.extend(differences(more, less));
     sentences.push(reads(a, b));
     sentences.extend(space(a, b));
@@ -48,14 +49,36 @@ fn headline(more: &Side, less: &Side) -> String {
         return format!("{more} and {less} write the same: {written}, for {flushed} flushed.");
     }
     let ratio = more.bytes_written as f64 / less.bytes_written.max(1) as f64;
-    let how = match ratio {
-        ratio if ratio < 1.01 => format!("{:.1} % more than", (ratio - 1.0) * 100.0),
-        ratio if ratio < 1.995 => format!("{:.0} % more than", (ratio - 1.0) * 100.0),
-        ratio => format!("{ratio:.1} times as much as"),
-    };
+    let how = how(ratio);
     let more = &more.policy;
     let less = &less.policy;
     format!("{more} writes {how} {less}: {written} against {less_written}, for {flushed} flushed.")
+}
+
+/// Says what both write to files. That can differ from logical bytes: append tables write nodes,
+/// and edits of many slices make the manifest large.
+fn files(a: &Side, b: &Side) -> Option<String> {
+    let [of_a, of_b] = [a.physical?.write_cost_user, b.physical?.write_cost_user];
+    let (more, less) = if of_b > of_a { ((of_b, b), (of_a, a)) } else { ((of_a, a), (of_b, b)) };
+    Some(format!(
+        "In files, with the log, filters, nodes and the manifest, {} writes {} {}: {:.2} bytes per \
+         byte of keys and values against {:.2}.",
+        more.1.name,
+        how(more.0 / less.0),
+        less.1.name,
+        more.0,
+        less.0
+    ))
+}
+
+/// Says how much more is written, in words that the policy with less follows.
+fn how(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio < 1.001 => "as much as".to_owned(),
+        ratio if ratio < 1.01 => format!("{:.1} % more than", (ratio - 1.0) * 100.0),
+        ratio if ratio < 1.995 => format!("{:.0} % more than", (ratio - 1.0) * 100.0),
+        ratio => format!("{ratio:.1} times as much as"),
+    }
 }
 
 /// Returns a sentence for each cause with a large share of the difference, and for each large one
@@ -310,6 +333,7 @@ mod tests {
             write_cost_system: 0.0,
             read_cost_mean: 2.0,
             space_cost_mean: 0.0,
+            physical: None,
             causes,
             entries_written: 0,
             tombstones_written: 0,

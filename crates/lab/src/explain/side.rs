@@ -2,13 +2,15 @@
 
 use super::space::SpaceSampler;
 use super::tally::{Route, RouteCounts, Tally};
+use crate::report::PhysicalCosts;
 use lsmith_sim::Figures;
 use lsmith_spec::Spec;
 use lsmith_tree::{Cause, Causes, LevelId};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use std::collections::BTreeMap;
 
-/// What one policy wrote, why, and where its reads and its space come from. Bytes are logical.
+/// What one policy wrote, why, and where its reads and its space come from. Bytes are logical, but
+/// for [`physical`](Side::physical).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// The full spec of the policy.
@@ -27,6 +29,8 @@ pub struct Side {
     pub read_cost_mean: f64,
     /// [`Figures::space_cost_mean`].
     pub space_cost_mean: f64,
+    /// The bytes of files. `None` if the workload does not fill a memtable.
+    pub physical: Option<PhysicalCosts>,
     /// The bytes written, by cause. Bytes that were not written are negative.
     #[serde(serialize_with = "by_name")]
     pub causes: Causes,
@@ -136,6 +140,7 @@ impl Side {
             write_cost_system: figures.write_cost_system,
             read_cost_mean: figures.read_cost_mean,
             space_cost_mean: figures.space_cost_mean,
+            physical: None,
             causes,
             entries_written: tally.entries_written,
             tombstones_written: tally.tombstones_written,
