@@ -24,8 +24,9 @@ const LOGS_MAX: f64 = 4.0;
 /// Counts the manifest and the copies of memory of a simulation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metadata {
-    /// Bytes written to manifests, and the last of them since the manifest was written anew.
+    /// Bytes written to manifests.
     pub(super) manifest: f64,
+    /// Bytes in the manifest behind its account.
     behind: f64,
     /// Bytes of copies of memory.
     pub(super) spilled: f64,
@@ -65,13 +66,13 @@ impl Metadata {
     }
 
     fn add(&mut self, bytes: f64, sizes: &FileSizes, tree: Option<&Tree>) {
-        self.manifest += bytes;
+        self.manifest += bytes * sizes.share;
         self.behind += bytes;
         let Some(tree) = tree.filter(|_| self.behind > ROLL_BYTES) else { return };
         let slices: usize = tree.disk_runs().map(|run| run.slices().len()).sum();
         let account = slices as f64 * (2.0 * sizes.key + SLICE_BYTES + TABLE_BYTES);
         if self.behind > 2.0 * account {
-            self.manifest += account;
+            self.manifest += account * sizes.share;
             self.behind = 0.0;
         }
     }

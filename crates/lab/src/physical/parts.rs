@@ -2,7 +2,7 @@
 
 use super::sizes::FileSizes;
 use lsmith_tree::{Run, TableId};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A file system frees whole pages.
 const PAGE_BYTES: f64 = 4096.0;
@@ -14,9 +14,9 @@ const FREED_SHARE: f64 = 1.0 / 16.0;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Parts {
     /// Bytes that are freed, by table. Kept while the table has slices.
-    freed: HashMap<TableId, f64>,
-    /// Reused for each tree.
-    shown: HashMap<TableId, Shown>,
+    freed: BTreeMap<TableId, f64>,
+    /// What the slices of one tree show. In order, so that equal trees have equal sums.
+    shown: BTreeMap<TableId, Shown>,
 }
 
 /// What slices show of a table.
@@ -64,7 +64,7 @@ impl Parts {
             let blocks = shown.whole * (shown.ratio - sizes.beside);
             let hidden = (1.0 - shown.slices / shown.whole.max(1.0)).max(0.0) * blocks;
             // A slice begins and ends within a page.
-            let pages = (hidden - shown.count * PAGE_BYTES).max(0.0);
+            let pages = (hidden - shown.count * PAGE_BYTES * sizes.share).max(0.0);
             let freed = self.freed.entry(*id).or_default();
             if pages - *freed >= blocks * FREED_SHARE {
                 *freed = pages;

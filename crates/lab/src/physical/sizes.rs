@@ -37,6 +37,9 @@ pub struct FileSizes {
     pub(super) key: f64,
     /// Bytes of a table's filter and index per logical byte.
     pub(super) beside: f64,
+    /// The share of the workload's bytes that is simulated. Pages and records of the manifest count
+    /// with this share of their bytes, so that they are the same part of a sample as of the whole.
+    pub(super) share: f64,
 }
 
 /// A table that was measured.
@@ -81,14 +84,15 @@ impl FileSizes {
         let append = AppendSizes::of(key_bytes, logical, large.ratio, is_compressed);
         let beside = beside_entry(key_bytes, logical) / logical;
         let (log, small) = (small.log, small.table);
-        Ok(Some(FileSizes { log, user, small, large, append, key: key_bytes, beside }))
+        let (key, share) = (key_bytes, 1.0);
+        Ok(Some(FileSizes { log, user, small, large, append, key, beside, share }))
     }
 
     /// Returns the sizes for a sample with a `share` of the workload's bytes, in files that are
     /// smaller by the same factor.
     pub(crate) fn of_share(self, share: f64) -> FileSizes {
         let smaller = |sample: Sample| Sample { bytes: sample.bytes * share, ..sample };
-        FileSizes { small: smaller(self.small), large: smaller(self.large), ..self }
+        FileSizes { small: smaller(self.small), large: smaller(self.large), share, ..self }
     }
 
     /// Returns the bytes of a sorted table per logical byte, in a run of `run_bytes`.
