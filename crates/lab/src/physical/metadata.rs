@@ -4,17 +4,17 @@ use super::sizes::FileSizes;
 use lsmith_tree::{Tree, TreeEdit};
 use std::collections::HashSet;
 
-/// Bytes of the text of an edit besides its slices: framing, sequence numbers, counters.
+/// Bytes of the record of an edit without its slices.
 const EDIT_BYTES: f64 = 120.0;
 
-/// Bytes of a slice besides its two keys, and of what is said of a table once.
+/// Bytes of a slice without its two keys, and of the description of a new table.
 const SLICE_BYTES: f64 = 10.0;
 const TABLE_BYTES: f64 = 60.0;
 
 /// Bytes of the records that let a memtable's logs go, one for each log.
 const LOGS_BYTES: f64 = 8.0 * 50.0;
 
-/// A manifest is written anew when it has at least so many bytes behind its account, and twice the
+/// A manifest is written anew when more bytes than these, and than twice its account, follow the
 /// account.
 const ROLL_BYTES: f64 = 262_144.0;
 
