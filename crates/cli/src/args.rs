@@ -1,6 +1,7 @@
 //! The arguments of the command line.
 
 mod advice;
+mod calibrate;
 mod doctor;
 #[cfg(test)]
 mod documented;
@@ -13,6 +14,7 @@ mod shell;
 mod stores;
 
 pub(crate) use advice::{ModelArgs, ModelOrder, TuneArgs};
+pub(crate) use calibrate::CalibrateArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use examples::command;
 pub(crate) use experiments::{
@@ -65,6 +67,11 @@ pub(crate) enum Command {
     /// Finds its parameters too. Looks for the policy (compaction strategy) of least write
     /// amplification, within limits on read and space amplification, or of least weighted sum.
     Tune(TuneArgs),
+    /// Measure what work costs on this machine
+    ///
+    /// Takes a minute. Other work at the same time makes the result wrong. `--machine` of
+    /// `compare` and `simulate` takes what it prints, to predict time.
+    Calibrate(CalibrateArgs),
     /// Say what the compactions of a RocksDB cost
     ///
     /// Reads its LOG, MANIFEST and OPTIONS, and changes nothing. Prints what was flushed and

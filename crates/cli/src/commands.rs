@@ -1,5 +1,6 @@
 //! One module per command.
 
+mod calibrate;
 mod compare;
 mod db;
 mod doctor;
@@ -17,6 +18,7 @@ mod tune;
 mod watch;
 mod workloads;
 
+pub(crate) use calibrate::calibrate;
 pub(crate) use compare::compare;
 pub(crate) use db::db;
 pub(crate) use doctor::doctor;

@@ -55,6 +55,7 @@ pub fn main(registry: policy::Registry) -> ExitCode {
         Command::Simulate(args) => commands::simulate(args, cli.json),
         Command::Model(args) => commands::model(args, cli.json),
         Command::Tune(args) => commands::tune(args, cli.json),
+        Command::Calibrate(args) => commands::calibrate(args, cli.json),
         Command::Doctor(args) => commands::doctor(args, cli.json),
         Command::Run(args) => commands::run(args, cli.json),
         Command::Reproduce(args) => commands::reproduce(args, cli.json),

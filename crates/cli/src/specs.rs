@@ -2,8 +2,9 @@
 
 use crate::failure::bad_argument;
 use anyhow::Error;
-use lsmith_lab::{FileInputs, asks_for_sizes, with_sizes};
+use lsmith_lab::{FileInputs, asks_for_sizes, machine_of, with_sizes};
 use lsmith_policy::{MergePolicy, Registry, translated};
+use lsmith_sim::Machine;
 use lsmith_spec::{Spec, SpecError};
 use lsmith_workload::{FlushSizes, Workload, WorkloadError};
 use std::fmt::Display;
@@ -100,6 +101,20 @@ pub(crate) fn flush_sizes(spec: Option<&str>) -> anyhow::Result<Arc<FlushSizes>>
     let sizes = FlushSizes::from_spec(&spec, &FileInputs)
         .map_err(|error| bad_input("flush sizes", &spec, error))?;
     Ok(Arc::new(sizes))
+}
+
+/// Builds the machine that `text` is, or that the file with this name has.
+pub(crate) fn machine(text: Option<&str>) -> anyhow::Result<Option<Machine>> {
+    let Some(text) = text else { return Ok(None) };
+    let found = match text.contains('(') {
+        true => text.to_owned(),
+        false => std::fs::read_to_string(text)
+            .map_err(|error| bad_argument(format!("cannot read the machine in {text}: {error}")))?,
+    };
+    let found = found.trim();
+    let spec: Spec = found.parse().map_err(|error| bad_spec("machine", found, &error))?;
+    let machine = machine_of(&spec).map_err(|error| bad_spec("machine", found, &error))?;
+    Ok(Some(machine))
 }
 
 /// Fails if one of `policies` seals memory by itself, so that `sizes` cannot hold for it.

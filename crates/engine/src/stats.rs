@@ -81,6 +81,9 @@ stats! {
     bytes_dropped_unread,
     /// Nanoseconds of CPU that policies took to choose the next merge, if any.
     planning_nanos,
+    /// Nanoseconds of CPU of the threads that merge: flushes, merges, choosing them, and making and
+    /// removing files. In lockstep, of the writers that do this work.
+    merge_cpu_nanos,
     /// Plans carried out.
     plans,
     /// Plans refused because they broke a rule.

@@ -1,5 +1,6 @@
 //! Threads that merge, for one store or several.
 
+use lsmith_policy::Duty;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::panics;
 use lsmith_storage::sync::thread::{self, JoinHandle};
@@ -8,16 +9,6 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The plans that a thread carries out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Duty {
-    /// Any plan.
-    All,
-    /// Plans that take a memtable, and short ones if no memtable waits. So memtables never wait for
-    /// a long merge.
-    Memory,
-}
 
 /// The most threads that merge: more than any machine has use for, and fewer than exhaust it.
 const THREADS_MAX: usize = 1024;
@@ -129,7 +120,7 @@ impl Threads {
         // The owner comes first: if a thread cannot be started, dropping it ends the others.
         let threads = Threads { owner: Arc::new(owner) };
         for index in 0..count {
-            let duty = if index > 0 && index + 1 == count { Duty::Memory } else { Duty::All };
+            let duty = Duty::of(index, count);
             let pool = Arc::clone(&threads.owner.pool);
             let thread = thread::Builder::new().name(format!("lsmith-merge-{index}"));
             let handle = thread.spawn(move || pool.work(duty)).map_err(|error| {

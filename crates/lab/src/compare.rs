@@ -14,6 +14,7 @@ use crate::scratch::Scratch;
 use crate::sealing::sealing;
 use crate::simulate::{Content, Simulated, simulate_observed};
 use crate::spread::{Spread, repeated};
+use crate::time::{SimulatedTime, simulate_time};
 use anyhow::{anyhow, ensure};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
@@ -153,6 +154,33 @@ impl Comparison<'_> {
         })
     }
 
+    fn formula(
+        &self,
+        policy: &Arc<dyn MergePolicy>,
+        played: Played<'_>,
+    ) -> anyhow::Result<Option<Prediction>> {
+        let workload = played.keyed.workload();
+        if !self.options.flush_sizes.is_constant() || !suits_formulas(workload) {
+            return Ok(None);
+        }
+        let memtable_bytes = self.options.memtable_bytes;
+        let whole = Profile::of(workload)?;
+        let profile = whole.up_to_flushes(workload.limit_flushes(), memtable_bytes);
+        Ok(Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?)
+    }
+
+    /// Simulates a free run in time, if there is a machine and a free run to hold it against.
+    fn time(
+        &self,
+        policy: &Arc<dyn MergePolicy>,
+        free: bool,
+    ) -> anyhow::Result<Option<SimulatedTime>> {
+        let machine = self.options.machine.filter(|_| free);
+        let simulated =
+            machine.map(|machine| simulate_time(policy, self.workload, &machine, self.options));
+        Ok(simulated.transpose()?)
+    }
+
     fn row(
         &self,
         policy: &Arc<dyn MergePolicy>,
@@ -194,13 +222,8 @@ impl Comparison<'_> {
             Some(simulated) => Some(simulated?.report),
         };
         let write_cost = engine.costs.write_cost_system;
-        let whole = Profile::of(workload)?;
-        let memtable_bytes = self.options.memtable_bytes;
-        let profile = whole.up_to_flushes(workload.limit_flushes(), memtable_bytes);
-        let model = match self.options.flush_sizes.is_constant() && suits_formulas(workload) {
-            true => Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?,
-            false => None,
-        };
+        let model = self.formula(policy, played)?;
+        let simulated = self.time(policy, free.is_some())?;
         Ok(Row {
             workload: workload.spec().to_string(),
             errors: Errors {
@@ -212,7 +235,7 @@ impl Comparison<'_> {
             has_levels: matches!(policy.shape(), Shape::Leveled { .. }),
             history,
             policy: spec,
-            free: free.map(|free| FreeRun::new(free, &engine, &keyed)),
+            free: free.map(|free| FreeRun::new(free, &engine, &keyed, simulated)),
             engine,
             spread,
             keyed,

@@ -3,6 +3,7 @@
 use crate::errors::PredictionErrors;
 use crate::report::{EngineReport, SimulationReport};
 use crate::spread::Spread;
+use crate::time::SimulatedTime;
 use serde::Serialize;
 
 /// Figures that differ by less than this part are called equal.
@@ -18,6 +19,9 @@ pub struct FreeRun {
     pub spread: Option<Spread>,
     /// The errors of the keyed simulation, which runs in lockstep, against this run.
     pub errors: PredictionErrors,
+    /// The same run in simulated time, if a machine is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<SimulatedTime>,
     /// What differs from the run in lockstep and why, one sentence or two per entry.
     pub why: Vec<String>,
 }
@@ -27,10 +31,11 @@ impl FreeRun {
         (engine, spread): (EngineReport, Option<Spread>),
         lockstep: &EngineReport,
         predicted: &SimulationReport,
+        simulated: Option<SimulatedTime>,
     ) -> FreeRun {
         let errors = PredictionErrors::of(predicted, &engine);
         let why = why(lockstep, &engine);
-        FreeRun { engine, spread, errors, why }
+        FreeRun { engine, spread, errors, simulated, why }
     }
 }
 

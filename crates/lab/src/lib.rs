@@ -5,6 +5,7 @@
 //!
 //! * [`run`]: plays one workload on the store under one policy and counts everything.
 //! * [`simulate`]: simulates one policy with unit, keyed or fluid content.
+//! * [`simulate_time`]: simulates a free run in time, on a machine that [`calibrate`] measured.
 //! * [`Comparison`]: does both for many policies and computes prediction errors.
 //! * [`mod@explain`]: says why one policy writes less than another.
 //! * [`model`]: computes the costs of a policy by formula.
@@ -41,6 +42,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod calibrate;
 mod clock;
 mod compare;
 mod debt;
@@ -52,6 +54,7 @@ mod growth;
 pub mod history;
 mod inputs;
 mod jobs;
+mod machine;
 mod meter;
 mod model;
 mod newest;
@@ -70,8 +73,10 @@ mod sealing;
 mod simulate;
 mod sizes;
 mod spread;
+mod time;
 pub mod tune;
 
+pub use calibrate::calibrate;
 pub use clock::{Clock, thread_cpu_seconds};
 pub use compare::{Comparison, Row};
 pub use debt::Debt;
@@ -81,6 +86,7 @@ pub use free::FreeRun;
 pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
+pub use machine::{machine_of, spec_of_machine};
 pub use meter::Mode;
 pub use model::{
     FormulaInfo, KeyCount, KeyCounts, MergedKeys, ModelSettings, ModelStage, Modelled, PointRead,
@@ -100,3 +106,4 @@ pub use sealing::sealing;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
 pub use sizes::{asks_for_sizes, with_sizes};
 pub use spread::{Extent, Spread};
+pub use time::{SimulatedTime, simulate_time};

@@ -264,6 +264,10 @@ pub struct Phase {
     pub ops: u64,
     /// Wall-clock seconds. In free mode without the merges of later flushes.
     pub seconds: f64,
+    /// CPU seconds of the process in that time, user and system, merges included.
+    pub cpu_seconds: f64,
+    /// CPU seconds in that time of the threads that merge, or in lockstep of their work.
+    pub merge_cpu_seconds: f64,
     /// Operations per second.
     pub ops_per_second: f64,
 }

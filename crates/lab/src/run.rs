@@ -17,7 +17,7 @@ use lsmith::{
     DEFAULT_KEYSPACE, Histograms, Keyspace, KeyspaceOptions, Observer, PersistMode, Store,
 };
 use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
-use lsmith_sim::SCAN_ITEMS;
+use lsmith_sim::{Machine, SCAN_ITEMS};
 use lsmith_workload::{FlushSizes, Ops, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,12 +67,14 @@ pub struct Options {
     pub threads: usize,
     /// When writers of a free run stop, at the latest. Merges then come to rest.
     pub duration: Option<Duration>,
+    /// The machine on which a comparison simulates free runs.
+    pub machine: Option<Machine>,
 }
 
 impl Default for Options {
     /// Returns built-in policies, memtables of 4 MiB that are sealed when full, no compression, the
     /// mapped files of this machine, a cache of 64 MiB, lockstep, no histograms, no trees, two
-    /// merging threads and no limit on time.
+    /// merging threads, no limit on time and no machine.
     fn default() -> Options {
         Options {
             registry: Registry::builtin(),
@@ -86,6 +88,7 @@ impl Default for Options {
             record_trees: false,
             threads: THREADS,
             duration: None,
+            machine: None,
         }
     }
 }
@@ -282,7 +285,8 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
     };
     for (name, ops_max) in [("load", workload.load_ops()), ("run", u64::MAX)] {
         let clock = Clock::start();
-        let before = player.ops();
+        let merge_cpu = || bench.store.stats().merge_cpu_nanos as f64 * 1e-9;
+        let (before, merge_cpu_before) = (player.ops(), merge_cpu());
         play_until(&mut player, &mut ops, ops_max, |player| {
             if player.ops() % OPS_PER_UPDATE == 0 {
                 progress.advance(player.ops());
@@ -293,7 +297,14 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
         let ops = player.ops() - before;
         let seconds = clock.seconds();
         if ops > 0 {
-            phases.push(Phase { name, ops, seconds, ops_per_second: per_second(ops, seconds) });
+            phases.push(Phase {
+                name,
+                ops,
+                seconds,
+                cpu_seconds: clock.cpu_seconds(),
+                merge_cpu_seconds: merge_cpu() - merge_cpu_before,
+                ops_per_second: per_second(ops, seconds),
+            });
         }
     }
     if let Some(filled) = player.filled() {

@@ -48,6 +48,7 @@ mod store;
 mod sweep;
 mod task;
 mod thonangi;
+mod time;
 mod unsynced;
 
 pub use drawing::draw_svg;

@@ -3,7 +3,7 @@
 use crate::FigureInfo;
 use crate::{
     advice, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk, mao, msls,
-    optimum, thonangi,
+    optimum, thonangi, time,
 };
 use lsmith_spec::SpecError;
 
@@ -108,6 +108,8 @@ pub const FIGURES: &[FigureInfo] = &[
         "write costs over the size of the records, normal"),
     FigureInfo::new("thonangi-queries", thonangi::queries::measure,
         "blocks that lookups and range queries read"),
+    FigureInfo::new("time", time::measure,
+        "free runs in simulated time, beside free runs on the store"),
 ];
 
 /// Returns the figure with this name.

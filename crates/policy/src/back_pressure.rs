@@ -1,20 +1,10 @@
-//! What the pressure of a policy and full memory mean for the next byte that is written. The store
-//! and the law of [free runs](crate::laws::Law::Free) share it.
+//! What the pressure of a policy and full memory mean for the next byte that is written. The store,
+//! simulations of time and the law of [free runs](crate::laws::Law::Free) share it.
 
-use crate::{Eager, Load};
-use lsmith_tree::{MergePlan, TreeView};
+use crate::Load;
 
 /// Sealed memtables that wait to be merged at which writers stop.
 pub const WAITING_MEMTABLES_MAX: usize = 4;
-
-/// Returns true if a merging thread that is kept for memtables may carry out `plan`, which takes
-/// none. Its inputs hold at most as many bytes as the inputs of an eager merge. So a memtable that
-/// is sealed meanwhile waits no longer than for an eager merge.
-#[must_use]
-pub fn is_short(view: &TreeView, plan: &MergePlan) -> bool {
-    let bytes_max = (Eager::FACTOR + 1).saturating_mul(view.memtable_bytes);
-    plan.size_taken(&view.tree).bytes <= bytes_max
-}
 
 /// At pressure p each byte costs this many nanoseconds of sleep, times p * p / (1 - p).
 const NANOS_PER_BYTE: f64 = 10.0;
@@ -91,4 +81,24 @@ impl BackPressure {
 pub fn delay_nanos_per_byte(pressure: f64) -> f64 {
     let pressure = pressure.clamp(0.0, PRESSURE_MAX);
     NANOS_PER_BYTE * pressure * pressure / (1.0 - pressure)
+}
+
+/// The shortest sleep. Few long sleeps disturb fewer writes than many short ones: at half speed,
+/// with a microsecond per write, one write of five thousand sleeps.
+const SLEEP_MIN_NANOS: u64 = 5_000_000;
+
+/// The longest sleep of a write that is slowed but not stopped.
+const SLEEP_MAX_NANOS: u64 = 12_000_000;
+
+/// Bytes written between two measurements of the active memtable. Measuring takes a lock.
+pub const MEASURE_BYTES: u64 = 4 << 10;
+
+/// How long a stopped writer sleeps before it looks again, if no progress wakes it, in nanoseconds.
+pub const LOOK_AGAIN_NANOS: u64 = 50_000_000;
+
+/// Returns how long a writer sleeps, in nanoseconds, if writers owe `owed_nanos` of sleep. `None`
+/// if it goes on, because a short sleep costs more than it gives.
+#[must_use]
+pub fn sleep_nanos(owed_nanos: u64) -> Option<u64> {
+    (owed_nanos >= SLEEP_MIN_NANOS).then(|| owed_nanos.min(SLEEP_MAX_NANOS))
 }

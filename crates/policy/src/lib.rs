@@ -36,6 +36,7 @@ struct Readme;
 
 pub mod back_pressure;
 mod choice;
+mod duty;
 mod elsewhere;
 mod group;
 mod info;
@@ -50,6 +51,7 @@ mod tables;
 
 pub use back_pressure::BackPressure;
 pub use choice::PolicyChoice;
+pub use duty::{Duty, Turn};
 pub use elsewhere::{Elsewhere, translated};
 pub use group::check_group_policy;
 pub use info::{ParamInfo, PolicyInfo};

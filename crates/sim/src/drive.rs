@@ -4,8 +4,8 @@
 use crate::SimError;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
-    EditError, Input, MergePlan, Mode, Outcome, PlanError, Slice, Table, Tree, TreeEdit, TreeView,
-    check_plan,
+    EditError, Input, MergePlan, Mode, Outcome, PlanError, Reservation, ReservationState, Slice,
+    Table, TableId, Tree, TreeEdit, TreeView, check_plan,
 };
 use std::sync::Arc;
 
@@ -93,6 +93,13 @@ pub enum Event<'a> {
     },
 }
 
+/// A plan under way, and what will come of it.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    pub(crate) plan: MergePlan,
+    pub(crate) outcome: Outcome,
+}
+
 /// Called with each [`Event`].
 pub type Observer<'a> = dyn FnMut(Event<'_>) + 'a;
 
@@ -163,11 +170,21 @@ impl<C: Content> Drive<C> {
     /// # Errors
     /// Fails as [`settle`](Drive::settle) does.
     pub fn flush(&mut self, memtable: Slice, observe: &mut Observer<'_>) -> Result<(), SimError> {
+        self.seal(memtable, observe)?;
+        self.settle(observe)
+    }
+
+    /// Adds a sealed memtable, whose table must have the tree's next name.
+    pub(crate) fn seal(
+        &mut self,
+        memtable: Slice,
+        observe: &mut Observer<'_>,
+    ) -> Result<(), SimError> {
         let tree = &mut self.view.tree;
         self.edit.set_to_seal(tree.next_run(), memtable);
         self.edit.apply_to(tree)?;
         observe(Event::Sealed { tree, requested_bytes: self.requested_bytes });
-        self.settle(observe)
+        Ok(())
     }
 
     /// Sets the logical bytes of all write requests so far, for [`Event::Sealed`].
@@ -190,14 +207,20 @@ impl<C: Content> Drive<C> {
         memory: Option<Slice>,
         observe: &mut Observer<'_>,
     ) -> Result<(), SimError> {
+        self.set_memory(memory)?;
+        let tree = &self.view.tree;
+        observe(Event::Sealed { tree, requested_bytes: self.requested_bytes });
+        self.settle(observe)
+    }
+
+    /// Replaces everything in memory by `memory`, whose table must have the tree's next name.
+    pub(crate) fn set_memory(&mut self, memory: Option<Slice>) -> Result<(), SimError> {
         let tree = &mut self.view.tree;
         let run = tree.next_run();
         let seal = |memory| TreeEdit::seal(run, memory);
         let mut edit = memory.map_or_else(TreeEdit::default, seal);
         edit.remove = tree.memory().runs().iter().map(|run| Input::all(run.id())).collect();
-        edit.apply_to(tree)?;
-        observe(Event::Sealed { tree, requested_bytes: self.requested_bytes });
-        self.settle(observe)
+        Ok(edit.apply_to(tree)?)
     }
 
     /// Carries out the plans of the policy until there are none. Flushes memory if the policy has
@@ -208,8 +231,7 @@ impl<C: Content> Drive<C> {
     /// before left it.
     pub fn settle(&mut self, observe: &mut Observer<'_>) -> Result<(), SimError> {
         for _ in 0..PLANS_MAX {
-            let unread = self.content.unread(&self.view);
-            if let Some(mut plan) = unread.or_else(|| self.policy.next_merge(&self.view)) {
+            if let Some(mut plan) = self.propose() {
                 let level =
                     check_plan(&self.view, &plan).map_err(|rule| self.illegal(&plan, rule))?;
                 self.carry_out(&mut plan, level, observe)?;
@@ -233,13 +255,27 @@ impl<C: Content> Drive<C> {
         if C::MOVES_ARE_MERGES && plan.mode == Mode::Move {
             plan.mode = Mode::Merge;
         }
-        let tree = &self.view.tree;
-        self.outcome.clear();
+        let mut outcome = std::mem::take(&mut self.outcome);
+        outcome.clear();
         // Nothing comes out of a drop.
         if plan.mode != Mode::Drop {
-            self.content.carry_out(tree, plan, &mut self.outcome)?;
+            self.content.carry_out(&self.view.tree, plan, &mut outcome)?;
         }
-        let made = self.edit.set_to_plan(tree, plan, level, &mut self.outcome);
+        self.commit(plan, level, &mut outcome, observe)?;
+        self.outcome = outcome;
+        Ok(())
+    }
+
+    /// Turns the outcome of `plan` into an edit, and applies it.
+    fn commit(
+        &mut self,
+        plan: &MergePlan,
+        level: usize,
+        outcome: &mut Outcome,
+        observe: &mut Observer<'_>,
+    ) -> Result<(), SimError> {
+        let tree = &self.view.tree;
+        let made = self.edit.set_to_plan(tree, plan, level, outcome);
         made.map_err(|rule| self.illegal(plan, rule))?;
         self.content.complete(tree, plan, &mut self.edit)?;
         if plan.makes_append() {
@@ -251,7 +287,59 @@ impl<C: Content> Drive<C> {
         Ok(())
     }
 
-    fn flush_left(&self) -> Option<MergePlan> {
+    /// Returns the next plan: one that drops what no reader sees any more, or the policy's.
+    pub(crate) fn propose(&self) -> Option<MergePlan> {
+        self.content.unread(&self.view).or_else(|| self.policy.next_merge(&self.view))
+    }
+
+    /// Reserves `plan`, and works out what comes of it. The tree stays as it is until the plan
+    /// [ends](Drive::end).
+    ///
+    /// # Errors
+    /// Fails if the plan is illegal.
+    pub(crate) fn begin(&mut self, mut plan: MergePlan) -> Result<UnderWay, SimError> {
+        check_plan(&self.view, &plan).map_err(|rule| self.illegal(&plan, rule))?;
+        if C::MOVES_ARE_MERGES && plan.mode == Mode::Move {
+            plan.mode = Mode::Merge;
+        }
+        let mut outcome = Outcome::default();
+        if plan.mode != Mode::Drop {
+            self.content.carry_out(&self.view.tree, &plan, &mut outcome)?;
+        }
+        let rewritten = outcome.rewritten.iter().flat_map(|(_, slices)| slices);
+        let used = outcome.slices.iter().chain(rewritten).map(|slice| slice.table().id.0 + 1);
+        self.view.tree.skip_tables_below(TableId(used.max().unwrap_or(0)));
+        let state = ReservationState::UnderWay;
+        self.view.reservations.push(Reservation { plan: plan.clone(), state });
+        Ok(UnderWay { plan, outcome })
+    }
+
+    /// Applies what came of a plan. Returns false if the tree no longer allows the plan, whose
+    /// outcome is then lost.
+    ///
+    /// # Errors
+    /// Fails if the outcome does not fit the plan.
+    pub(crate) fn end(
+        &mut self,
+        UnderWay { plan, mut outcome }: UnderWay,
+        observe: &mut Observer<'_>,
+    ) -> Result<bool, SimError> {
+        let reservations = &mut self.view.reservations;
+        if let Some(own) = reservations.iter().position(|reservation| reservation.plan == plan) {
+            reservations.remove(own);
+        }
+        let Ok(level) = check_plan(&self.view, &plan) else { return Ok(false) };
+        self.commit(&plan, level, &mut outcome, observe)?;
+        Ok(true)
+    }
+
+    /// Notes that no plan is left or under way.
+    pub(crate) fn rest(&mut self) {
+        self.content.rest(&self.view.tree);
+    }
+
+    /// Returns the plan that flushes the oldest memtable, unless the policy keeps memory.
+    pub(crate) fn flush_left(&self) -> Option<MergePlan> {
         if self.policy.needs().blocks { None } else { MergePlan::flush(&self.view.tree) }
     }
 

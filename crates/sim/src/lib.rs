@@ -42,6 +42,7 @@ mod fluid;
 mod keyed;
 mod simulate;
 mod simulation;
+mod timed;
 mod unit;
 
 pub use blocks::{BlockContent, BlockEntry, BlockFigures, BlockSim, BlockSizes};
@@ -55,4 +56,5 @@ pub use simulate::{
     KeyedWorkload, simulate_keyed, simulate_unit, watch_keyed, written_entry, written_kind,
 };
 pub use simulation::{KeyspaceBytes, Simulation};
+pub use timed::{FreeOptions, FreeSimulation, Machine, Rate, simulate_free};
 pub use unit::{UNIT_BYTES, UnitContent};

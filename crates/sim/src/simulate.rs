@@ -102,52 +102,17 @@ pub fn watch_keyed(
     observe: &mut Observer<'_>,
     at_rest: &mut dyn FnMut(&KeyedSim),
 ) -> Result<Simulation, SimError> {
-    let workload = &input.workload;
-    let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
-    let mut sim = KeyedSim::new(policy, memtable_bytes);
-    if let Some(items) = workload.scan_items() {
-        sim = sim.with_scan_items(items).with_scans();
-    }
-    if let Some(items) = workload.keyspace_items() {
-        sim = sim.with_keyspaces(items);
-    }
-    if let Some(bytes) = input.cache_bytes {
-        sim = sim.with_cache(bytes);
-    }
-    if let Some(writes) = workload.expire_after() {
-        sim = sim.with_expiry(writes);
-    }
-    if workload.deletes_ranges() {
-        sim = sim.with_range_deletes();
-    }
-    let is_plain = workload.expire_after().is_none() && !workload.deletes_ranges();
-    let mut live = LiveBytes::of(workload);
-    for op in workload.ops() {
-        let op = op?;
-        let rank = || {
-            let rank = input.ranks.rank(op.item);
-            u32::try_from(rank).expect("workloads have 2^32 keys at most")
-        };
-        match op.kind {
-            OpKind::Scan => sim.scan(rank(), op.items),
-            OpKind::Read | OpKind::ReadModifyWrite if input.cache_bytes.is_some() => {
-                sim.lookup(rank());
-            }
-            _ => {}
-        }
-        let key_bytes = workload.key_bytes(op.item);
-        let Some((kind, bytes)) = written_entry(workload, &op, key_bytes) else { continue };
-        live.observe(&op, key_bytes);
+    let flushes_max = input.workload.limit_flushes().unwrap_or(u64::MAX);
+    let mut feed = Feed::new(input);
+    let mut sim = feed.sim(policy, memtable_bytes);
+    for op in input.workload.ops() {
         let flushes = sim.flushes();
-        if is_plain {
-            sim.write(kind, rank(), bytes);
-        } else {
-            let tombstone_bytes = logical_bytes(key_bytes, 0) as u32;
-            write_special(&mut sim, &op, rank(), (kind, bytes), tombstone_bytes);
+        if !feed.op(&mut sim, &op?) {
+            continue;
         }
         if sim.is_full() {
-            sim.set_live_entries(live.entries());
-            sim.flush(live.bytes(), observe)?;
+            sim.set_live_entries(feed.live_entries());
+            sim.flush(feed.live_bytes(), observe)?;
             at_rest(&sim);
         }
         if sim.flushes() > flushes {
@@ -158,6 +123,82 @@ pub fn watch_keyed(
         }
     }
     Ok(sim.finish())
+}
+
+/// Feeds the operations of a workload to a keyed simulation.
+pub(crate) struct Feed<'a> {
+    input: &'a KeyedWorkload,
+    live: LiveBytes,
+    /// True if entries do not expire and no range is deleted.
+    is_plain: bool,
+}
+
+impl<'a> Feed<'a> {
+    pub(crate) fn new(input: &'a KeyedWorkload) -> Feed<'a> {
+        let workload = &input.workload;
+        let is_plain = workload.expire_after().is_none() && !workload.deletes_ranges();
+        Feed { input, live: LiveBytes::of(workload), is_plain }
+    }
+
+    /// Returns an empty simulation that counts what the workload has.
+    pub(crate) fn sim(&self, policy: &Arc<dyn MergePolicy>, memtable_bytes: u64) -> KeyedSim {
+        let workload = &self.input.workload;
+        let mut sim = KeyedSim::new(policy, memtable_bytes);
+        if let Some(items) = workload.scan_items() {
+            sim = sim.with_scan_items(items).with_scans();
+        }
+        if let Some(items) = workload.keyspace_items() {
+            sim = sim.with_keyspaces(items);
+        }
+        if let Some(bytes) = self.input.cache_bytes {
+            sim = sim.with_cache(bytes);
+        }
+        if let Some(writes) = workload.expire_after() {
+            sim = sim.with_expiry(writes);
+        }
+        if workload.deletes_ranges() {
+            sim = sim.with_range_deletes();
+        }
+        sim
+    }
+
+    /// Returns the logical bytes of the entry that `op` writes, if it writes one.
+    pub(crate) fn written_bytes(&self, op: &Op) -> Option<u64> {
+        let workload = &self.input.workload;
+        let (_, bytes) = written_entry(workload, op, workload.key_bytes(op.item))?;
+        Some(bytes.into())
+    }
+
+    /// Does `op`. Returns true if it has written.
+    pub(crate) fn op(&mut self, sim: &mut KeyedSim, op: &Op) -> bool {
+        let KeyedWorkload { workload, ranks, cache_bytes } = self.input;
+        let rank = || u32::try_from(ranks.rank(op.item)).expect("workloads have 2^32 keys at most");
+        match op.kind {
+            OpKind::Scan => sim.scan(rank(), op.items),
+            OpKind::Read | OpKind::ReadModifyWrite if cache_bytes.is_some() => sim.lookup(rank()),
+            _ => {}
+        }
+        let key_bytes = workload.key_bytes(op.item);
+        let Some((kind, bytes)) = written_entry(workload, op, key_bytes) else { return false };
+        self.live.observe(op, key_bytes);
+        if self.is_plain {
+            sim.write(kind, rank(), bytes);
+        } else {
+            let tombstone_bytes = logical_bytes(key_bytes, 0) as u32;
+            write_special(sim, op, rank(), (kind, bytes), tombstone_bytes);
+        }
+        true
+    }
+
+    /// Returns the logical bytes of all live entries.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live.bytes()
+    }
+
+    /// Returns the number of live entries.
+    pub(crate) fn live_entries(&self) -> u64 {
+        self.live.entries()
+    }
 }
 
 /// Writes what `op` writes to the key with this rank, in a simulation with range deletes or with

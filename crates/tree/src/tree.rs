@@ -122,6 +122,12 @@ impl Tree {
         TableId(self.next_table)
     }
 
+    /// Makes `id` the name of the next table, unless that is a later one. For interpreters of
+    /// several plans at a time, which use names before an edit brings them in.
+    pub fn skip_tables_below(&mut self, id: TableId) {
+        self.next_table = self.next_table.max(id.0);
+    }
+
     /// Returns the number of memtables that were flushed or merged since the tree was created: its
     /// logical clock.
     pub fn flushes(&self) -> u64 {

@@ -2,7 +2,9 @@
 
 use super::names::{CONTENTS, PAPER_FIGURES, POLICIES, WORKLOADS};
 use super::parse::{count, duration, memtable_bytes, threads};
-use super::shared::{CacheArgs, CompressionArgs, FlushSizesArgs, GroupArgs, Memtable, TableArgs};
+use super::shared::{
+    CacheArgs, CompressionArgs, FlushSizesArgs, GroupArgs, MachineArgs, Memtable, TableArgs,
+};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,6 +71,8 @@ pub(crate) struct CompareArgs {
     #[arg(help_heading = "Store")]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "free")]
     pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
     /// Run each store N times
     ///
     /// Prints the least, the median and the most of what is measured.
@@ -140,6 +144,13 @@ pub(crate) struct SimulateArgs {
     /// The cache holds data blocks that lookups and range reads look at. Keyed content only.
     #[arg(long, value_name = "BYTES", value_parser = lsmith_spec::parse_bytes)]
     pub(crate) cache: Option<u64>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    /// Threads that merge in simulated time
+    ///
+    /// 1 to 64. Writers write from one thread. Without it: 2.
+    #[arg(long, value_name = "N", value_parser = threads, requires = "machine")]
+    pub(crate) threads: Option<usize>,
     /// Print each merge and the trees
     ///
     /// Each merge has its reason. The tree is printed after each flush. With `--json`, both are in

@@ -131,3 +131,13 @@ impl CacheArgs {
         Options { env: Arc::new(RealEnv::default().unmapped()), cache_bytes, ..options }
     }
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct MachineArgs {
+    /// Also predict time on this machine
+    ///
+    /// What `lsmith calibrate` prints, or a file that has it. A free run is then simulated in time:
+    /// operations per second, CPU, and how long writers are held back.
+    #[arg(long = "machine", value_name = "SPEC-OR-FILE")]
+    pub(crate) machine: Option<String>,
+}

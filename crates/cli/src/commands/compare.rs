@@ -62,6 +62,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         record_trees: args.html.is_some(),
         duration: args.duration,
         threads: args.threads.unwrap_or(usual.threads),
+        machine: specs::machine(args.machine.machine.as_deref())?,
         ..usual
     });
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -122,6 +123,9 @@ fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<
         }
         if args.free {
             output.line(free::shown(rows))?;
+            if let Some(time) = free::time(rows) {
+                output.line(time)?;
+            }
         }
         if args.repeat > 1 {
             output.line(spread::shown(rows))?;

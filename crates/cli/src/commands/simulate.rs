@@ -12,11 +12,11 @@ use crate::table::{cost, percent, short, short_bytes, table};
 use lsmith_lab::history::Recorder;
 use lsmith_lab::page::Group;
 use lsmith_lab::{
-    Content, FileSizes, Options, Progress, Simulated, fluid_fits, keyed_fits, sealing,
-    simulate_observed, unit_fits,
+    Content, FileSizes, Options, Progress, Simulated, SimulatedTime, fluid_fits, keyed_fits,
+    sealing, simulate_observed, simulate_time, unit_fits,
 };
 use lsmith_policy::{MergePolicy, Shape};
-use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
+use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, Machine, SimError};
 use lsmith_spec::{SpecError, format_bytes};
 use lsmith_workload::{FlushSizes, Workload};
 use serde::Serialize;
@@ -32,6 +32,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     let (built, keyed, fluid);
     check_keyed(args)?;
+    let machine = specs::machine(args.machine.machine.as_deref())?;
     let content = match args.content.as_str() {
         "unit" => {
             built = specs::policy(&args.policy)?;
@@ -64,12 +65,8 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let mut done = 0;
     let mut recorder = args.html.is_some().then(|| Recorder::new(content.key_scale()));
     let mut on_event = |event: Event<'_>| {
-        if let Some(recorder) = &mut recorder {
-            recorder.observe(event);
-        }
-        if let Some(trace) = &mut trace {
-            trace.observe(event);
-        }
+        recorder.iter_mut().for_each(|recorder| recorder.observe(event));
+        trace.iter_mut().for_each(|trace| trace.observe(event));
         if let Event::Flushed { .. } = event {
             done += 1;
             bars.advance(done);
@@ -80,6 +77,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let outcome =
         simulate_observed(&policy, &content, memtable_bytes, files.as_ref(), &mut on_event);
     let simulated = outcome.map_err(refusal)?;
+    let time = time(args, &policy, &content, machine.as_ref())?;
     let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
     drop(bars);
     check_flushes(args, &sizes, simulated.report.costs.flushes)?;
@@ -90,9 +88,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let traced = trace.map(Trace::finish).transpose()?;
     if json {
         let flush_sizes = (!sizes.is_constant()).then(|| sizes.spec().to_string());
-        return print_json(&Traced { simulated, flush_sizes, trace: traced });
+        return print_json(&Traced { simulated, time, flush_sizes, trace: traced });
     }
     output.line(shown(has_levels, &simulated))?;
+    if let Some(time) = time {
+        output.line(format_args!("\n{}", shown_time(&time)))?;
+    }
     Ok(output.finish()?)
 }
 
@@ -122,13 +123,14 @@ fn file_sizes(content: &Content<'_>, memtable_bytes: u64) -> anyhow::Result<Opti
     FileSizes::measured(keyed.workload(), &options)
 }
 
-/// Fails if a group or a cache is simulated without keys.
+/// Fails if a group, a cache or time is simulated without keys.
 fn check_keyed(args: &SimulateArgs) -> anyhow::Result<()> {
-    let what = match (args.group.shares.is_empty(), args.cache) {
+    let what = match (args.group.shares.is_empty(), args.cache, &args.machine.machine) {
         _ if args.content == "keyed" => return Ok(()),
-        (false, _) => "a group has keys",
-        (true, Some(_)) => "a cache has blocks",
-        (true, None) => return Ok(()),
+        (false, ..) => "a group has keys",
+        (true, Some(_), _) => "a cache has blocks",
+        (true, None, Some(_)) => "time depends on keys",
+        (true, None, None) => return Ok(()),
     };
     let content = &args.content;
     Err(bad_argument(format!("{what}: expected `--content keyed`, found `{content}`")))
@@ -211,6 +213,9 @@ impl<'a> Trace<'a> {
 struct Traced {
     #[serde(flatten)]
     simulated: Simulated,
+    /// A free run in simulated time, if a machine is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<SimulatedTime>,
     /// The sizes at which memtables are sealed, if not when they are full.
     #[serde(skip_serializing_if = "Option::is_none")]
     flush_sizes: Option<String>,
@@ -271,6 +276,38 @@ fn workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<Workload>
     };
     let spec = args.workload.clone().unwrap_or_else(enough);
     Ok(specs::workload(&spec)?.limited_to(args.flushes))
+}
+
+/// Simulates a free run in time, if there is a machine.
+fn time(
+    args: &SimulateArgs,
+    policy: &Arc<dyn MergePolicy>,
+    content: &Content<'_>,
+    machine: Option<&Machine>,
+) -> anyhow::Result<Option<SimulatedTime>> {
+    let (Some(machine), Content::Keyed(keyed)) = (machine, content) else { return Ok(None) };
+    let usual = Options::default();
+    let threads = args.threads.unwrap_or(usual.threads);
+    let options = Options { memtable_bytes: args.memtable.bytes, threads, ..usual };
+    Ok(Some(simulate_time(policy, keyed, machine, &options)?))
+}
+
+/// Returns what a free run is expected to take.
+fn shown_time(time: &SimulatedTime) -> String {
+    let share = 100.0 * time.held_back_seconds / time.seconds.max(f64::MIN_POSITIVE);
+    let rows = [
+        ("operations per second", short(time.ops_per_second)),
+        ("seconds", short(time.seconds)),
+        ("cpu seconds", short(time.cpu_seconds)),
+        ("cpu seconds of merges", short(time.merge_cpu_seconds)),
+        ("writers held back, % of the time", format!("{share:.0}")),
+        ("longest pause of a write, ms", format!("{:.0}", time.pause_longest * 1e3)),
+        ("write_cost_system", cost(time.costs.write_cost_system)),
+        ("read_cost_mean", cost(time.costs.read_cost_mean)),
+        ("runs_max", time.costs.runs_max.to_string()),
+    ];
+    let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    table(&["free run in simulated time", "value"], 2, rows)
 }
 
 /// What the least write cost assumes.

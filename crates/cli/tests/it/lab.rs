@@ -205,6 +205,55 @@ fn a_comparison_has_every_part() {
     assert!(rows[3]["engine"]["read_cost_measured"]["hit"].is_number());
 }
 
+/// A machine on which a write takes two microseconds, and an entry of a merge one.
+const MACHINE: &str = "machine(cores=2, write=2000, flush_entry=1000, merge_entry=1000)";
+
+#[test]
+fn free_runs_are_predicted_in_time() {
+    let args = ["--memtable", "64KiB", "--machine", MACHINE];
+    let compare = ["compare", "--policies", "tiered; leveled", "--free"];
+    let workload = ["--workload", "churn(keys=2k, ops=20k, value=100B)"];
+    let result = json(&[&compare[..], &workload, &args].concat());
+    for row in result["rows"].as_array().unwrap() {
+        let simulated = &row["free"]["simulated"];
+        assert_eq!(number(simulated, "ops"), 20_000.0);
+        // Twenty thousand writes of two microseconds.
+        assert!(number(simulated, "seconds") >= 0.04);
+        assert!(number(simulated, "merge_cpu_seconds") > 0.01);
+        number(&simulated["costs"], "write_cost_system");
+    }
+    let text = fine(&[&compare[..], &workload, &args].concat());
+    assert!(text.contains("simulated: the same free run in time"), "{text}");
+    let simulate = ["simulate", "--policy", "tiered", "--flushes", "20", "--content", "keyed"];
+    let text = fine(&[&simulate[..], &workload, &args, &["--threads", "1"]].concat());
+    assert!(text.contains("writers held back, % of the time"), "{text}");
+    let time = &json(&[&simulate[..], &workload, &args].concat())["time"];
+    assert!(number(time, "ops_per_second") <= 500_000.0, "{time}");
+}
+
+#[test]
+fn a_machine_can_be_in_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("machine");
+    let name = file.to_str().unwrap();
+    std::fs::write(&file, format!("{MACHINE}\n")).unwrap();
+    let simulate = ["simulate", "--policy", "tiered", "--flushes", "5", "--memtable", "64KiB"];
+    let keyed = ["--content", "keyed", "--machine"];
+    let found = json(&[&simulate[..], &keyed, &[name]].concat());
+    let machine = found["time"]["machine"].as_str().unwrap();
+    assert!(machine.starts_with("machine(cores=2, write=2000, write_byte=0, "), "{machine}");
+    for (machine, needle) in [
+        ("nowhere", "cannot read the machine in nowhere"),
+        ("machine(speed=9)", "unknown parameter `speed`"),
+        ("computer(cores=2)", "unknown machine `computer`"),
+    ] {
+        let error = refused(2, &[&simulate[..], &keyed, &[machine]].concat());
+        assert!(error.contains(needle), "{error}");
+    }
+    let unit = refused(2, &[&simulate[..], &["--machine", name]].concat());
+    assert!(unit.contains("time depends on keys"), "{unit}");
+}
+
 #[test]
 fn a_comparison_ends_in_aligned_tables() {
     let text = fine(&[

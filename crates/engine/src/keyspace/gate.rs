@@ -2,19 +2,11 @@
 
 use super::{KeyspaceState, SEALED_MAX};
 use lsmith_policy::Load;
-use lsmith_policy::back_pressure::{BackPressure, delay_nanos_per_byte};
+use lsmith_policy::back_pressure::{
+    BackPressure, MEASURE_BYTES, delay_nanos_per_byte, sleep_nanos,
+};
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// The shortest sleep. Few long sleeps disturb fewer writes than many short ones: at half speed,
-/// with a microsecond per write, one write of five thousand sleeps.
-const DELAY_MIN: Duration = Duration::from_millis(5);
-
-/// Bytes written between two measurements of the active memtable. Measuring takes a lock.
-const MEASURE_BYTES: u64 = 4 << 10;
-
-/// The longest sleep of a write that is slowed but not stopped.
-const DELAY_MAX: Duration = Duration::from_millis(12);
 
 /// Why a writer is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +80,7 @@ impl Gate {
     }
 
     /// Returns how long the writer of `bytes` must sleep now, and why, if at all. One of many small
-    /// writes sleeps for all, because a short sleep costs more than it gives. `active_bytes`
+    /// writes sleeps for all ([`sleep_nanos`]). `active_bytes`
     /// returns the logical bytes in the active memtable.
     pub(crate) fn delay(
         &self,
@@ -115,10 +107,8 @@ impl Gate {
         let by = if memory > merges { HeldBackBy::Memory } else { HeldBackBy::Merges };
         let nanos = bytes as f64 * delay_nanos_per_byte(memory.max(merges));
         let owed = self.owed_nanos.fetch_add(nanos as u64, Ordering::Relaxed) + nanos as u64;
-        if owed < DELAY_MIN.as_nanos() as u64 {
-            return None;
-        }
+        let sleep = sleep_nanos(owed)?;
         self.owed_nanos.store(0, Ordering::Relaxed);
-        Some((Duration::from_nanos(owed).min(DELAY_MAX), by))
+        Some((Duration::from_nanos(sleep), by))
     }
 }

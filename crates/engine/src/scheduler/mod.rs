@@ -13,15 +13,16 @@ mod sealing;
 use crate::commit::Committer;
 use crate::context::Context;
 use crate::event::Event;
-use crate::keyspace::{KeyspaceShared, KeyspaceState, Request, SEALED_MAX};
+use crate::keyspace::{KeyspaceShared, KeyspaceState, Request};
 use crate::keyspaces::Keyspaces;
 use crate::manifest::Manifest;
 use crate::memory::{ReservedFold, ReservedSpill};
 use crate::merge::{Merger, PlanOutput, ReservedPlan};
-use crate::threads::{Duty, LOOK_AGAIN, Worker};
+use crate::stats::{add, thread_cpu_nanos};
+use crate::threads::{LOOK_AGAIN, Worker};
 use crate::version::Version;
 use crate::wal::Wal;
-use lsmith_policy::back_pressure::is_short;
+use lsmith_policy::{Duty, Turn};
 use lsmith_storage::error::Result;
 use lsmith_storage::log::LogWriter;
 use lsmith_storage::panics;
@@ -65,12 +66,15 @@ impl Worker for Scheduler {
     fn work_once(&self, duty: Duty) -> bool {
         // Panics of policies, observers and environments are caught further down, where their
         // effect is known. Any other panic is a bug.
-        panics::catch(|| self.work_for_all(duty)).unwrap_or_else(|panic| {
+        let start = thread_cpu_nanos();
+        let worked = panics::catch(|| self.work_for_all(duty)).unwrap_or_else(|panic| {
             let dir = self.context.options.dir.display();
             tracing::error!(%dir, %panic, "a merging thread panicked");
             self.context.poison();
             false
-        })
+        });
+        add(&self.context.counts.merge_cpu_nanos, thread_cpu_nanos() - start);
+        worked
     }
 
     fn close(&self) {
@@ -155,12 +159,14 @@ impl Scheduler {
     /// Works on this thread until there is no work left. `logs` are synced before work that needs
     /// it.
     fn work_in_lockstep(&self, logs: &[Arc<LogWriter>]) {
+        let start = thread_cpu_nanos();
         for keyspace in self.keyspaces.all() {
             while let Some(work) = self.next_work(&keyspace, Duty::All) {
                 let logs = if self.needs_synced_logs(&work) { logs } else { &[] };
                 self.do_work(work, logs);
             }
         }
+        add(&self.context.counts.merge_cpu_nanos, thread_cpu_nanos() - start);
     }
 
     /// Reserves and returns the next work for `keyspace`. Without work, and if no plan is under
@@ -197,22 +203,14 @@ impl Scheduler {
         // The keyspace is not at rest: the plan is for later.
         let is_kept = proposed.as_ref().is_some_and(|found| state.keeps_range_of(&found.plan));
         let proposed = proposed.filter(|_| !is_kept);
-        let is_ours = |proposal: &Proposal| {
-            let plan = &proposal.plan;
-            let waits = state.waiting_memtables() > 0;
-            duty == Duty::All || state.takes_memory(plan) || !waits && is_short(&state.view, plan)
+        let turn = Turn {
+            view: &state.view,
+            duty,
+            waiting_memtables: state.waiting_memtables(),
+            has_turns: state.policy.appends() && !is_kept,
         };
-        let ours = proposed.filter(is_ours);
-        // SEALED_MAX memtables stop writers. With one thread, plans that take no memtable must not
-        // come first again and again.
-        let is_flush_urgent = state.waiting_memtables() >= SEALED_MAX
-            && ours.as_ref().is_some_and(|plan| !state.takes_memory(&plan.plan));
-        // A policy of append tables says itself what comes before a flush. A memtable that
-        // becomes a run of its own would cost a merge with its whole level.
-        let has_turns = state.policy.appends() && !is_kept;
-        let flush = || if has_turns { None } else { propose::flush_waiting(state) };
-        let flush_first = if is_flush_urgent { flush() } else { None };
-        let proposal = flush_first.or(ours).or_else(flush)?;
+        let flush = || propose::flush_waiting(state);
+        let proposal = turn.plan(proposed, |proposal| &proposal.plan, flush)?;
         let reserved = self.reserved(keyspace, state, proposal);
         // Before the plan is reserved, in case the observer panics.
         keyspace.observe(&self.context, &Event::Planned { plan: &reserved.plan });

@@ -3,11 +3,12 @@
 use super::WritePath;
 use crate::keyspace::{HeldBackBy, KeyspaceShared, SEALED_MAX};
 use crate::stats::add;
+use lsmith_policy::back_pressure::LOOK_AGAIN_NANOS;
 use lsmith_storage::error::Result;
 use std::time::Duration;
 
 /// How long a stopped writer sleeps before it looks again, if no progress wakes it.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const LOOK_AGAIN: Duration = Duration::from_nanos(LOOK_AGAIN_NANOS);
 
 /// What a writer must do, given the state of its keyspace.
 enum Verdict {

@@ -11,8 +11,8 @@
 use super::law::{Law, LawError};
 use super::outcome::joined_outcome;
 use super::random::{self, Random};
-use crate::back_pressure::{BackPressure, WAITING_MEMTABLES_MAX, delay_nanos_per_byte, is_short};
-use crate::{Load, MergePolicy};
+use crate::back_pressure::{BackPressure, WAITING_MEMTABLES_MAX, delay_nanos_per_byte};
+use crate::{Duty, Load, MergePolicy, Turn};
 use lsmith_tree::{
     AddPlace, Addition, KeyRange, MergePlan, Mode, Place, ProfilePoint, Reason, Reservation,
     ReservationState, Size, Slice, Table, Tree, TreeEdit, TreeView, apply, check_plan,
@@ -154,29 +154,20 @@ impl<'a> Store<'a> {
         waiting.fold((0, 0), |(count, bytes), run| (count + 1, bytes + run.bytes()))
     }
 
-    fn takes_memory(&self, plan: &MergePlan) -> bool {
-        self.view.tree.memory().runs().iter().any(|run| plan.takes(run.id()))
-    }
-
-    /// Returns the next plan for `thread`, as the store chooses it: the last of several threads
-    /// takes only plans that take a memtable, and short ones if no memtable waits.
+    /// Returns the next plan for `thread`, as the store chooses it.
     fn next_plan(&self, thread: usize) -> Option<MergePlan> {
         let keeps_memory = self.policy.needs().blocks;
         let flush = || {
             let flush = MergePlan::flush(&self.view.tree).filter(|_| !keeps_memory)?;
             check_plan(&self.view, &flush).is_ok().then_some(flush)
         };
-        let for_all = thread == 0 || thread + 1 < self.threads.len();
-        let plan = self.policy.next_merge(&self.view);
-        let is_ours = |plan: &MergePlan| {
-            let waits = self.waiting().0 > 0;
-            for_all || self.takes_memory(plan) || !waits && is_short(&self.view, plan)
+        let turn = Turn {
+            view: &self.view,
+            duty: Duty::of(thread, self.threads.len()),
+            waiting_memtables: self.waiting().0,
+            has_turns: false,
         };
-        let plan = plan.filter(is_ours);
-        if for_all && self.waiting().0 >= WAITING_MEMTABLES_MAX {
-            return flush().or(plan);
-        }
-        plan.or_else(flush)
+        turn.plan(self.policy.next_merge(&self.view), |plan| plan, flush)
     }
 
     /// Gives every idle thread a plan. Notes when the tree is at rest.

@@ -3,7 +3,7 @@
 use super::entry::{Entry, KeyedEntry};
 use super::keyspaces::KeyspaceMeter;
 use super::memtable::Memtable;
-use super::ranges::Ranges;
+use super::ranges::{Ranges, WriteSpan};
 use super::scan::Scans;
 use super::{FullMemtables, KeyedContent};
 use crate::cache::BlockCaches;
@@ -11,7 +11,7 @@ use crate::drive::Observer;
 use crate::simulation::counted;
 use crate::{Drive, Event, FigureCounter, Figures, SCAN_ITEMS, SimError, Simulation};
 use lsmith_policy::MergePolicy;
-use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, LevelId, SeqNo, Tree};
+use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, LevelId, SeqNo, Slice, TableId, Tree};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub struct KeyedSim {
     last_seq: SeqNo,
     /// Logical bytes of all writes.
     requested_bytes: u64,
+    /// Logical bytes of the live entries up to the last sealed memtable.
+    live_bytes: u64,
     /// The number of sealed memtables.
     sealed: u64,
     /// The flushes under a policy that counts in blocks.
@@ -51,6 +53,7 @@ impl KeyedSim {
             counter: FigureCounter::of_scans(SCAN_ITEMS, policy.needs().blocks),
             last_seq: SeqNo::default(),
             requested_bytes: 0,
+            live_bytes: 0,
             sealed: 0,
             filled: policy.needs().blocks.then(|| FullMemtables::new(memtable_bytes)),
             scans: None,
@@ -193,13 +196,94 @@ impl KeyedSim {
     /// # Errors
     /// Fails if the policy proposes an illegal plan, or if it never rests.
     pub fn flush(&mut self, live_bytes: u64, observe: &mut Observer<'_>) -> Result<(), SimError> {
-        if self.memtable.bytes() == 0 {
+        let folds = self.drive.policy().needs().blocks;
+        let Some((entries, writes)) = self.take_memtable(folds) else { return Ok(()) };
+        self.live_bytes = live_bytes;
+        self.observed(observe, |drive, observe| {
+            let id = drive.tree().next_table();
+            if !folds {
+                let memtable = added(drive.content_mut(), id, entries, writes);
+                return drive.flush(memtable, observe);
+            }
+            let memory = drive.tree().memory().runs().to_vec();
+            let content = drive.content_mut();
+            let folded = content.fold(id, &entries, &memory);
+            let folded = folded.map(|memory| content.dated(memory, writes));
+            drive.replace_memory(folded, observe)
+        })?;
+        self.seal_bytes = self.drive.policy().seal_bytes(self.drive.view());
+        Ok(())
+    }
+
+    /// Seals the memtable, unless it is empty, and carries out no plan.
+    pub(crate) fn seal(
+        &mut self,
+        live_bytes: u64,
+        observe: &mut Observer<'_>,
+    ) -> Result<(), SimError> {
+        let Some((entries, writes)) = self.take_memtable(false) else { return Ok(()) };
+        self.live_bytes = live_bytes;
+        self.observed(observe, |drive, observe| {
+            let id = drive.tree().next_table();
+            let memtable = added(drive.content_mut(), id, entries, writes);
+            drive.seal(memtable, observe)
+        })?;
+        self.seal_bytes = self.drive.policy().seal_bytes(self.drive.view());
+        Ok(())
+    }
+
+    /// Calls `act` with the drive, and with an observer that counts before it calls `observe`.
+    pub(crate) fn observed<R>(
+        &mut self,
+        observe: &mut Observer<'_>,
+        act: impl FnOnce(&mut Drive<KeyedContent>, &mut Observer<'_>) -> R,
+    ) -> R {
+        let KeyedSim { drive, counter, keyspaces, live_bytes, .. } = self;
+        act(drive, &mut |event: Event<'_>| {
+            keyspaces.observe(&event);
+            counted(event, *live_bytes, counter, observe);
+        })
+    }
+
+    /// Counts the tree as it is among the trees at rest, although plans may be under way.
+    pub(crate) fn sample(&mut self, observe: &mut Observer<'_>) {
+        self.observed(observe, |drive, observe| observe(Event::Rest { tree: drive.tree() }));
+    }
+
+    /// Makes one run of all that is in memory, under a policy that wants that, if no plan under way
+    /// takes from it.
+    pub(crate) fn fold_memory_if_free(&mut self) -> Result<(), SimError> {
+        let drive = &mut self.drive;
+        let memory = drive.tree().memory().runs().to_vec();
+        let is_free = memory.iter().all(|run| !drive.view().is_reserved(run.id()));
+        if !drive.policy().needs().blocks || memory.len() < 2 || !is_free {
             return Ok(());
         }
-        let id = self.drive.tree().next_table();
+        let id = drive.tree().next_table();
+        let folded = drive.content_mut().fold(id, &[], &memory);
+        drive.set_memory(folded)
+    }
+
+    pub(crate) fn drive_mut(&mut self) -> &mut Drive<KeyedContent> {
+        &mut self.drive
+    }
+
+    pub(crate) fn drive(&self) -> &Drive<KeyedContent> {
+        &self.drive
+    }
+
+    /// Returns the logical bytes in the active memtable.
+    pub(crate) fn active_bytes(&self) -> u64 {
+        self.memtable.bytes()
+    }
+
+    /// Takes the entries of the memtable, and its writes if that matters. `None` if it is empty.
+    fn take_memtable(&mut self, folds: bool) -> Option<(Vec<Entry>, Option<WriteSpan>)> {
+        if self.memtable.bytes() == 0 {
+            return None;
+        }
         let run = self.drive.tree().next_run();
         let entries = self.memtable.take();
-        let folds = self.drive.policy().needs().blocks;
         let (tree, content) = self.drive.tree_and_content();
         let seal = |deletes: &mut Ranges| deletes.seal(tree, run, self.last_seq, folds);
         let writes = content.ranges.as_mut().map(seal);
@@ -210,27 +294,7 @@ impl KeyedSim {
         self.keyspaces.seal(&entries);
         self.counter.requested(self.requested_bytes);
         self.drive.set_requested_bytes(self.requested_bytes);
-        let counter = &mut self.counter;
-        let keyspaces = &mut self.keyspaces;
-        let observe = &mut |event: Event<'_>| {
-            keyspaces.observe(&event);
-            counted(event, live_bytes, counter, observe);
-        };
-        if folds {
-            let memory = self.drive.tree().memory().runs().to_vec();
-            let content = self.drive.content_mut();
-            let folded = content.fold(id, &entries, &memory);
-            let folded = folded.map(|memory| content.dated(memory, writes));
-            self.drive.replace_memory(folded, observe)?;
-        } else {
-            let count = entries.len();
-            let content = self.drive.content_mut();
-            let memtable = content.add(id, count, entries.into_iter());
-            let memtable = content.dated(memtable, writes);
-            self.drive.flush(memtable, observe)?;
-        }
-        self.seal_bytes = self.drive.policy().seal_bytes(self.drive.view());
-        Ok(())
+        Some((entries, writes))
     }
 
     /// Returns the number of flushes: sealed memtables or, under a policy that counts in blocks,
@@ -301,4 +365,15 @@ impl KeyedSim {
             tree: self.drive.into_tree(),
         }
     }
+}
+
+/// Adds a memtable of `entries` to `content`.
+fn added(
+    content: &mut KeyedContent,
+    id: TableId,
+    entries: Vec<Entry>,
+    writes: Option<WriteSpan>,
+) -> Slice {
+    let memtable = content.add(id, entries.len(), entries.into_iter());
+    content.dated(memtable, writes)
 }

@@ -19,4 +19,5 @@ mod reference;
 mod states;
 mod steps;
 mod theorems;
+mod time;
 mod triangular;

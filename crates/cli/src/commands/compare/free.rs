@@ -25,6 +25,55 @@ In free runs, writers and merging threads went at their own speed. read mean and
 held back: seconds for which writers were delayed, because merges were behind. merges owed: seconds
   during which there was a merge to make.";
 
+const TIME_HEADER: [&str; 13] = [
+    "measured (M),\nsimulated (S)",
+    "1000\nops/s M",
+    "\nS",
+    "cpu s\nM",
+    "\nS",
+    "write\nsys. M",
+    "\nS",
+    "read\nmean M",
+    "\nS",
+    "held\n% M",
+    "\nS",
+    "longest\nms M",
+    "\nS",
+];
+
+/// Returns a table of free runs beside the same runs in simulated time, if a machine is given.
+pub(super) fn time(rows: &[Row]) -> Option<String> {
+    let runs = rows.iter().filter_map(|row| Some((row, row.free.as_ref()?)));
+    let both = runs.filter_map(|(row, free)| Some((row, &free.engine, free.simulated.as_ref()?)));
+    let share =
+        |part: f64, whole: f64| format!("{:.0}", 100.0 * part / whole.max(f64::MIN_POSITIVE));
+    let cells = both.map(|(row, measured, simulated)| {
+        let writes = measured.histograms.as_ref().and_then(|found| found.get("write_nanos"));
+        vec![
+            row.policy.clone(),
+            format!("{:.1}", measured.ops_per_second * 1e-3),
+            format!("{:.1}", simulated.ops_per_second * 1e-3),
+            format!("{:.1}", measured.cpu_seconds),
+            format!("{:.1}", simulated.cpu_seconds),
+            cost(measured.costs.write_cost_system),
+            cost(simulated.costs.write_cost_system),
+            cost(measured.costs.read_cost_mean),
+            cost(simulated.costs.read_cost_mean),
+            share(measured.held_back_seconds, measured.seconds),
+            share(simulated.held_back_seconds, simulated.seconds),
+            writes
+                .map_or_else(|| "-".to_owned(), |found| format!("{:.0}", found.max as f64 * 1e-6)),
+            format!("{:.0}", simulated.pause_longest * 1e3),
+        ]
+    });
+    let cells: Vec<_> = cells.collect();
+    (!cells.is_empty()).then(|| format!("{}\n{TIME_LEGEND}\n", table(&TIME_HEADER, 1, cells)))
+}
+
+const TIME_LEGEND: &str = "\
+simulated: the same free run in time, on the machine that is given. held: the part of the time in
+  which writers were held back. longest: the longest pause of a write.";
+
 /// Returns a table of both kinds of run, and below it why they differ.
 pub(super) fn shown(rows: &[Row]) -> String {
     let both = || rows.iter().filter_map(|row| Some((row, row.free.as_ref()?)));

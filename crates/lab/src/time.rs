@@ -1,0 +1,67 @@
+//! Free runs in simulated time.
+
+use crate::machine::spec_of_machine;
+use crate::report::Costs;
+use crate::run::{Options, per_second};
+use lsmith_policy::MergePolicy;
+use lsmith_sim::{FreeOptions, KeyedWorkload, Machine, SimError, simulate_free};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A free run in simulated time: what a run of the same workload on the store is expected to take
+/// on a machine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SimulatedTime {
+    /// The spec of the machine.
+    pub machine: String,
+    /// Threads that merge.
+    pub threads: usize,
+    /// The costs, sampled as in a free run on the store.
+    pub costs: Costs,
+    /// Operations.
+    pub ops: u64,
+    /// Seconds, up to the end of the last merge.
+    pub seconds: f64,
+    /// CPU seconds of the client and of the threads that merge.
+    pub cpu_seconds: f64,
+    /// CPU seconds of the threads that merge.
+    pub merge_cpu_seconds: f64,
+    /// Operations per second.
+    pub ops_per_second: f64,
+    /// Seconds for which writers were held back.
+    pub held_back_seconds: f64,
+    /// Seconds of the longest pause of a write.
+    pub pause_longest: f64,
+}
+
+/// Simulates a free run of `workload` under `policy` on `machine`, with the memtables, the threads
+/// and the limit of time of `options`.
+///
+/// # Errors
+/// Fails if the policy breaks a rule, or the workload has a damaged line.
+pub fn simulate_time(
+    policy: &Arc<dyn MergePolicy>,
+    workload: &KeyedWorkload,
+    machine: &Machine,
+    options: &Options,
+) -> Result<SimulatedTime, SimError> {
+    let free = FreeOptions {
+        machine: *machine,
+        threads: options.threads,
+        memtable_bytes: options.memtable_bytes,
+        seconds_max: options.duration.map_or(f64::INFINITY, |duration| duration.as_secs_f64()),
+    };
+    let run = simulate_free(policy, workload, &free, &mut |_| {})?;
+    Ok(SimulatedTime {
+        machine: spec_of_machine(machine).to_string(),
+        threads: options.threads,
+        costs: Costs::of_simulation(&run.simulation.figures),
+        ops: run.ops,
+        seconds: run.seconds,
+        cpu_seconds: run.cpu_seconds,
+        merge_cpu_seconds: run.merge_cpu_seconds,
+        ops_per_second: per_second(run.ops, run.seconds),
+        held_back_seconds: run.held_back_seconds,
+        pause_longest: run.pause_longest,
+    })
+}

@@ -1,0 +1,73 @@
+//! What work costs on a machine.
+
+/// Nanoseconds of CPU: so many for each piece of work, and so many for each of its parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rate {
+    /// Nanoseconds for each operation or entry.
+    pub each: f64,
+    /// Nanoseconds for each of the parts that the field of [`Machine`] names.
+    pub part: f64,
+}
+
+impl Rate {
+    /// Returns the nanoseconds of `count` pieces of work with `parts` parts in all.
+    #[must_use]
+    pub fn nanos(self, count: f64, parts: f64) -> f64 {
+        self.each * count + self.part * parts
+    }
+}
+
+/// What work costs on a machine: the cores, and nanoseconds of CPU and of waiting.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Machine {
+    /// Cores that writers and merging threads share.
+    pub cores: f64,
+    /// A write, and each logical byte of it.
+    pub write: Rate,
+    /// A lookup, and each run on storage that it considers.
+    pub get: Rate,
+    /// A range read, and each run on storage that it looks at.
+    pub scan: Rate,
+    /// An entry that a range read returns.
+    pub scan_entry: f64,
+    /// An entry that is taken from memory, and each logical byte that a flush writes.
+    pub flush: Rate,
+    /// An entry that is read from storage, and each logical byte that a merge writes.
+    pub merge: Rate,
+    /// An entry that a plan takes to append tables, and each logical byte that it writes to them.
+    pub append: Rate,
+    /// An entry of a memtable under a policy that counts in blocks: folding it into memory, and its
+    /// part of plans that are smaller than others.
+    pub fold: f64,
+    /// A plan with one table as its output, besides its entries. Each further table takes half.
+    pub plan: f64,
+    /// Nanoseconds of waiting for the device: for a plan with one table, and for each logical byte
+    /// written. Each further table takes half.
+    pub sync: Rate,
+    /// How many times as long work takes while all cores are in use: they share caches, and may be
+    /// halves of one core. At least 1.
+    pub slowdown: f64,
+    /// Nanoseconds for which a thread keeps a core that others want too.
+    pub slice: f64,
+}
+
+impl Machine {
+    /// Returns the part of a core that each of `running` threads has, and the work that each does
+    /// per nanosecond.
+    pub(super) fn speed(&self, running: usize) -> Speed {
+        let cores = self.cores.max(1.0);
+        let running = running.max(1) as f64;
+        let share = (cores / running).min(1.0);
+        let others = (running.min(cores) - 1.0) / (cores - 1.0).max(1.0);
+        Speed { share, work: share / (1.0 + (self.slowdown.max(1.0) - 1.0) * others) }
+    }
+}
+
+/// What each running thread has of a core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Speed {
+    /// The part of a core.
+    pub(super) share: f64,
+    /// Nanoseconds of work, as a thread does it alone, per nanosecond.
+    pub(super) work: f64,
+}
