@@ -1,6 +1,6 @@
 //! What a store cost so far, by the account of its own files.
 
-use crate::{Case, Family, Stalled, translate};
+use crate::{Case, Family, Replay, Stalled, translate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -57,6 +57,10 @@ pub struct FamilyCosts {
     pub by_reason: Vec<Written>,
     /// How often a line of the LOG says that writes were slowed down or stopped, by its words.
     pub stalls: BTreeMap<String, u64>,
+    /// What other settings would have cost; see [`Diagnosis::with_replays`].
+    pub replay: Option<Replay>,
+    /// Why there is no replay.
+    pub no_replay: Option<String>,
 }
 
 /// A level of the tree.
@@ -94,6 +98,19 @@ impl Diagnosis {
             families: case.families.iter().map(|family| costs(case, family)).collect(),
             remarks: case.remarks.clone(),
         }
+    }
+
+    /// Returns the same with a [`Replay`] of each column family, which takes a second or two.
+    /// `case` must be the same too.
+    #[must_use]
+    pub fn with_replays(mut self, case: &Case) -> Diagnosis {
+        for (costs, family) in self.families.iter_mut().zip(&case.families) {
+            match Replay::of(case, family) {
+                Ok(replay) => costs.replay = Some(replay),
+                Err(reason) => costs.no_replay = Some(reason),
+            }
+        }
+        self
     }
 }
 
@@ -134,6 +151,8 @@ fn costs(case: &Case, family: &Family) -> FamilyCosts {
             reason => reason.to_owned(),
         }),
         stalls: stalls.map(|((_, cause), count)| (cause.clone(), *count)).collect(),
+        replay: None,
+        no_replay: None,
     }
 }
 

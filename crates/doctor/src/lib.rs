@@ -1,7 +1,8 @@
-//! Reads what a RocksDB leaves in its directory, and says what its compactions cost.
+//! Reads what a RocksDB leaves in its directory, and says what its compactions cost, and what other
+//! settings would have cost.
 //!
 //! [`Case::read`] takes the files as bytes: LOG, MANIFEST, OPTIONS. [`Diagnosis::of`] counts what
-//! they say. No file is opened here.
+//! they say. [`Replay::of`] plays the flushes again. No file is opened here.
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -14,6 +15,8 @@ mod log;
 mod manifest;
 mod options;
 mod policy;
+mod replay;
+mod rocks;
 
 pub use case::{Case, Family, Named};
 pub use diagnosis::{Diagnosis, FamilyCosts, LevelNow, Written};
@@ -22,3 +25,4 @@ pub use log::{Job, Log, Output, Stalled};
 pub use manifest::{Edit, File, Manifest};
 pub use options::{Options, Settings};
 pub use policy::{Translated, translate};
+pub use replay::{Move, Replay, Row};

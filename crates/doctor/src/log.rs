@@ -53,6 +53,8 @@ pub struct Job {
     pub reason: String,
     /// Levels that compactions read, with the number of files of each.
     pub inputs: BTreeMap<u32, u64>,
+    /// The numbers of the files that it read.
+    pub input_tables: Vec<u64>,
     /// Bytes of the files that it read.
     pub input_bytes: u64,
     /// The level that it wrote to.
@@ -196,6 +198,7 @@ impl Log {
                     let level = name.strip_prefix("files_L").and_then(|level| level.parse().ok());
                     if let (Some(level), Some(files)) = (level, files.as_array()) {
                         found.inputs.insert(level, files.len() as u64);
+                        found.input_tables.extend(files.iter().filter_map(Value::as_u64));
                     }
                 }
             }

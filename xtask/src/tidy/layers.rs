@@ -31,7 +31,10 @@ const LAYERS: [(&str, &[&str]); 14] = [
             "lsmith-lab",
         ],
     ),
-    ("lsmith-doctor", &[]),
+    (
+        "lsmith-doctor",
+        &["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-model", "lsmith-sim"],
+    ),
     (
         "lsmith-cli",
         &[

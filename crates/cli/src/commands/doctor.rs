@@ -1,4 +1,6 @@
-//! `doctor`: what the compactions of a RocksDB cost.
+//! `doctor`: what the compactions of a RocksDB cost, and what other settings would have cost.
+
+mod replay;
 
 use crate::args::DoctorArgs;
 use crate::output::{Output, print_json};
@@ -15,7 +17,7 @@ const READ: [&str; 4] = ["LOG", "MANIFEST-", "OPTIONS-", "CURRENT"];
 pub(crate) fn doctor(args: &DoctorArgs, json: bool) -> anyhow::Result<()> {
     let files = files(&args.path)?;
     let case = Case::read(files).with_context(|| args.path.display().to_string())?;
-    let diagnosis = Diagnosis::of(&case);
+    let diagnosis = Diagnosis::of(&case).with_replays(&case);
     if json {
         return print_json(&diagnosis);
     }
@@ -57,7 +59,8 @@ fn read(path: &Path) -> anyhow::Result<Named> {
 
 fn shown(diagnosis: &Diagnosis) -> Vec<String> {
     let version = diagnosis.version.as_deref().unwrap_or("of an unknown version");
-    let mut parts = vec![format!("RocksDB {version}, opened {} times.", diagnosis.openings)];
+    let opened = times(diagnosis.openings);
+    let mut parts = vec![format!("RocksDB {version}, opened {opened}.")];
     parts.extend(diagnosis.remarks.clone());
     if let Some(held) = diagnosis.stalled.filter(|held| held.seconds > 0.0) {
         let (seconds, percent) = (held.seconds, held.percent);
@@ -96,7 +99,7 @@ fn of_family(family: &FamilyCosts) -> Vec<String> {
         parts.push(format!("Compactions dropped {dropped} % of the entries that they read."));
     }
     for (cause, count) in &family.stalls {
-        parts.push(format!("The LOG says {count} times: {cause}."));
+        parts.push(format!("The LOG says {}: {cause}.", times(*count)));
     }
     if !family.levels.is_empty() {
         let rows = family.levels.iter().map(|level| {
@@ -110,6 +113,9 @@ fn of_family(family: &FamilyCosts) -> Vec<String> {
             parts.extend([String::new(), written(what, rows)]);
         }
     }
+    parts.push(String::new());
+    parts.extend(family.no_replay.clone());
+    parts.extend(family.replay.iter().flat_map(replay::shown));
     parts
 }
 
@@ -123,6 +129,11 @@ fn written(what: &str, rows: &[Written]) -> String {
         ]
     });
     table(&[what, "compactions", "bytes read", "bytes written"], 1, rows.collect())
+}
+
+/// Returns `once`, or how many times.
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 fn bytes(count: u64) -> String {

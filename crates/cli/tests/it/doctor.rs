@@ -18,7 +18,7 @@ fn a_directory_is_answered_in_words_and_as_json() {
     let dir = text(path("leveled", ""));
     let words = fine(&["doctor", &dir]);
     let expected = [
-        "RocksDB 7.8.3, opened 1 times.",
+        "RocksDB 7.8.3, opened once.",
         "rocksdb(l0=4, level1=2MiB, ratio=4, table=512KiB).",
         "3.21 bytes written per byte flushed.",
         "Column family column_family_name_000001",

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the directories of RocksDB that the tests read, anew: make.sh [leveled|universal|rocksdict]...
+# Makes the directories of RocksDB that the tests read, anew: make.sh [STORE]...
 # Needs db_bench and ldb of RocksDB 7.8 (Debian: apt-get install rocksdb-tools), and for
 # `rocksdict` a Python with that package (pip install rocksdict==0.3.29, which has RocksDB 9.8).
 # LOG, MANIFEST-* and OPTIONS-* are kept, compressed, and what ldb says of the MANIFEST.
@@ -25,7 +25,7 @@ keep() { # NAME: what the tests read of the store in ./NAME
 common="--value_size=200 --compression_type=none --write_buffer_size=524288 --seed=1
     --benchmark_write_rate_limit=4000000 --sync=0 --stats_dump_period_sec=0"
 
-[ $# -gt 0 ] || set -- leveled universal rocksdict
+[ $# -gt 0 ] || set -- leveled universal deletes heldout rocksdict
 for name in "$@"; do
     case $name in
     leveled) # two column families, overwrites, then deletes, then overwrites
@@ -38,6 +38,23 @@ for name in "$@"; do
         db_bench --db=universal --num=40000 --writes=160000 $common --compaction_style=1 \
             --benchmarks=overwrite,flush \
             --level0_file_num_compaction_trigger=4 > /dev/null
+        ;;
+    heldout) # settings that were chosen after the replay was written
+        db_bench --db=heldout --num=40000 --num_column_families=2 --seed=23 --value_size=180 \
+            --write_buffer_size=250000 --compression_type=none --compaction_pri=0 --sync=0 \
+            --benchmark_write_rate_limit=4000000 --stats_dump_period_sec=0 \
+            --benchmarks=overwrite,deleterandom,overwrite,flush,waitforcompaction \
+            --target_file_size_base=350000 --max_bytes_for_level_base=1000000 \
+            --max_bytes_for_level_multiplier=3 --level_compaction_dynamic_level_bytes=true \
+            > /dev/null 2>&1
+        ;;
+    deletes) # overwrites, then deletes, compressed
+        db_bench --db=deletes --num=30000 --writes=90000 --seed=13 --value_size=120 \
+            --write_buffer_size=300000 --compression_type=snappy --compression_ratio=0.6 \
+            --benchmark_write_rate_limit=3000000 --stats_dump_period_sec=0 --sync=0 \
+            --benchmarks=overwrite,deleterandom,flush --compaction_style=1 \
+            --universal_size_ratio=30 --universal_max_size_amplification_percent=90 \
+            --level0_file_num_compaction_trigger=5 > /dev/null 2>&1
         ;;
     rocksdict)
         "$PYTHON" "$data/rocksdb98.py" rocksdict

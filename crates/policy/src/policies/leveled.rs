@@ -24,8 +24,9 @@ use std::sync::Arc;
 /// If another policy left a level with several runs, they are first merged into one, piece by
 /// piece.
 ///
-/// Source: Mao et al., section 2 ("Leveled"); LevelDB (`round_robin`), RocksDB (`min_overlap`,
-/// `oldest`), HyperLevelDB (`best_ratio`); the list of picks is from Lim et al., FAST 2016.
+/// Source: Mao et al., section 2 ("Leveled"); LevelDB (`round_robin`), RocksDB (`best_ratio`
+/// by default, `oldest`), HyperLevelDB (`best_ratio`); the list of picks is from Lim et al., FAST
+/// 2016.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leveled {
     spec: Spec,

@@ -1,0 +1,97 @@
+//! What other settings and policies would have cost, as text.
+
+use super::bytes;
+use crate::table::Importance::{Least, Rank};
+use crate::table::{Column, Importance, cost, percent, table_of};
+use lsmith_doctor::{Move, Replay, Row};
+
+const COLUMNS: [Column<Row>; 8] = [
+    column("\npolicy", Rank(0), |row| row.policy.clone()),
+    column("\nof", Rank(1), of),
+    column("\nwrite", Rank(2), |row| cost(row.write)),
+    column("\nleast", Rank(5), |row| {
+        format!("{}{}", if row.is_exact { "" } else { ">" }, cost(row.least))
+    }),
+    column("runs\nmean", Rank(3), |row| cost(row.runs_mean)),
+    column("\nmost", Least, |row| row.runs_max.to_string()),
+    column("space\npeak", Rank(4), |row| cost(row.space_peak)),
+    column("\nnow", Least, |row| cost(row.space_now)),
+];
+
+const fn column(
+    name: &'static str,
+    importance: Importance,
+    cell: fn(&Row) -> String,
+) -> Column<Row> {
+    Column { name, importance, cell }
+}
+
+const LEGEND: &str = "\
+write: bytes written per byte flushed. least: what the best schedule of merges of whole runs writes
+  with as many runs, if no key comes twice; a policy that drops many entries may write less.
+runs: sorted runs after a flush, mean and most. A lookup may have to ask each.
+space: bytes held per live byte, at the worst moment and at the end.";
+
+fn of(row: &Row) -> String {
+    let mark = match (row.is_present, row.is_nearest) {
+        (true, _) => ", now",
+        (_, true) => ", nearest",
+        _ => "",
+    };
+    format!("{}{mark}", row.store)
+}
+
+/// Returns the lines of a replay.
+pub(super) fn shown(replay: &Replay) -> Vec<String> {
+    let (write, off) = (cost(replay.replayed), percent(Some(replay.error)));
+    let band = percent_plain(replay.band);
+    let trust = if replay.error.abs() > Replay::BAND_MIN {
+        format!("That is more than a tenth: take the table as a hint. Less than {band} % is equal.")
+    } else {
+        format!("Rows that differ by less than {band} % count as equal.")
+    };
+    let mut parts = vec![
+        "The same flushes again, in a simulation.".to_owned(),
+        format!(
+            "The settings of now write {write} bytes per byte flushed, {off} % beside the LOG."
+        ),
+        trust,
+        "The simulation does not know:".to_owned(),
+    ];
+    parts.extend(replay.doubts.iter().map(|doubt| format!("- {doubt}")));
+    parts.extend([String::new(), table_of(&COLUMNS, 2, &replay.rows), LEGEND.to_owned()]);
+    parts.push(String::new());
+    if replay.moves.is_empty() {
+        parts.push(format!("No row writes less than now by {band} %: keep the settings."));
+    }
+    parts.extend(replay.moves.iter().flat_map(moved));
+    parts
+}
+
+/// Returns a part of a whole in percent, without a sign.
+fn percent_plain(part: f64) -> String {
+    format!("{:.0}", 100.0 * part)
+}
+
+/// Returns what a move saves, and what it takes.
+fn moved(way: &Move) -> Vec<String> {
+    let saves = percent_plain(way.saves);
+    let price = if way.is_free { "" } else { " for more runs or space" };
+    let mut parts = vec![format!("{}, {}: {saves} % fewer bytes{price}.", way.policy, way.store)];
+    if way.options.is_empty() {
+        parts.push(format!("  In a store of lsmith: lsmith db STORE policy '{}'", way.policy));
+    } else {
+        parts.push("  In OPTIONS:".to_owned());
+        parts.extend(way.options.iter().map(|option| format!("    {option}")));
+    }
+    parts.push(if way.merge_bytes == 0 {
+        "  Nothing is merged for it: compactions go on from the tree of now.".to_owned()
+    } else {
+        format!(
+            "  The move merges the tree once: it writes up to {}, and needs up to {} more space.",
+            bytes(way.merge_bytes),
+            bytes(way.extra_bytes)
+        )
+    });
+    parts
+}

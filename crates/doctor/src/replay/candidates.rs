@@ -1,0 +1,160 @@
+//! The policies that flushes are played under.
+
+use super::flushes::Flushes;
+use crate::rocks::{Level, Pri, Universal};
+use crate::{Family, translate};
+use lsmith_policy::{MergePolicy, Registry};
+use lsmith_spec::format_bytes;
+use std::sync::Arc;
+
+/// Policies of lsmith that are played besides the nearest one.
+const OURS: [&str; 6] = [
+    "leveled(ratio=4, pick=best_ratio)",
+    "leveled(ratio=10, pick=best_ratio)",
+    "tiered(ratio=4)",
+    "minlatency(k=4)",
+    "minlatency(k=8)",
+    "binomial(k=8)",
+];
+
+/// `max_bytes_for_level_multiplier` of the rows.
+const MULTIPLIERS: [f64; 3] = [4.0, 8.0, 12.0];
+
+/// `level0_file_num_compaction_trigger` of universal rows: below the 20 files in level 0 at which
+/// RocksDB slows writers down by default.
+const TRIGGERS: [u64; 3] = [4, 8, 12];
+
+/// A policy to play.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) store: &'static str,
+    pub(crate) name: String,
+    /// Names and values in OPTIONS. None for policies of lsmith.
+    pub(crate) options: Vec<(&'static str, String)>,
+    pub(crate) policy: Arc<dyn MergePolicy>,
+    pub(crate) is_nearest: bool,
+}
+
+/// The settings of a column family that pickers go by.
+pub(crate) struct Present {
+    level: Level,
+    universal: Universal,
+    /// The policy of now.
+    pub(crate) now: Candidate,
+    nearest: Option<String>,
+}
+
+impl Present {
+    /// Reads the settings of `family`; `None` if the compaction style is unknown. `major` is the
+    /// version of RocksDB.
+    pub(crate) fn of(family: &Family, major: u64, flushes: &Flushes) -> Option<Present> {
+        let level = level(family, major, flushes);
+        let universal = universal(family, flushes);
+        let nearest = translate(family).spec.map(|spec| spec.to_string());
+        let now = match family.settings.get("compaction_style")?.as_str() {
+            "kCompactionStyleLevel" => leveled(level.clone()),
+            "kCompactionStyleUniversal" => tiered(universal),
+            style => {
+                let policy = Registry::builtin().build(nearest.as_deref()?).ok()?;
+                Candidate { store: "RocksDB", ..Candidate::ours(style, policy) }
+            }
+        };
+        Some(Present { level, universal, now, nearest })
+    }
+
+    /// Returns the policies to play: the one of now first, then others of RocksDB, then policies
+    /// of lsmith.
+    pub(crate) fn candidates(&self) -> Vec<Candidate> {
+        let mut all = vec![self.now.clone()];
+        for times in [1_u32, 2] {
+            all.extend(MULTIPLIERS.map(|ratio| {
+                let base_bytes = self.level.base_bytes * f64::from(times);
+                let trigger = self.level.trigger * u64::from(times);
+                leveled(Level { trigger, base_bytes, ratio, ..self.level.clone() })
+            }));
+        }
+        all.extend(TRIGGERS.map(|trigger| tiered(Universal { trigger, ..self.universal })));
+        let nearest = self.nearest.iter().map(String::as_str);
+        let registry = Registry::builtin();
+        for spec in nearest.chain(OURS) {
+            all.extend(registry.build(spec).ok().map(|policy| {
+                let is_nearest = self.nearest.as_deref() == Some(spec);
+                Candidate { is_nearest, ..Candidate::ours(spec, policy) }
+            }));
+        }
+        let mut names = std::collections::BTreeSet::new();
+        all.retain(|candidate| names.insert((candidate.store, candidate.name.clone())));
+        all
+    }
+}
+
+impl Candidate {
+    fn ours(name: &str, policy: Arc<dyn MergePolicy>) -> Candidate {
+        let (store, name) = ("lsmith", name.to_owned());
+        Candidate { store, name, options: Vec::new(), policy, is_nearest: false }
+    }
+}
+
+fn leveled(level: Level) -> Candidate {
+    let base = level.base_bytes as u64;
+    let name = format!("level, {} files, {}, x{}", level.trigger, format_bytes(base), level.ratio);
+    let options = vec![
+        ("compaction_style", "kCompactionStyleLevel".to_owned()),
+        ("level0_file_num_compaction_trigger", level.trigger.to_string()),
+        ("max_bytes_for_level_base", base.to_string()),
+        ("max_bytes_for_level_multiplier", level.ratio.to_string()),
+    ];
+    let policy = Arc::new(level);
+    Candidate { store: "RocksDB", name, options, policy, is_nearest: false }
+}
+
+fn tiered(universal: Universal) -> Candidate {
+    let Universal { trigger, size_ratio, space_max, .. } = universal;
+    let name = format!("universal, {trigger} runs, {size_ratio} %, space {space_max} %");
+    let inner = format!("size_ratio={size_ratio};max_size_amplification_percent={space_max}");
+    let options = vec![
+        ("compaction_style", "kCompactionStyleUniversal".to_owned()),
+        ("level0_file_num_compaction_trigger", trigger.to_string()),
+        ("compaction_options_universal", format!("{{{inner}}}")),
+    ];
+    let policy = Arc::new(universal);
+    Candidate { store: "RocksDB", name, options, policy, is_nearest: false }
+}
+
+fn level(family: &Family, major: u64, flushes: &Flushes) -> Level {
+    let number = |name: &str, default: f64| family.number(name).unwrap_or(default);
+    let is_on = |name: &str, default: bool| match family.settings.get(name) {
+        Some(value) => value == "true" || value == "1",
+        None => default,
+    };
+    let table_bytes = number("target_file_size_base", 67_108_864.0).max(1.0);
+    // An option of 7.8 and 8, and always on since 9. Tables move together since 7.8 too.
+    let is_new = major >= 9 || family.settings.contains_key("level_compaction_dynamic_file_size");
+    Level {
+        trigger: number("level0_file_num_compaction_trigger", 4.0).max(1.0) as u64,
+        base_bytes: number("max_bytes_for_level_base", 268_435_456.0).max(1.0),
+        ratio: number("max_bytes_for_level_multiplier", 10.0).max(1.001),
+        table_bytes: table_bytes as u64,
+        compaction_bytes: number("max_compaction_bytes", 25.0 * table_bytes) as u64,
+        is_dynamic: is_on("level_compaction_dynamic_level_bytes", false),
+        aligns: is_on("level_compaction_dynamic_file_size", is_new),
+        moves_max: if is_new { 4 } else { 1 },
+        pri: Pri::read(family.settings.get("compaction_pri").map_or("", String::as_str)),
+        value_bytes: flushes.value_bytes * flushes.scale,
+    }
+}
+
+fn universal(family: &Family, flushes: &Flushes) -> Universal {
+    let of = |name: &str, default| {
+        family.number(&format!("compaction_options_universal.{name}")).unwrap_or(default)
+    };
+    let trigger = family.number("level0_file_num_compaction_trigger").unwrap_or(4.0);
+    let width = |name: &str, default| of(name, default).max(2.0) as u64;
+    Universal {
+        trigger: trigger.max(2.0) as u64,
+        size_ratio: of("size_ratio", 1.0),
+        space_max: of("max_size_amplification_percent", 200.0),
+        widths: (width("min_merge_width", 2.0), width("max_merge_width", 4e9)),
+        value_bytes: flushes.value_bytes * flushes.scale,
+    }
+}
