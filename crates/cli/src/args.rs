@@ -69,13 +69,14 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// Measure what work costs on this machine
     ///
-    /// Takes a minute. Other work at the same time makes the result wrong. `--machine` of
+    /// Takes two minutes. Other work at the same time makes the result wrong. `--machine` of
     /// `compare` and `simulate` takes what it prints, to predict time.
     Calibrate(CalibrateArgs),
-    /// Say what the compactions of a RocksDB cost
+    /// Say what the compactions of a RocksDB cost, and which settings would cost less
     ///
     /// Reads its LOG, MANIFEST and OPTIONS, and changes nothing. Prints what was flushed and
-    /// compacted, the write amplification of both, and the nearest policy of lsmith.
+    /// compacted, the write amplification of both, and the nearest policy of lsmith. Then it plays
+    /// the flushes again with other settings, and says what to put into OPTIONS.
     Doctor(DoctorArgs),
     /// Run a workload and keep the store
     ///

@@ -27,6 +27,9 @@ fn a_directory_is_answered_in_words_and_as_json() {
         assert!(words.contains(part), "{part}: {words}");
     }
     assert!(!words.contains("held back"), "nobody was held back: {words}");
+    let row = words.lines().find(|line| line.contains("RocksDB, now")).unwrap();
+    assert!(row.starts_with("level, 4 files, 2MiB, x4"), "{row}");
+    assert_eq!(words.matches("lsmith, nearest").count(), 2, "{words}");
     let answer = json(&["doctor", &dir]);
     let family = &answer["families"][0];
     let write = family["write_amplification"].as_f64().unwrap();
@@ -35,6 +38,12 @@ fn a_directory_is_answered_in_words_and_as_json() {
     let written: u64 = of_levels.map(|row| row["written_bytes"].as_u64().unwrap()).sum();
     assert_eq!(family["compacted_bytes"], written);
     assert_eq!(family["levels"][0]["files"], 3);
+    let replay = &family["replay"];
+    assert_eq!(replay["counted"], family["write_amplification"]);
+    let now = &replay["rows"][0];
+    assert_eq!([&now["is_present"], &now["write"]], [&true.into(), &replay["replayed"]]);
+    let options = replay["moves"][0]["options"].as_array().unwrap();
+    assert!(options.contains(&"level0_file_num_compaction_trigger=8".into()), "{options:?}");
 }
 
 #[test]
@@ -77,11 +86,17 @@ fn files_of_others_are_refused() {
 #[test]
 fn the_page_shows_what_the_command_prints() {
     let page = fs::read_to_string(root().join("docs/doctor.md")).unwrap();
-    let (_, sample) = page.split_once("```text\n$ lsmith doctor ").unwrap();
-    let (sample, _) = sample.split_once("```").unwrap();
-    let (dir, shown) = sample.split_once('\n').unwrap();
-    let printed = fine(&["doctor", &text(root().join(dir))]);
-    assert!(printed.starts_with(shown), "the command prints\n{printed}");
+    let mut samples = page.split("```text\n$ lsmith doctor ");
+    samples.next();
+    let mut shown_count = 0;
+    for sample in samples {
+        let (sample, _) = sample.split_once("```").unwrap();
+        let (dir, shown) = sample.split_once('\n').unwrap();
+        let printed = fine(&["doctor", &text(root().join(dir))]);
+        assert!(printed.starts_with(shown), "the command prints\n{printed}");
+        shown_count += 1;
+    }
+    assert_eq!(shown_count, 2);
     let mut count = 0;
     for line in page.lines().filter_map(|line| line.strip_prefix("lsmith doctor /var/lib/app/")) {
         let command = line.split('#').next().unwrap();

@@ -22,15 +22,16 @@ pub struct Move {
     /// What to put into OPTIONS: names and values that differ from now. Empty for lsmith, where the
     /// policy is the spec.
     pub options: Vec<String>,
-    /// Bytes that the move itself writes at most: the tree as it is now, once.
-    pub merge_bytes: u64,
-    /// The most bytes that the move needs beside the tree of now.
-    pub extra_bytes: u64,
+    /// Bytes that the move itself writes at most: the tree as it is now, once. `None` without a
+    /// MANIFEST.
+    pub merge_bytes: Option<u64>,
+    /// The most bytes that the move needs beside the tree of now. `None` without a MANIFEST.
+    pub extra_bytes: Option<u64>,
 }
 
 /// Returns the best rows: of each store the one that writes least at no more runs and space, and of
-/// RocksDB the one that writes least at all. All of them write less than the first row, which has
-/// the present settings, by more than the part `band`.
+/// RocksDB the one that writes least at all, with the present style and with any. All of them write
+/// less than the first row, which has the present settings, by more than the part `band`.
 pub(super) fn moves(
     family: &Family,
     candidates: &[Candidate],
@@ -42,28 +43,29 @@ pub(super) fn moves(
         row.runs_mean <= now.runs_mean * (1.0 + TOLERANCE)
             && row.space_peak <= now.space_peak * (1.0 + TOLERANCE)
     };
-    let least = |may: &dyn Fn(&Row) -> bool| {
-        let places =
-            (1..).zip(others).filter(|(_, row)| row.write < now.write * (1.0 - band) && may(row));
+    let style = |place: usize| candidates[place].options.first().map(|option| &option.1);
+    let stays = |place: usize| style(place).is_some() && style(place) == style(0);
+    let least = |may: &dyn Fn(usize, &Row) -> bool| {
+        let writes_less = |row: &Row| row.write < now.write * (1.0 - band);
+        let places = (1..).zip(others).filter(|(at, row)| writes_less(row) && may(*at, row));
         let best = places.min_by(|left, right| left.1.write.total_cmp(&right.1.write));
-        best.map(|(place, _)| place)
+        best.map(|(at, _)| at)
     };
     let of = |row: &Row, store: &str| row.store == store;
-    let mut places: Vec<usize> = [
-        least(&|row| of(row, "RocksDB") && is_free(row)),
-        least(&|row| of(row, "RocksDB")),
-        least(&|row| of(row, "lsmith") && is_free(row)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    places.dedup();
-    let tree_bytes: u64 = family.files.iter().map(|file| file.bytes).sum();
-    let style = |candidate: &Candidate| candidate.options.first().map(|option| option.1.clone());
+    let mut places: Vec<usize> = Vec::new();
+    for place in [
+        least(&|_, row| of(row, "RocksDB") && is_free(row)),
+        least(&|at, _| stays(at)),
+        least(&|_, row| of(row, "RocksDB")),
+        least(&|_, row| of(row, "lsmith") && is_free(row)),
+    ] {
+        places.extend(place.filter(|place| !places.contains(place)));
+    }
+    let tree_bytes = family.files.iter().map(|file| file.bytes).sum();
+    let tree_bytes = Some(tree_bytes).filter(|bytes: &u64| *bytes > 0);
     let made = places.into_iter().map(|place| {
         let (candidate, row) = (&candidates[place], &rows[place]);
-        let stays = candidate.store == "RocksDB" && style(candidate) == style(&candidates[0]);
-        let bytes = if stays { 0 } else { tree_bytes };
+        let bytes = if stays(place) { Some(0) } else { tree_bytes };
         let differs = |option: &&(&str, String)| !candidates[0].options.contains(option);
         Move {
             store: row.store,

@@ -39,6 +39,8 @@ pub(crate) struct Candidate {
 pub(crate) struct Present {
     level: Level,
     universal: Universal,
+    /// `level0_slowdown_writes_trigger`.
+    slowdown: u64,
     /// The policy of now.
     pub(crate) now: Candidate,
     nearest: Option<String>,
@@ -48,18 +50,26 @@ impl Present {
     /// Reads the settings of `family`; `None` if the compaction style is unknown. `major` is the
     /// version of RocksDB.
     pub(crate) fn of(family: &Family, major: u64, flushes: &Flushes) -> Option<Present> {
-        let level = level(family, major, flushes);
+        let mut level = level(family, major, flushes);
+        let style = family.settings.get("compaction_style")?.as_str();
+        if style != "kCompactionStyleLevel" {
+            // Level 1 as large as level 0, as RocksDB advises.
+            let bytes = level.trigger as f64 * flushes.bytes_mean();
+            level.base_bytes = (bytes / 1e5).ceil() * 1e5;
+        }
+        // From so many files in level 0 on, RocksDB slows writers down.
+        let slowdown = family.number("level0_slowdown_writes_trigger").unwrap_or(20.0);
         let universal = universal(family, flushes);
         let nearest = translate(family).spec.map(|spec| spec.to_string());
-        let now = match family.settings.get("compaction_style")?.as_str() {
+        let now = match style {
             "kCompactionStyleLevel" => leveled(level.clone()),
             "kCompactionStyleUniversal" => tiered(universal),
-            style => {
+            _ => {
                 let policy = Registry::builtin().build(nearest.as_deref()?).ok()?;
                 Candidate { store: "RocksDB", ..Candidate::ours(style, policy) }
             }
         };
-        Some(Present { level, universal, now, nearest })
+        Some(Present { level, universal, slowdown: slowdown as u64, now, nearest })
     }
 
     /// Returns the policies to play: the one of now first, then others of RocksDB, then policies
@@ -67,13 +77,14 @@ impl Present {
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let mut all = vec![self.now.clone()];
         for times in [1_u32, 2] {
-            all.extend(MULTIPLIERS.map(|ratio| {
-                let base_bytes = self.level.base_bytes * f64::from(times);
-                let trigger = self.level.trigger * u64::from(times);
-                leveled(Level { trigger, base_bytes, ratio, ..self.level.clone() })
-            }));
+            let base_bytes = self.level.base_bytes * f64::from(times);
+            let trigger = self.level.trigger * u64::from(times);
+            let level = Level { trigger, base_bytes, ..self.level.clone() };
+            let ratios = MULTIPLIERS.iter().filter(|_| trigger < self.slowdown);
+            all.extend(ratios.map(|ratio| leveled(Level { ratio: *ratio, ..level.clone() })));
         }
-        all.extend(TRIGGERS.map(|trigger| tiered(Universal { trigger, ..self.universal })));
+        let triggers = TRIGGERS.into_iter().filter(|trigger| *trigger < self.slowdown);
+        all.extend(triggers.map(|trigger| tiered(Universal { trigger, ..self.universal })));
         let nearest = self.nearest.iter().map(String::as_str);
         let registry = Registry::builtin();
         for spec in nearest.chain(OURS) {

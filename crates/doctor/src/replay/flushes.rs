@@ -118,6 +118,15 @@ impl Flushes {
         self.flushes.iter().map(|flush| flush.entries).fold(1.0, f64::max)
     }
 
+    /// Returns the mean bytes of a flush.
+    pub(crate) fn bytes_mean(&self) -> f64 {
+        let bytes = |flush: &Flush| {
+            let [put, delete] = flush.entry_bytes;
+            (flush.entries - flush.deletes) * put + flush.deletes * delete
+        };
+        self.flushes.iter().map(bytes).sum::<f64>() / self.flushes.len().max(1) as f64
+    }
+
     /// Returns the entries of all flushes.
     pub(crate) fn entries(&self) -> f64 {
         self.flushes.iter().map(|flush| flush.entries).sum()

@@ -27,6 +27,8 @@ const fn column(
 }
 
 const LEGEND: &str = "\
+level: files in level 0 that are merged, bytes of level 1, multiplier. universal: runs that are
+  merged, size ratio, greatest space.
 write: bytes written per byte flushed. least: what the best schedule of merges of whole runs writes
   with as many runs, if no key comes twice; a policy that drops many entries may write less.
 runs: sorted runs after a flush, mean and most. A lookup may have to ask each.
@@ -84,14 +86,16 @@ fn moved(way: &Move) -> Vec<String> {
         parts.push("  In OPTIONS:".to_owned());
         parts.extend(way.options.iter().map(|option| format!("    {option}")));
     }
-    parts.push(if way.merge_bytes == 0 {
-        "  Nothing is merged for it: compactions go on from the tree of now.".to_owned()
-    } else {
-        format!(
+    parts.push(match (way.merge_bytes, way.extra_bytes) {
+        (Some(0), _) => {
+            "  Nothing is merged for it: compactions start from the tree of now.".into()
+        }
+        (Some(merged), Some(extra)) => format!(
             "  The move merges the tree once: it writes up to {}, and needs up to {} more space.",
-            bytes(way.merge_bytes),
-            bytes(way.extra_bytes)
-        )
+            bytes(merged),
+            bytes(extra)
+        ),
+        _ => "  The move merges the tree once; how large it is, only a MANIFEST says.".into(),
     });
     parts
 }
