@@ -31,17 +31,19 @@ use std::time::{Duration, Instant};
 /// The path of the list.
 const LIST: &str = "crates/engine/tests/planted.txt";
 
-/// The parts of the workspace that are copied.
-const COPIED: [&str; 6] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "examples", "xtask"];
+/// The parts of the workspace that are copied. Tests compare pages with what is measured.
+const COPIED: [&str; 7] =
+    ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "docs", "examples", "xtask"];
 
 /// The example that is a workspace of its own, with tests of its own.
 const EXAMPLE: &str = "examples/raft-kv/";
 
 /// The packages outside the store whose own tests catch bugs.
-const OUTER: [(&str, &str); 3] = [
+const OUTER: [(&str, &str); 4] = [
     ("crates/cli/", "lsmith-cli"),
     ("crates/policy/", "lsmith-policy"),
     ("crates/workload/", "lsmith-workload"),
+    ("crates/doctor/", "lsmith-doctor"),
 ];
 
 /// The time after which tests count as hanging.

@@ -75,3 +75,23 @@ pub(crate) fn play(policy: &Arc<dyn MergePolicy>, writes: &Writes) -> Result<Pla
 fn held_entries(sim: &KeyedSim) -> u64 {
     sim.tree().disk_runs().map(|run| run.size().entries).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::flushes::Write;
+    use super::*;
+    use lsmith_policy::Registry;
+
+    #[test]
+    fn what_a_store_held_before_costs_nothing_but_is_merged_with() {
+        let flush = |number: u32| {
+            let write = |rank| Write { rank, bytes: 100, is_delete: false };
+            (number < 2, (number * 10..number * 10 + 10).map(write).collect())
+        };
+        let writes = Writes { flushes: (0..3).map(flush).collect(), keys: 30 };
+        let policy = Registry::builtin().build("constant(k=1)").expect("a policy");
+        let played = play(&policy, &writes).expect("a simulation");
+        // A flush of 10 entries, and a merge of all 30.
+        assert_eq!((played.write, played.dropped, played.runs_max), (4.0, 0.0, 1));
+    }
+}

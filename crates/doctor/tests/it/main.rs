@@ -208,6 +208,21 @@ fn damaged_text_is_read_or_refused() {
     assert!(error.to_string().starts_with("notes.txt: expected a LOG or a MANIFEST-*"), "{error}");
 }
 
+/// A LOG of a live store may end while a compaction is under way.
+#[test]
+fn a_compaction_counts_once_it_has_ended() {
+    let log = String::from_utf8(file("universal", "LOG")).unwrap();
+    let end = log.rfind("\"compaction_finished\"").unwrap();
+    let end = log[..end].rfind('\n').unwrap();
+    let costs = |text: &str| {
+        let case = Case::read(vec![("LOG".to_owned(), text.as_bytes().to_vec())]).unwrap();
+        Diagnosis::of(&case).families.remove(0)
+    };
+    let (whole, cut) = (costs(&log), costs(&log[..end]));
+    assert_eq!(cut.compactions, whole.compactions - 1);
+    assert!(cut.compacted_bytes < whole.compacted_bytes);
+}
+
 #[test]
 fn time_that_writers_were_held_is_read() {
     let mut log = Log::default();
