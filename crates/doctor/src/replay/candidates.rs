@@ -78,7 +78,7 @@ impl Present {
         let mut all = vec![self.now.clone()];
         for times in [1_u32, 2] {
             let base_bytes = self.level.base_bytes * f64::from(times);
-            let trigger = self.level.trigger * u64::from(times);
+            let trigger = self.level.trigger.saturating_mul(u64::from(times));
             let level = Level { trigger, base_bytes, ..self.level.clone() };
             let ratios = MULTIPLIERS.iter().filter(|_| trigger < self.slowdown);
             all.extend(ratios.map(|ratio| leveled(Level { ratio: *ratio, ..level.clone() })));

@@ -2,13 +2,18 @@
 
 use crate::manifest::File;
 use crate::{Family, Output};
+use lsmith_spec::format_bytes;
 use lsmith_workload::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most entries of a simulation, unless flushes would have fewer than [`FLUSH_ENTRIES_MIN`].
-/// With more, an entry stands for several. The costs of merges depend on how many flushes there
-/// are, and hardly on their entries.
+/// The most entries that are flushed in a simulation, unless flushes would have fewer than
+/// [`FLUSH_ENTRIES_MIN`]. With more, an entry stands for several. The costs of merges depend on how
+/// many flushes there are, and hardly on their entries.
 const ENTRIES_MAX: f64 = 60_000.0;
+
+/// The most bytes that a store may have held before its LOG begins, over the bytes flushed. With
+/// more, hardly anything is known of what compactions meet.
+const BASE_MAX: u64 = 20;
 
 /// The least entries of a flush of mean size, so that tables and overlaps are not too coarse.
 const FLUSH_ENTRIES_MIN: f64 = 32.0;
@@ -52,8 +57,11 @@ pub(crate) struct Flushes {
 }
 
 impl Flushes {
-    /// Returns the flushes of `family`; `None` if the LOG has none.
-    pub(crate) fn of(family: &Family) -> Option<Flushes> {
+    /// Returns the flushes of `family`.
+    ///
+    /// # Errors
+    /// Fails if the LOG has no flush, or begins too late.
+    pub(crate) fn of(family: &Family) -> Result<Flushes, String> {
         let outputs: Vec<&Output> = family.flushes().flat_map(|job| &job.outputs).collect();
         // A table can be added again where it moves: its first level is the one it was written to.
         let file_of = |output: &Output| family.added.iter().find(|f| f.number == output.number);
@@ -67,7 +75,7 @@ impl Flushes {
         let positions = Positions::of(deep.chain(narrow));
         let all = total(&outputs);
         if all.entries == 0 || all.bytes == 0 {
-            return None;
+            return Err("No replay: expected flushes in the LOG.".to_owned());
         }
         let mean_bytes = entry_bytes(&all);
         let of_output = |output: &&Output| {
@@ -82,14 +90,22 @@ impl Flushes {
         };
         let mut flushes: Vec<Flush> =
             outputs.iter().filter(|output| output.entries > 0).map(of_output).collect();
-        // Tables of the MANIFEST that nothing in the LOG has written were there before.
+        // What the LOG has compacted, or the tree has now, and nothing in the LOG has written.
         let jobs = family.flushes().chain(family.compactions());
         let written: BTreeSet<u64> =
             jobs.flat_map(|job| &job.outputs).map(|output| output.number).collect();
-        let mut seen = BTreeSet::new();
-        let before = family.added.iter().filter(|file| !written.contains(&file.number));
-        let before = before.filter(|file| seen.insert(file.number));
+        let mut used: BTreeSet<u64> = family.files.iter().map(|file| file.number).collect();
+        used.extend(family.compactions().flat_map(|job| &job.input_tables));
+        let mut is_before: BTreeSet<u64> = used.difference(&written).copied().collect();
+        let before = family.added.iter().filter(|file| is_before.remove(&file.number));
         let base_bytes: u64 = before.map(|file| file.bytes).sum();
+        if base_bytes / BASE_MAX > all.bytes {
+            let (base, flushed) = (format_bytes(base_bytes), format_bytes(all.bytes));
+            return Err(format!(
+                "No replay: the store held {base} before the LOG begins, and flushed {flushed} \
+                 since; expected LOG.old.* with more of its past."
+            ));
+        }
         let mean = all.entries as f64 / flushes.len() as f64;
         let base_entries = base_bytes as f64 / mean_bytes[0].max(1.0);
         let base_count = (base_entries / mean).ceil();
@@ -102,9 +118,10 @@ impl Flushes {
         };
         flushes.splice(0..0, std::iter::repeat_n(base, base_count as usize));
         let entries = all.entries as f64 + base_entries;
-        let entries_max = ENTRIES_MAX.max(FLUSH_ENTRIES_MIN * flushes.len() as f64);
+        let part = entries / all.entries as f64;
+        let entries_max = (ENTRIES_MAX * part).max(FLUSH_ENTRIES_MIN * flushes.len() as f64);
         let puts = all.entries.saturating_sub(all.deletes).max(1);
-        Some(Flushes {
+        Ok(Flushes {
             flushes,
             value_bytes: all.raw_bytes.1 as f64 / puts as f64 * packed(&all),
             scale: (entries / entries_max).max(1.0),
@@ -147,7 +164,7 @@ impl Flushes {
             // Rounded alike, so that neighbours do not share a key.
             let [from, end] =
                 [flush.keys.0, flush.keys.1].map(|at| (at * keys as f64).round() as u64);
-            let width = (end - from).max(count);
+            let width = end.saturating_sub(from).max(count);
             let from = from.min(keys - width);
             let mut made = Vec::with_capacity(count as usize);
             // Floyd's draw of `count` different numbers below `width`.

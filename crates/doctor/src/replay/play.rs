@@ -28,7 +28,8 @@ pub(crate) fn play(policy: &Arc<dyn MergePolicy>, writes: &Writes) -> Result<Pla
     let bytes = |writes: &[super::flushes::Write]| -> u64 {
         writes.iter().map(|write| u64::from(write.bytes)).sum()
     };
-    let memtable_bytes = writes.flushes.iter().map(|(_, writes)| bytes(writes)).max().unwrap_or(1);
+    let flushed = writes.flushes.iter().filter(|(is_base, _)| !is_base);
+    let memtable_bytes = flushed.map(|(_, writes)| bytes(writes)).max().unwrap_or(1);
     let mut sim = KeyedSim::new(policy, memtable_bytes);
     let mut live = vec![0_u32; writes.keys as usize];
     let mut live_bytes = 0;

@@ -271,14 +271,17 @@ impl Level {
             within.map(|size| size.bytes).sum::<u64>()
         };
         let mut keys = Vec::new();
-        let (mut bytes, mut passed) = (0, 0);
+        let (mut bytes, mut passed) = (0, 0_u32);
         let mut from = Key::default();
         for border in below.iter().map(|slice| &slice.range().start) {
             if *border > from {
-                bytes = (bytes + bytes_between(&from, border)) % (2 * self.table_bytes).max(1);
+                bytes = (bytes + bytes_between(&from, border))
+                    % self.table_bytes.saturating_mul(2).max(1);
                 from = border.clone();
             }
-            if bytes * 100 >= self.table_bytes * (50 + 5 * passed).min(90) {
+            if bytes as f64
+                >= self.table_bytes as f64 * f64::from(50 + 5 * passed).min(90.0) / 100.0
+            {
                 keys.push(border.clone());
                 (bytes, passed) = (0, 0);
             } else {
@@ -315,7 +318,7 @@ impl Level {
         let keys = if aligns { self.cut_keys(view, &inputs, below) } else { Vec::new() };
         MergePlan {
             mode: if inputs.len() == 1 { Mode::Move } else { Mode::Merge },
-            cut_bytes: Some(self.table_bytes * if aligns { 2 } else { 1 }),
+            cut_bytes: Some(self.table_bytes.saturating_mul(if aligns { 2 } else { 1 })),
             cuts: Cuts { keys, overlap: None },
             reuse: None,
             reason: Reason::new(reason, [0; 3]),

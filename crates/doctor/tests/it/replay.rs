@@ -120,6 +120,46 @@ fn a_replay_says_what_it_misses() {
     assert_eq!(reason, "No replay: expected the settings in OPTIONS-* or the head of a LOG.");
 }
 
+#[test]
+fn odd_settings_and_damaged_events_never_panic() {
+    let options = String::from_utf8(file("heldout", "OPTIONS-")).unwrap();
+    let log = file("heldout", "LOG");
+    for (number, value) in ["0", "nan", "inf", "18446744073709551615"].into_iter().enumerate() {
+        let names = ["target_file_size_base", "max_bytes_for_level_", "level0_", "max_compaction"];
+        let odd = |line: &str| match line.trim().split_once('=') {
+            Some((name, _)) if names.iter().any(|start| name.starts_with(start)) => {
+                format!("{name}={value}\n")
+            }
+            _ => format!("{line}\n"),
+        };
+        let mut all = files("heldout");
+        let at = log.len() / 2 + 1009 * number;
+        for (name, bytes) in &mut all {
+            if name.starts_with("OPTIONS-") {
+                *bytes = options.lines().map(odd).collect::<String>().into_bytes();
+            } else if name == "LOG" {
+                (at..at + 40_000).step_by(997).for_each(|at| bytes[at] ^= 1);
+            }
+        }
+        let case = Case::read(all).unwrap();
+        let replays = case.families.iter().map(|family| Replay::of(&case, family));
+        assert_eq!(replays.filter(|replay| matches!(replay, Ok(r) if r.counted >= 1.0)).count(), 2);
+    }
+}
+
+#[test]
+fn a_log_that_begins_far_too_late_is_no_replay() {
+    let log = file("universal", "LOG");
+    let mut case = Case::read(vec![("LOG".to_owned(), log)]).unwrap();
+    let bytes = 2_000_000_000;
+    let (smallest, largest) = (vec![1], vec![2]);
+    let old = lsmith_doctor::File { level: 6, number: 1, bytes, smallest, largest };
+    case.families[0].added.push(old.clone());
+    case.families[0].files.push(old);
+    let reason = Replay::of(&case, &case.families[0]).unwrap_err();
+    assert!(reason.contains("held 2GB before the LOG begins"), "{reason}");
+}
+
 /// Somebody may send a LOG alone: then the tree of now is unknown, and where keys of tables lie.
 #[test]
 fn one_log_is_enough_for_a_replay() {
