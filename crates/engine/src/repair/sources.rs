@@ -5,7 +5,6 @@ use super::report::{Finding, FindingKind};
 use crate::inspect::Entry;
 use bytes::Bytes;
 use lsmith_storage::error::Error;
-use lsmith_storage::format::Damage;
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::table::{
     AppendPart, AppendRemains, AppendWalk, BlockWalk, Piece, RemainsEntry, RemainsLoss,
@@ -59,49 +58,17 @@ impl From<Entry> for Found {
 pub(super) struct RunSource {
     /// The index of this source among all sources.
     source: usize,
-    slices: VecDeque<SourceSlice>,
-    block: Option<OpenBlock>,
-    /// Entries of an append table that come next.
-    ready: VecDeque<Found>,
+    slices: VecDeque<Box<dyn SliceWalk>>,
     last_key: Vec<u8>,
     /// The first entry of the next key, if it was read already.
     ahead: Option<Found>,
     losses: Losses,
 }
 
-/// A slice of a table that may be damaged.
-struct SourceSlice {
-    range: KeyRange,
-    table: SourceTable,
-}
-
-enum SourceTable {
-    Sorted(SortedSlice),
-    Append(Rc<AppendRemains>, AppendWalk),
-}
-
-struct SortedSlice {
-    table: Rc<TableRemains>,
-    /// The sequence number of entries that have 0 in the file.
-    date: SeqNo,
-    /// True if pages of zeros may be punched holes, which are no loss.
-    may_have_holes: bool,
-    /// The index of the next block.
-    next: usize,
-}
-
-/// A block that is being read.
-struct OpenBlock {
-    piece: Piece,
-    entries: BlockWalk,
-    /// The sequence number of entries that have 0 in the file.
-    date: SeqNo,
-}
-
 /// The tables of a keyspace.
 pub(super) struct Tables {
     /// The opened tables, by file id; `None` for tables that cannot be opened.
-    opened: BTreeMap<u64, Option<Remains>>,
+    opened: BTreeMap<u64, Option<Rc<dyn Remains>>>,
     /// True if slices name the roots of append tables. Otherwise the last roots count.
     names_roots: bool,
 }
@@ -114,19 +81,42 @@ impl Tables {
     }
 }
 
-#[derive(Clone)]
-enum Remains {
-    Sorted(Rc<TableRemains>),
-    Append(Rc<AppendRemains>),
+/// What can be read of a table of either kind.
+trait Remains {
+    /// Returns the damage without which the blocks are found all the same.
+    fn harmless(&self) -> &[Error];
+
+    /// Walks over the entries in `range`. `named` is the table as the tree names it, if it does.
+    fn walk(self: Rc<Self>, range: KeyRange, named: Option<&Table>) -> Box<dyn SliceWalk>;
 }
 
-/// Which kind of table a file is.
-#[derive(Clone, Copy)]
-enum Kind {
-    Sorted,
-    /// An append table, with the name of its root.
-    Append(Option<u64>),
-    Unknown,
+/// A walk over the entries of a slice in key order.
+trait SliceWalk {
+    /// Returns the next entry. Adds the losses before it to `lost`.
+    fn next(&mut self, lost: &mut Vec<RemainsLoss>) -> Option<Found>;
+}
+
+struct SortedWalk {
+    table: Rc<TableRemains>,
+    range: KeyRange,
+    /// The sequence number of entries that have 0 in the file.
+    date: SeqNo,
+    /// True if pages of zeros may be punched holes, which are no loss.
+    may_have_holes: bool,
+    /// The index of the next block.
+    next: usize,
+    /// The block that is being read.
+    block: Option<(Piece, BlockWalk)>,
+}
+
+struct AppendedWalk {
+    table: Rc<AppendRemains>,
+    range: KeyRange,
+    walk: AppendWalk,
+    /// Entries that come next.
+    ready: VecDeque<Found>,
+    /// True when the walk has ended and a lost top is reported.
+    is_over: bool,
 }
 
 impl RunSource {
@@ -134,8 +124,6 @@ impl RunSource {
         RunSource {
             source,
             slices: VecDeque::new(),
-            block: None,
-            ready: VecDeque::new(),
             last_key: Vec::new(),
             ahead: None,
             losses: Rc::clone(losses),
@@ -152,62 +140,34 @@ impl RunSource {
                 let end = run.get(index + 1).map(|next| next.range().start.clone());
                 range = KeyRange { start, end };
             }
-            self.add_slice(old, tables, slice.table(), range);
+            let named = slice.table();
+            self.add(old, tables, (named.id.0, Some(named)), range);
         }
-    }
-
-    fn add_slice(
-        &mut self,
-        old: &mut DamagedStore,
-        tables: &mut Tables,
-        named: &Table,
-        range: KeyRange,
-    ) {
-        let kind = match named.root {
-            0 => Kind::Sorted,
-            root => Kind::Append(tables.names_roots.then_some(root)),
-        };
-        let table = match old.table(tables, named.id.0, kind) {
-            Ok(Some(table)) => table,
-            Ok(None) => return self.lose_all(old, named.id.0, &range, "the table cannot be read"),
-            Err(error) => return self.lose_all(old, named.id.0, &range, error.message()),
-        };
-        self.slices.push_back(match table {
-            Remains::Sorted(table) => {
-                let is_dated = named.seq_min == named.seq_max;
-                let date = if is_dated { named.seq_max } else { SeqNo::default() };
-                let range = filled_range(&table, &range);
-                let may_have_holes = table.facts.is_none();
-                let slice = SortedSlice { table, date, may_have_holes, next: 0 };
-                SourceSlice { range, table: SourceTable::Sorted(slice) }
-            }
-            Remains::Append(table) => append_slice(table, range),
-        });
     }
 
     /// Adds all of table `file_id`, whose slices are not known.
     pub(super) fn add_table(&mut self, old: &mut DamagedStore, tables: &mut Tables, file_id: u64) {
-        match old.table(tables, file_id, Kind::Unknown) {
-            Ok(Some(Remains::Sorted(table))) => {
-                let date = SeqNo::default();
-                let slice = SortedSlice { table, date, may_have_holes: true, next: 0 };
-                let table = SourceTable::Sorted(slice);
-                self.slices.push_back(SourceSlice { range: KeyRange::ALL, table });
-            }
-            Ok(Some(Remains::Append(table))) => {
-                self.slices.push_back(append_slice(table, KeyRange::ALL));
-            }
-            Ok(None) => self.lose_all(old, file_id, &KeyRange::ALL, "the table cannot be read"),
-            Err(error) => self.lose_all(old, file_id, &KeyRange::ALL, error.message()),
-        }
+        self.add(old, tables, (file_id, None), KeyRange::ALL);
     }
 
-    fn lose_all(&mut self, old: &DamagedStore, file_id: u64, keys: &KeyRange, message: &str) {
+    fn add(
+        &mut self,
+        old: &mut DamagedStore,
+        tables: &mut Tables,
+        (file_id, named): (u64, Option<&Table>),
+        range: KeyRange,
+    ) {
+        let error = match old.table(tables, file_id, named) {
+            Ok(Some(table)) => return self.slices.push_back(table.walk(range, named)),
+            Ok(None) => "the table cannot be read".to_string(),
+            Err(error) => error.message().to_string(),
+        };
         let path = numbered(&old.dir, FileKind::Table, file_id);
-        self.lose(keys.clone(), None, Error::corruption(&path, 0, message));
+        let error = Error::corruption(&path, 0, error);
+        self.lose(RemainsLoss { keys: range, only: None, error });
     }
 
-    fn lose(&mut self, keys: KeyRange, only: Option<BTreeSet<Bytes>>, error: Error) {
+    fn lose(&mut self, RemainsLoss { keys, only, error }: RemainsLoss) {
         if keys.is_empty() {
             return;
         }
@@ -222,129 +182,101 @@ impl RunSource {
         self.losses.borrow_mut().push(Loss { source: self.source, keys, only, finding });
     }
 
-    /// Opens the next readable block or leaf of the slices, and reports the damaged ones before it.
-    /// Returns false if there is none.
-    fn next_block(&mut self) -> bool {
+    /// Returns the next entry, of the next slice if need be.
+    fn next_entry(&mut self) -> Option<Found> {
         loop {
-            let Some(slice) = self.slices.front_mut() else { return false };
-            let range = slice.range.clone();
-            match &mut slice.table {
-                SourceTable::Sorted(slice) => match slice.next_block(&range) {
-                    None => drop(self.slices.pop_front()),
-                    Some(Ok(block)) => {
-                        self.block = Some(block);
-                        return true;
-                    }
-                    Some(Err((keys, error))) => self.lose(keys, None, error),
-                },
-                SourceTable::Append(table, walk) => {
-                    let table = Rc::clone(table);
-                    match table.next_part(walk) {
-                        None => self.end_append(&table, &range),
-                        Some(part) => self.take_part(&table, part, &range),
-                    }
-                    if !self.ready.is_empty() {
-                        return true;
-                    }
-                }
+            let mut lost = Vec::new();
+            let next = self.slices.front_mut()?.next(&mut lost);
+            lost.into_iter().for_each(|loss| self.lose(loss));
+            if next.is_some() {
+                return next;
             }
+            self.slices.pop_front();
         }
     }
+}
 
-    /// Ends the slice of `table`. If its top is lost, reports its entries as lost, and salvages
-    /// what it can.
-    fn end_append(&mut self, table: &AppendRemains, range: &KeyRange) {
-        self.slices.pop_front();
-        if let Some(error) = table.lost_top() {
-            self.salvage(table, range);
-            self.lose(range.clone(), None, error);
-        }
+impl Remains for TableRemains {
+    fn harmless(&self) -> &[Error] {
+        &self.damage
     }
 
-    fn take_part(&mut self, table: &AppendRemains, part: AppendPart, range: &KeyRange) {
-        for RemainsLoss { keys, only, error } in part.losses {
-            let keys = keys.intersection(range);
-            if only.is_none() {
-                self.salvage(table, &keys);
-            }
-            self.lose(keys, only, error);
-        }
-        let is_shown = |entry: &RemainsEntry| range.contains(&entry.key);
-        self.ready.extend(part.entries.into_iter().filter(is_shown).filter_map(found));
+    fn walk(self: Rc<Self>, range: KeyRange, named: Option<&Table>) -> Box<dyn SliceWalk> {
+        let is_dated = named.filter(|named| named.seq_min == named.seq_max);
+        Box::new(SortedWalk {
+            range: if named.is_some() { filled_range(&self, &range) } else { range },
+            date: is_dated.map_or(SeqNo::default(), |named| named.seq_max),
+            may_have_holes: named.is_none() || self.facts.is_none(),
+            next: 0,
+            block: None,
+            table: self,
+        })
+    }
+}
+
+impl Remains for AppendRemains {
+    fn harmless(&self) -> &[Error] {
+        // Damage that costs the top is reported with the lost keys.
+        if self.lost_top().is_some() { &[] } else { &self.damage }
     }
 
-    fn salvage(&mut self, table: &AppendRemains, keys: &KeyRange) {
-        self.ready.extend(table.salvage(keys).into_iter().filter_map(found));
+    fn walk(self: Rc<Self>, range: KeyRange, _: Option<&Table>) -> Box<dyn SliceWalk> {
+        let walk = AppendRemains::walk(&self, &range);
+        Box::new(AppendedWalk { table: self, range, walk, ready: VecDeque::new(), is_over: false })
     }
+}
 
-    /// Returns the next entry of the open block or leaf.
-    fn next_in_block(&mut self) -> Option<Found> {
-        if let Some(found) = self.ready.pop_front() {
-            return Some(found);
-        }
-        while let Some(block) = &mut self.block {
-            match block.entries.next_slot() {
+impl SliceWalk for SortedWalk {
+    fn next(&mut self, lost: &mut Vec<RemainsLoss>) -> Option<Found> {
+        loop {
+            let Some((piece, entries)) = &mut self.block else {
+                self.open_block(lost)?;
+                continue;
+            };
+            match entries.next_slot() {
                 Ok(Some(slot)) => {
-                    let entry = block.entries.entry(&slot);
-                    if !self.slices.front()?.range.contains(entry.key) {
+                    let entry = entries.entry(&slot);
+                    if !self.range.contains(entry.key) {
                         continue;
                     }
                     let mut entry: Entry = entry.into();
                     if entry.seq == SeqNo(0) {
-                        entry.seq = block.date;
+                        entry.seq = self.date;
                     }
                     return Some(entry.into());
                 }
                 Ok(None) => self.block = None,
-                Err(damage) => self.lose_rest(damage),
+                // The rest cannot be decoded although the checksum of the block is right.
+                Err(damage) => {
+                    let rest = KeyRange { start: entries.key().into(), end: None };
+                    let keys = piece.keys.intersection(&self.range).intersection(&rest);
+                    let error = self.table.damaged(damage, piece);
+                    lost.push(RemainsLoss { keys, only: None, error });
+                    self.block = None;
+                }
             }
         }
-        None
-    }
-
-    /// Reports the rest of the open block as lost: it cannot be decoded although its checksum is
-    /// right.
-    fn lose_rest(&mut self, damage: Damage) {
-        let Some(block) = self.block.take() else { return };
-        let Some(slice) = self.slices.front() else { return };
-        let SourceTable::Sorted(SortedSlice { table, .. }) = &slice.table else { return };
-        let start = KeyRange { start: block.entries.key().into(), end: None };
-        let keys = block.piece.keys.intersection(&slice.range).intersection(&start);
-        let error = table.damaged(damage, &block.piece);
-        self.lose(keys, None, error);
     }
 }
 
-fn append_slice(table: Rc<AppendRemains>, range: KeyRange) -> SourceSlice {
-    let walk = table.walk(&range);
-    SourceSlice { range, table: SourceTable::Append(table, walk) }
-}
-
-/// Returns an entry of an append table, unless its value is lost.
-fn found(entry: RemainsEntry) -> Option<Found> {
-    let RemainsEntry { key, seq, kind, value, is_older } = entry;
-    let entry = Entry { key, seq, kind, value: value? };
-    Some(Found { entry, below: Vec::new(), is_older })
-}
-
-impl SortedSlice {
-    /// Opens the next block with keys of `range`. If it is damaged, returns which of them it may
-    /// have. Returns `None` if there is no other.
-    fn next_block(&mut self, range: &KeyRange) -> Option<Result<OpenBlock, (KeyRange, Error)>> {
+impl SortedWalk {
+    /// Opens the next readable block. Adds the damaged ones before it to `lost`. Returns `None` if
+    /// there is no other.
+    fn open_block(&mut self, lost: &mut Vec<RemainsLoss>) -> Option<()> {
         loop {
             let piece = self.table.pieces().get(self.next)?.clone();
             self.next += 1;
-            let keys = piece.keys.intersection(range);
+            let keys = piece.keys.intersection(&self.range);
             if keys.is_empty() {
                 continue;
             }
             match self.table.block(&piece) {
                 Ok(block) => {
-                    let entries = BlockWalk::new(block);
-                    return Some(Ok(OpenBlock { piece, entries, date: self.date }));
+                    self.block = Some((piece, BlockWalk::new(block)));
+                    return Some(());
                 }
                 Err(_) if self.may_have_holes && self.is_hole(&piece) => {}
-                Err(error) => return Some(Err((keys, error))),
+                Err(error) => lost.push(RemainsLoss { keys, only: None, error }),
             }
         }
     }
@@ -352,6 +284,58 @@ impl SortedSlice {
     fn is_hole(&self, piece: &Piece) -> bool {
         self.table.touches_hole(piece).unwrap_or(false)
     }
+}
+
+impl SliceWalk for AppendedWalk {
+    fn next(&mut self, lost: &mut Vec<RemainsLoss>) -> Option<Found> {
+        loop {
+            if let Some(found) = self.ready.pop_front() {
+                return Some(found);
+            }
+            if self.is_over {
+                return None;
+            }
+            match self.table.next_part(&mut self.walk) {
+                Some(part) => self.take_part(part, lost),
+                None => self.end(lost),
+            }
+        }
+    }
+}
+
+impl AppendedWalk {
+    /// Ends the walk. If the top of the table is lost, reports its entries as lost, and salvages
+    /// what it can.
+    fn end(&mut self, lost: &mut Vec<RemainsLoss>) {
+        self.is_over = true;
+        if let Some(error) = self.table.lost_top() {
+            self.salvage(&self.range.clone());
+            lost.push(RemainsLoss { keys: self.range.clone(), only: None, error });
+        }
+    }
+
+    fn take_part(&mut self, part: AppendPart, lost: &mut Vec<RemainsLoss>) {
+        for RemainsLoss { keys, only, error } in part.losses {
+            let keys = keys.intersection(&self.range);
+            if only.is_none() {
+                self.salvage(&keys);
+            }
+            lost.push(RemainsLoss { keys, only, error });
+        }
+        let is_shown = |entry: &RemainsEntry| self.range.contains(&entry.key);
+        self.ready.extend(part.entries.into_iter().filter(is_shown).filter_map(found));
+    }
+
+    fn salvage(&mut self, keys: &KeyRange) {
+        self.ready.extend(self.table.salvage(keys).into_iter().filter_map(found));
+    }
+}
+
+/// Returns an entry of an append table, unless its value is lost.
+fn found(entry: RemainsEntry) -> Option<Found> {
+    let RemainsEntry { key, seq, kind, value, is_older } = entry;
+    let entry = Entry { key, seq, kind, value: value? };
+    Some(Found { entry, below: Vec::new(), is_older })
 }
 
 impl Iterator for RunSource {
@@ -379,20 +363,6 @@ impl Iterator for RunSource {
     }
 }
 
-impl RunSource {
-    /// Returns the next entry, of the next block if need be.
-    fn next_entry(&mut self) -> Option<Found> {
-        loop {
-            if let Some(found) = self.next_in_block() {
-                return Some(found);
-            }
-            if !self.next_block() {
-                return None;
-            }
-        }
-    }
-}
-
 /// Returns `range` without the keys at its ends that `table` is known not to have. The blocks there
 /// may be punched holes.
 fn filled_range(table: &TableRemains, range: &KeyRange) -> KeyRange {
@@ -408,39 +378,36 @@ impl DamagedStore {
         &mut self,
         tables: &mut Tables,
         file_id: u64,
-        kind: Kind,
-    ) -> Result<Option<Remains>, Error> {
+        named: Option<&Table>,
+    ) -> Result<Option<Rc<dyn Remains>>, Error> {
         if let Some(known) = tables.opened.get(&file_id) {
             return Ok(known.clone());
         }
-        let opened = self.open_table(file_id, kind);
+        let opened = self.open_table(tables.names_roots, file_id, named);
         tables.opened.insert(file_id, opened.as_ref().ok().cloned());
         let table = opened?;
-        let damage = match &table {
-            Remains::Sorted(table) => &table.damage,
-            // Damage that costs the top is reported with the lost keys.
-            Remains::Append(append) if append.lost_top().is_some() => return Ok(Some(table)),
-            Remains::Append(append) => &append.damage,
-        };
-        for error in damage {
-            // The blocks are found without the damaged parts.
+        for error in table.harmless() {
             self.report_error(FindingKind::Harmless, error);
         }
         Ok(Some(table))
     }
 
-    fn open_table(&self, file_id: u64, kind: Kind) -> Result<Remains, Error> {
+    fn open_table(
+        &self,
+        names_roots: bool,
+        file_id: u64,
+        named: Option<&Table>,
+    ) -> Result<Rc<dyn Remains>, Error> {
         let path = numbered(&self.dir, FileKind::Table, file_id);
         let (env, files) = (&*self.env, &self.open_files);
-        let kind = match kind {
-            Kind::Unknown if AppendRemains::is_append(env, &path, file_id)? => Kind::Append(None),
-            kind => kind,
+        let is_append = match named {
+            Some(named) => named.root != 0,
+            None => AppendRemains::is_append(env, &path, file_id)?,
         };
-        Ok(match kind {
-            Kind::Append(root) => {
-                Remains::Append(Rc::new(AppendRemains::open(env, &path, file_id, root, files)?))
-            }
-            _ => Remains::Sorted(Rc::new(TableRemains::open(env, &path, file_id, files)?)),
+        let root = named.map(|named| named.root).filter(|_| names_roots);
+        Ok(match is_append {
+            true => Rc::new(AppendRemains::open(env, &path, file_id, root, files)?),
+            false => Rc::new(TableRemains::open(env, &path, file_id, files)?),
         })
     }
 }
