@@ -172,8 +172,8 @@ mod tests {
     fn numbers_far_ahead_are_a_stranger_s() {
         let names = ["000012.table", "4294967307.wal", "4294967308.wal", "000100.spill", "LOCK"];
         let found = numbered_among(Path::new("d"), &names.map(str::to_string), 12);
-        let numbers: Vec<u64> = found.into_iter().map(|(_, file_id)| file_id).collect();
-        assert_eq!(numbers, [12, 4_294_967_307, 100]);
+        let file_ids: Vec<u64> = found.into_iter().map(|(_, file_id)| file_id).collect();
+        assert_eq!(file_ids, [12, 4_294_967_307, 100]);
         assert!(is_near(u64::MAX - 1, u64::MAX), "the greatest number causes no overflow");
     }
 }

@@ -33,9 +33,9 @@ fn backups_are_made_listed_checked_removed_and_restored() {
         assert!(line.starts_with("backup ") && line.ends_with(" copied\n"), "{line}");
     }
     let list = json(&["db", &kept, "backups"]);
-    let numbers: Vec<&Value> =
+    let ids: Vec<&Value> =
         list["backups"].as_array().unwrap().iter().map(|backup| &backup["backup"]).collect();
-    assert_eq!(numbers, [1, 2, 3]);
+    assert_eq!(ids, [1, 2, 3]);
     fine(&["db", &path("new"), "restore", &kept]);
     assert_eq!(fine(&["db", &path("new"), "get", "apple"]), "blue\n");
     fine(&["db", &path("old"), "restore", &kept, "--backup", "1"]);

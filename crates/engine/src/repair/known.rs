@@ -65,15 +65,15 @@ impl Known {
 /// `Unsupported` if a manifest, or an undamaged `CURRENT`, has another format.
 pub(super) fn read(old: &mut DamagedStore) -> Result<Known> {
     let current = read_current(old)?;
-    let mut numbers = old.file_ids(FileKind::Manifest);
-    numbers.reverse();
+    let mut manifest_ids = old.file_ids(FileKind::Manifest);
+    manifest_ids.reverse();
     // Takes the manifest in force, or else the newest whole one. Manifests older than that in force
     // do not count: their tables may be gone.
-    numbers.retain(|file_id| current.is_none_or(|current| *file_id >= current));
-    numbers.sort_by_key(|file_id| Some(*file_id) != current);
+    manifest_ids.retain(|file_id| current.is_none_or(|current| *file_id >= current));
+    manifest_ids.sort_by_key(|file_id| Some(*file_id) != current);
     let mut best: Option<(u64, Reading)> = None;
     let findings_before = old.findings.len();
-    for file_id in numbers {
+    for file_id in manifest_ids {
         let findings = old.findings.len();
         let reading = Reading::new(old, file_id)?;
         if reading.is_whole {

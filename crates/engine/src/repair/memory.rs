@@ -80,8 +80,8 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
             }
         }
     }
-    let (mut logs, numbers) = Logs::new(old, known);
-    for &file_id in &numbers {
+    let (mut logs, log_ids) = Logs::new(old, known);
+    for &file_id in &log_ids {
         logs.read(old, file_id, &mut |old, first, ops| {
             for (op, seq) in ops.iter().zip(first.0..) {
                 if known.was_dropped(op.keyspace) {
@@ -112,7 +112,7 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
             }
         });
     }
-    logs.end(old, known, numbers.last().copied());
+    logs.end(old, known, log_ids.last().copied());
     memories
 }
 

@@ -209,8 +209,8 @@ impl DamagedStore {
 /// Returns the names of the keyspaces of group `id`: `known`, and a made-up name for each keyspace
 /// that has tables in `runs` but no known name.
 fn names_of_members(id: u32, known: &[String], runs: &[Vec<Slice>]) -> Vec<String> {
-    let numbers = runs.iter().flatten().filter_map(|slice| slice.range().start.first());
-    let count = numbers.map(|member_id| usize::from(*member_id) + 1).max().unwrap_or(0);
+    let member_ids = runs.iter().flatten().filter_map(|slice| slice.range().start.first());
+    let count = member_ids.map(|member_id| usize::from(*member_id) + 1).max().unwrap_or(0);
     let made_up = (known.len()..count).map(|member_id| lost_member(id, member_id));
     known.iter().cloned().chain(made_up).collect()
 }

@@ -199,8 +199,8 @@ impl WritePath {
     pub(super) fn take_seqs(&self, writer: &mut WalWriter, last: SeqNo) -> Result<SeqNo> {
         let first = SeqNo(writer.next_seq);
         let last = last.max(first);
-        let numbers = last.0 - first.0 + 1;
-        self.wal.append(writer, &[&encode_empty_batch(first, numbers)])?;
+        let seq_count = last.0 - first.0 + 1;
+        self.wal.append(writer, &[&encode_empty_batch(first, seq_count)])?;
         writer.next_seq = last.0 + 1;
         self.wal.sync(&writer.logs_to_sync(), SyncReach::Data)?;
         Ok(last)

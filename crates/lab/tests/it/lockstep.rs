@@ -200,7 +200,7 @@ fn keyspaces(store: &Store, workload: &Workload) -> Vec<Keyspace> {
         return vec![store.keyspace_with("default", &Newest::options(workload)).unwrap()];
     };
     let group = KeyspaceOptions { group: Some("all".into()), ..Newest::options(workload) };
-    let make = |number| store.keyspace_with(&format!("keyspace-{number}"), &group).unwrap();
+    let make = |index| store.keyspace_with(&format!("keyspace-{index}"), &group).unwrap();
     (0..workload.items() / items).map(make).collect()
 }
 

@@ -142,14 +142,14 @@ impl EntryHead {
     #[inline(always)]
     fn passed_near(near: u128) -> Option<(u64, usize)> {
         let first = near as u64 & 0xff;
-        let numbers = numbers_behind(first);
+        let count = count_behind(first);
         // A bit is set in the last byte of each integer.
         let mut lasts = !(near >> 8) as u64 & 0x8080_8080_8080_8080;
-        for _ in 1..numbers {
+        for _ in 1..count {
             lasts &= lasts.wrapping_sub(1);
         }
-        let is_near = first & 0x80 == 0 && (numbers == 0 || lasts != 0);
-        let bytes = if numbers == 0 { 0 } else { (lasts.trailing_zeros() as usize + 1) / 8 };
+        let is_near = first & 0x80 == 0 && (count == 0 || lasts != 0);
+        let bytes = if count == 0 { 0 } else { (lasts.trailing_zeros() as usize + 1) / 8 };
         is_near.then_some((first >> FLAG_BITS, 1 + bytes))
     }
 
@@ -158,7 +158,7 @@ impl EntryHead {
     fn passed_slowly(entries: &[u8], start: usize) -> Result<(u64, usize), Damage> {
         let mut reader = Reader::new(entries, start);
         let first = reader.varint()?;
-        for _ in 0..numbers_behind(first) {
+        for _ in 0..count_behind(first) {
             reader.varint()?;
         }
         Ok((first >> FLAG_BITS, reader.at()))
@@ -192,7 +192,7 @@ impl EntryHead {
 
 /// Returns how many integers of a head follow the `first`.
 #[inline(always)]
-fn numbers_behind(first: u64) -> u64 {
+fn count_behind(first: u64) -> u64 {
     let sizes = if first & UNUSUAL == 0 { 0 } else { 2 };
     sizes + u64::from(first & NUMBERED != 0)
 }

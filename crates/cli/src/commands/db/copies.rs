@@ -49,7 +49,7 @@ pub(super) fn backup(
     }
     let mut output = Output::new();
     output.line(backup_line(&made))?;
-    removed.iter().try_for_each(|number| output.line(format_args!("removed {number}")))?;
+    removed.iter().try_for_each(|id| output.line(format_args!("removed {id}")))?;
     Ok(output.finish()?)
 }
 
@@ -61,7 +61,7 @@ pub(super) fn backups(
     json: bool,
 ) -> anyhow::Result<()> {
     match removed {
-        Some(number) => remove(dir, number, json),
+        Some(id) => remove(dir, id, json),
         None if check => verify(dir, json),
         None => list(dir, json),
     }
@@ -97,31 +97,26 @@ fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
     }
 }
 
-fn remove(dir: &Path, number: u64, json: bool) -> anyhow::Result<()> {
-    Backups::new(dir).remove(number)?;
-    if json { print_json(&json!({ "removed": number })) } else { Ok(()) }
+fn remove(dir: &Path, id: u64, json: bool) -> anyhow::Result<()> {
+    Backups::new(dir).remove(id)?;
+    if json { print_json(&json!({ "removed": id })) } else { Ok(()) }
 }
 
-pub(super) fn restore(
-    from: &Path,
-    number: Option<u64>,
-    to: &Path,
-    json: bool,
-) -> anyhow::Result<()> {
+pub(super) fn restore(from: &Path, id: Option<u64>, to: &Path, json: bool) -> anyhow::Result<()> {
     let backups = Backups::new(from);
-    let number = match number {
-        Some(number) => number,
+    let id = match id {
+        Some(id) => id,
         None => match backups.list()?.last() {
             Some(newest) => newest.id,
             None => bail!("there is no backup in {}", from.display()),
         },
     };
-    let restored = backups.restore(number, to).map_err(wrong_argument)?;
+    let restored = backups.restore(id, to).map_err(wrong_argument)?;
     if json {
         return print_json(&backup_fields(&restored));
     }
     let Backup { seq, bytes, .. } = restored;
-    Ok(print(format_args!("restored backup {number} up to write {seq}: {bytes} bytes"))?)
+    Ok(print(format_args!("restored backup {id} up to write {seq}: {bytes} bytes"))?)
 }
 
 fn backup_line(backup: &Backup) -> String {

@@ -95,14 +95,14 @@ impl Graph {
 
     fn dot(&self) -> String {
         let mut dot = String::from("digraph tables {\n  node [shape=box];\n");
-        for (number, Node { name, level, range, .. }) in self.nodes.iter().enumerate() {
+        for (node, Node { name, level, range, .. }) in self.nodes.iter().enumerate() {
             let label = format!("{name} L{level} {range}");
             let label = label.replace('\\', "\\\\").replace('"', "\\\"");
-            let _ = writeln!(dot, "  n{number} [label=\"{label}\"];");
+            let _ = writeln!(dot, "  n{node} [label=\"{label}\"];");
         }
-        for number in 0..self.nodes.len() as u64 {
-            for older in self.graph.edges_from(TableId(number)) {
-                let _ = writeln!(dot, "  n{number} -> n{};", older.0);
+        for node in 0..self.nodes.len() as u64 {
+            for older in self.graph.edges_from(TableId(node)) {
+                let _ = writeln!(dot, "  n{node} -> n{};", older.0);
             }
         }
         dot.push_str("}\n");

@@ -68,8 +68,8 @@ impl FoldedBuilder {
         };
         self.folded.chunks = chunks.map(used).collect();
         self.folded.in_chunks = vec![0; self.folded.chunks.len()];
-        let numbers = (0..).zip(&rest.in_chunks).filter(|(_, entries)| **entries == 0);
-        self.free_chunks = numbers.map(|(chunk_id, _)| chunk_id).collect();
+        let free = (0..).zip(&rest.in_chunks).filter(|(_, entries)| **entries == 0);
+        self.free_chunks = free.map(|(chunk_id, _)| chunk_id).collect();
         let entries_max = rest.len() + more;
         self.folded.places.reserve_exact(entries_max);
         self.folded.sums.reserve_exact(entries_max);

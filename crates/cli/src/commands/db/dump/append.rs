@@ -67,18 +67,18 @@ impl Dump {
 
 /// Returns the header: the roots of the table.
 fn head(table: &AppendFile) -> Item {
-    let number = table.file_id();
+    let file_id = table.file_id();
     let bytes = table.bytes();
     let roots = table.roots();
     let end = roots.last().map_or(0, |root| root.end);
-    let mut text = format!("append table {number}, {bytes} bytes, roots: {}", roots.len());
+    let mut text = format!("append table {file_id}, {bytes} bytes, roots: {}", roots.len());
     roots.iter().for_each(|root| text += &root_text(root));
     if end < bytes {
         text += &format!("\n{} bytes behind the last root", bytes - end);
     }
     let fields = json!({
         "type": "append table",
-        "number": number,
+        "number": file_id,
         "bytes": bytes,
         "bytes_behind": bytes - end,
         "roots": roots.iter().map(root_fields).collect::<Vec<_>>(),

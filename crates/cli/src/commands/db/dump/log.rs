@@ -14,10 +14,10 @@ impl Dump {
             FileType::Copy => "copy",
             _ => "log",
         };
-        let number = log.file_id();
+        let file_id = log.file_id();
         let bytes = log.bytes();
-        let fields = json!({ "type": name, "number": number, "bytes": bytes });
-        self.begin(Item { text: format!("{name} {number}, {bytes} bytes"), fields }, "records")?;
+        let fields = json!({ "type": name, "number": file_id, "bytes": bytes });
+        self.begin(Item { text: format!("{name} {file_id}, {bytes} bytes"), fields }, "records")?;
         let mut end = 0;
         let mut damage = log.damage();
         for record in log.records() {
@@ -69,12 +69,14 @@ impl Dump {
                 let link = format!(", follows log {before}, of which {synced} bytes were synced");
                 item.text += &format!("{link}; first number {first}");
             }
-            Content::Batch { first, seq_count: numbers, writes } => {
+            Content::Batch { first, seq_count, writes } => {
                 item.fields["first"] = json!(first.0);
-                item.fields["numbers"] = json!(numbers);
-                item.text += &match (writes.len(), numbers) {
+                item.fields["numbers"] = json!(seq_count);
+                item.text += &match (writes.len(), seq_count) {
                     (0, 1) => format!(", number {first}, a bulk load"),
-                    (0, _) => format!(", numbers {first} to {}, no writes", first.0 + numbers - 1),
+                    (0, _) => {
+                        format!(", numbers {first} to {}, no writes", first.0 + seq_count - 1)
+                    }
                     (count, _) => format!(", first number {first}, writes: {count}"),
                 };
                 let entries: Vec<(Option<u32>, &Entry)> =

@@ -72,12 +72,12 @@ fn place(table: &TableFile, index: usize) -> Item {
 
 /// Returns the header: footer, properties and filter of the table.
 fn head(table: &TableFile) -> Item {
-    let number = table.file_id();
+    let file_id = table.file_id();
     let bytes = table.bytes();
     let footer = table.footer();
     let properties = table.properties();
-    let mut text = format!("table {number}, {bytes} bytes");
-    let mut fields = json!({ "type": "table", "number": number, "bytes": bytes });
+    let mut text = format!("table {file_id}, {bytes} bytes");
+    let mut fields = json!({ "type": "table", "number": file_id, "bytes": bytes });
     if let Some(footer) = &footer {
         text += &footer_text(footer);
     }
