@@ -5,40 +5,27 @@
 //! read. A store may go over to such tables and back.
 
 use crate::dice::{Dice, with_seeds};
-use crate::frame::contents::{Map, contents, pair};
+use crate::frame::contents::{self, Map, contents, pair};
+use crate::frame::small::{open, plain, small};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
-use lsmith::{DEFAULT_KEYSPACE, ErrorKind, Keyspace, PersistMode, Store};
+use lsmith::{Builder, ErrorKind, Keyspace, PersistMode};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Each batch replaces all nodes of so small a tree, so that a few batches fit under `c`.
 const TREES: &str = "jungle(c=4, ratio=2, table=400B)";
 
-fn open(env: &MemEnv, policy: &str) -> (Store, Keyspace) {
-    open_on(Arc::new(env.clone()), policy)
-}
-
-fn open_on(env: Arc<dyn Env>, policy: &str) -> (Store, Keyspace) {
-    let store = Store::builder("/store").env(env).policy(policy);
-    let store = store.memtable_bytes(300).log_bytes(64 << 10).lockstep(true).open().unwrap();
-    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
-    (store, space)
+fn tiny(env: &(impl Env + Clone), policy: &str) -> Builder {
+    small(env).memtable_bytes(300).policy(policy)
 }
 
 /// Writes or deletes one of 200 keys.
 fn write(space: &Keyspace, map: &mut Map, dice: &mut Dice) {
     let key = format!("{:03}", dice.below(200)).into_bytes();
-    if dice.chance(20) {
-        space.delete(&key).unwrap();
-        map.remove(&key);
-    } else {
-        let length = dice.below(30);
-        let value = dice.bytes(length);
-        space.put(&key, &value).unwrap();
-        map.insert(key, value);
-    }
+    let length = dice.below(30);
+    let value = (!dice.chance(20)).then(|| dice.bytes(length));
+    contents::write(space, map, key, value);
 }
 
 /// Returns the numbers of slices of append tables and of sorted tables.
@@ -74,7 +61,7 @@ fn appended_entries_are_there_after_each_reopening() {
         let mut map = Map::new();
         let mut before = Vec::new();
         for _ in 0..30 {
-            let (store, space) = open(&env, TREES);
+            let (store, space) = open(tiny(&env, TREES));
             assert_eq!(contents(&space), map);
             assert_eq!(described(&space), before);
             for _ in 0..dice.below(100) {
@@ -86,7 +73,7 @@ fn appended_entries_are_there_after_each_reopening() {
             before = described(&space);
         }
         assert!(before.iter().any(|tree| tree.contains(" born ")), "{before:?}");
-        let (_store, space) = open(&env, TREES);
+        let (_store, space) = open(tiny(&env, TREES));
         let (trees, sorted) = kinds(&space);
         assert!(trees > 5 && sorted == 0, "{}", space.tree());
         appended(&space);
@@ -98,7 +85,7 @@ fn a_file_stays_as_long_as_a_root_is_read() {
     let env = MemEnv::new();
     let mut dice = Dice::new(1);
     let mut map = Map::new();
-    let (store, space) = open(&env, TREES);
+    let (store, space) = open(tiny(&env, TREES));
     for _ in 0..300 {
         write(&space, &mut map, &mut dice);
     }
@@ -134,7 +121,7 @@ fn a_store_goes_over_to_trees_and_back() {
         let mut map = Map::new();
         let leveled = "leveled(ratio=2, l0=1, table=400B)";
         for policy in [leveled, TREES, leveled, "minlatency(k=3)", TREES, "choose_best", leveled] {
-            let (store, space) = open(&env, "none");
+            let (store, space) = open(tiny(&env, "none"));
             space.set_merge_policy(policy).unwrap();
             for _ in 0..600 {
                 write(&space, &mut map, &mut dice);
@@ -147,7 +134,7 @@ fn a_store_goes_over_to_trees_and_back() {
             let stats = store.stats();
             assert_eq!((stats.plans_failed, stats.plans_refused), (0, 0), "{policy}");
         }
-        let (_store, space) = open(&env, "none");
+        let (_store, space) = open(tiny(&env, "none"));
         space.merge().unwrap();
         assert_eq!(kinds(&space).0, 0, "{}", space.tree());
         assert_eq!(contents(&space), map);
@@ -197,10 +184,9 @@ fn a_live_store_goes_over_to_trees_and_back_through_crashes() {
         for turn in 0..12 {
             let env = FaultEnv::over(disk.clone());
             // What is acknowledged is synced.
-            let store = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+            let store = plain(&env).lockstep(true);
             let store = store.policy(LEVELED).memtable_bytes(300).log_bytes(64 << 10);
-            let store = store.persist(PersistMode::SyncData).open().unwrap();
-            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            let (store, space) = open(store.persist(PersistMode::SyncData));
             assert_eq!(contents(&space), map, "turn {turn}");
             assert!(store.verify().unwrap().is_empty(), "turn {turn}");
             let to_trees = turn % 2 == 0;
@@ -219,13 +205,13 @@ fn a_live_store_goes_over_to_trees_and_back_through_crashes() {
                 0 => disk.process_crash_clone(),
                 _ => disk.power_loss(dice.number(), *dice.pick(&Loss::ALL)),
             };
-            let found = contents(&open(&disk, "none").1);
+            let found = contents(&open(tiny(&disk, "none")).1);
             if let Some((key, value)) = unsure.filter(|_| found != map) {
                 map.insert(key, value);
             }
             assert_eq!(found, map, "turn {turn}");
         }
-        let (_store, space) = open(&disk, "none");
+        let (_store, space) = open(tiny(&disk, "none"));
         space.merge().unwrap();
         assert_eq!((kinds(&space), contents(&space)), ((0, 1), map), "{}", space.tree());
     });
@@ -248,7 +234,7 @@ fn what_lies_behind_a_root_does_not_matter_and_a_damaged_root_is_an_error() {
     let env = MemEnv::new();
     let mut dice = Dice::new(2);
     let mut map = Map::new();
-    let (store, space) = open(&env, TREES);
+    let (store, space) = open(tiny(&env, TREES));
     for _ in 0..400 {
         write(&space, &mut map, &mut dice);
     }
@@ -258,7 +244,7 @@ fn what_lies_behind_a_root_does_not_matter_and_a_damaged_root_is_an_error() {
     let mut file = env.append(&path, root).unwrap();
     file.write_all(&[7; 5000]).unwrap();
     file.sync().unwrap();
-    let (store, space) = open(&env, TREES);
+    let (store, space) = open(tiny(&env, TREES));
     assert_eq!(contents(&space), map);
     for _ in 0..100 {
         write(&space, &mut map, &mut dice);
@@ -268,13 +254,13 @@ fn what_lies_behind_a_root_does_not_matter_and_a_damaged_root_is_an_error() {
     drop((store, space));
     for back in [1, 30] {
         env.flip(&path, root - back, 0x10).unwrap();
-        let opened = Store::builder("/store").env(Arc::new(env.clone())).policy(TREES).open();
+        let opened = plain(&env).policy(TREES).open();
         let error = opened.map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
         assert!(error.to_string().contains(".table"), "{error}");
         env.flip(&path, root - back, 0x10).unwrap();
     }
-    assert_eq!(contents(&open(&env, TREES).1), map);
+    assert_eq!(contents(&open(tiny(&env, TREES)).1), map);
 }
 
 #[test]
@@ -285,7 +271,7 @@ fn batches_that_fail_leave_their_trees_as_they_were() {
     let mut failed = 0;
     for life in 0..60 {
         let env = FaultEnv::over(disk.clone());
-        let (store, space) = open_on(Arc::new(env.clone()), TREES);
+        let (store, space) = open(tiny(&env, TREES));
         assert_eq!(contents(&space), map, "life {life}");
         assert!(store.verify().unwrap().is_empty());
         let class = *dice.pick(&[OpClass::Create, OpClass::Write, OpClass::Sync]);
@@ -310,7 +296,7 @@ fn batches_that_fail_leave_their_trees_as_they_were() {
         }
         assert_eq!(contents(&space), map, "life {life}");
     }
-    let (_store, space) = open(&disk, TREES);
+    let (_store, space) = open(tiny(&disk, TREES));
     assert_eq!(contents(&space), map);
     assert!(failed > 10, "{failed}");
 }

@@ -5,14 +5,14 @@
 //! one is there too.
 
 use crate::frame::scripted::{Call, Op, Script, Scripted};
+use crate::frame::small::{open, plain};
 use crate::frame::watchdog::Watchdog;
+use lsmith::Keyspace;
 use lsmith::env::MemEnv;
-use lsmith::{DEFAULT_KEYSPACE, Keyspace, Store};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Longer than it takes to propose a plan.
@@ -87,10 +87,9 @@ fn run_of(space: &Keyspace, path: &Path) -> Option<usize> {
 fn meet(writes: u32) -> bool {
     let env = Scripted::new(MemEnv::new(), Meeting::default());
     // One of the threads is kept for flushes. Each of the others may have come to another run.
-    let store = Store::builder("/store").env(Arc::new(env.clone())).threads(6);
+    let store = plain(&env).threads(6);
     let store = store.policy("jungle(c=10, ratio=8, table=4kB)").memtable_bytes(4000);
-    let store = store.log_bytes(64 << 10).open().unwrap();
-    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    let (store, space) = open(store.log_bytes(64 << 10));
     let mut map = BTreeMap::new();
     for number in 0..writes {
         let key = format!("{:06}", number * 7919 % 1000).into_bytes();

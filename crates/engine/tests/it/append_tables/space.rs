@@ -4,9 +4,8 @@
 //! store in a free run take hardly more than in lockstep. Bytes are counted, and no time.
 
 use crate::dice::Dice;
+use crate::frame::small::{open, plain};
 use lsmith::env::MemEnv;
-use lsmith::{DEFAULT_KEYSPACE, Store};
-use std::sync::Arc;
 
 const KEYS: u64 = 10_000;
 const VALUE_BYTES: usize = 100;
@@ -15,10 +14,9 @@ const MEMTABLE_BYTES: u64 = 64 << 10;
 /// Loads all keys and then updates them at random, `rounds` times each. Returns the greatest
 /// physical bytes of tables, over the bytes of the values.
 fn peak(policy: &str, lockstep: bool, rounds: u64) -> f64 {
-    let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
+    let store = plain(&MemEnv::new()).policy(policy);
     let store = store.memtable_bytes(MEMTABLE_BYTES).threads(2).lockstep(lockstep);
-    let store = store.open().unwrap();
-    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    let (store, space) = open(store);
     let mut dice = Dice::new(1);
     let value = dice.bytes(VALUE_BYTES);
     let mut most = 0;

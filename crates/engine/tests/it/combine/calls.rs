@@ -6,15 +6,14 @@
 //! meanwhile.
 
 use crate::frame::operators::Append;
+use crate::frame::small::{small, threaded};
 use crate::frame::watchdog::ends;
 use lsmith::env::MemEnv;
-use lsmith::{Builder, Combine, CombineError, Keyspace, KeyspaceOptions, Store};
+use lsmith::{Combine, CombineError, Keyspace, KeyspaceOptions, Store};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
-
-const DIR: &str = "/store";
 
 /// Counts what it is asked for, and can stop in a call. Otherwise as [`Append`], except that all
 /// operands can be joined.
@@ -80,11 +79,6 @@ impl Combine for Counted {
     }
 }
 
-fn builder(env: &MemEnv, counted: &Counted) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
-    builder.memtable_bytes(1 << 20).block_bytes(200).operator(counted.clone())
-}
-
 fn space(store: &Store) -> Keyspace {
     let operator = Some("counted".to_string());
     store.keyspace_with("k", &KeyspaceOptions { operator, ..KeyspaceOptions::default() }).unwrap()
@@ -97,7 +91,12 @@ fn combine(space: &Keyspace, count: u64) {
 #[test]
 fn operands_are_joined_only_where_their_value_is_elsewhere() {
     let (env, counted) = (MemEnv::new(), Counted::default());
-    let store = builder(&env, &counted).lockstep(true).open().unwrap();
+    let store = small(&env)
+        .policy("none")
+        .memtable_bytes(1 << 20)
+        .operator(counted.clone())
+        .open()
+        .unwrap();
     let space = space(&store);
     // The value is in the same memtable.
     space.put("key", "v").unwrap();
@@ -159,7 +158,13 @@ fn what_an_operator_looks_at_stays() {
         {
             let (env, counted) = (MemEnv::new(), Counted::default());
             let env = if maps { env } else { env.unmapped() };
-            let store = builder(&env, &counted).cache_bytes(1000).open().unwrap();
+            let store = threaded(&env)
+                .policy("none")
+                .memtable_bytes(1 << 20)
+                .operator(counted.clone())
+                .cache_bytes(1000)
+                .open()
+                .unwrap();
             let space = space(&store);
             space.put("key", vec![b'v'; 500]).unwrap();
             space.flush().unwrap();

@@ -7,6 +7,7 @@
 
 use crate::frame::contents::get;
 use crate::frame::operators::{Append, Mood, Moody};
+use crate::frame::small::{DIR, plain, plain_at, threaded};
 use crate::frame::watchdog::ends;
 use lsmith::env::{Env, MemEnv};
 use lsmith::inspect::{FileType, TableFile};
@@ -17,15 +18,13 @@ use lsmith::{
 use std::path::Path;
 use std::sync::Arc;
 
-const DIR: &str = "/store";
-
 fn with(operator: &str) -> KeyspaceOptions {
     KeyspaceOptions { operator: Some(operator.into()), ..KeyspaceOptions::default() }
 }
 
 fn open(env: &MemEnv, moody: &Moody) -> Store {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(3000);
-    builder.operator(Append).operator(moody.clone()).threads(2).open().unwrap()
+    let builder = threaded(env).memtable_bytes(3000).threads(2);
+    builder.operator(Append).operator(moody.clone()).open().unwrap()
 }
 
 fn get_number(space: &Keyspace, key: &str) -> Option<i64> {
@@ -95,7 +94,7 @@ fn combines_apply_to_whatever_is_there() {
 #[test]
 fn merges_leave_one_value_of_a_counter() {
     let env = MemEnv::new();
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+    let builder = plain(&env).lockstep(true);
     let store = builder.policy("tiered(ratio=20)").memtable_bytes(2000).open().unwrap();
     let visits = store.keyspace_with("visits", &with("counter")).unwrap();
     for round in 1..=10_i64 {
@@ -133,7 +132,7 @@ fn store_without_its_operator_does_not_open() {
     let group = KeyspaceOptions { group: Some("all".into()), ..with("moody") };
     store.keyspace_with("rows", &group).unwrap().combine("key", "b").unwrap();
     drop((notes, store));
-    let builder = || Store::builder(DIR).env(Arc::new(env.clone()));
+    let builder = || plain(&env);
     for read_only in [false, true] {
         let error = builder().read_only(read_only).open().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -171,7 +170,7 @@ fn keyspace_has_its_operator_from_the_beginning() {
     let error = store.write(batch, PersistMode::Buffer).unwrap_err();
     assert!(error.message().contains("write 2 of the batch, a combine"), "{error}");
     assert_eq!(get(&notes, "key"), None, "the batch left nothing");
-    let error = Store::builder("/other").env(Arc::new(env.clone())).operator(BadName).open();
+    let error = plain_at("/other", &env).operator(BadName).open();
     assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
@@ -291,7 +290,7 @@ fn ingested_entries_go_between_combines_by_their_numbers() {
     let env = MemEnv::new();
     for merged in [false, true] {
         let dir = format!("/ingest {merged}");
-        let builder = Store::builder(&dir).env(Arc::new(env.clone())).operator(Append);
+        let builder = plain_at(&dir, &env).operator(Append);
         let store = builder.lockstep(true).open().unwrap();
         let options = KeyspaceOptions { keep_numbers: Some(true), ..with("append") };
         let notes = store.keyspace_with("notes", &options).unwrap();
@@ -380,7 +379,7 @@ fn repair_saves_what_combines_make() {
     options.operators.add(Arc::new(moody.clone()));
     let report = repair(&options, DIR, "/saved").unwrap();
     assert!(report.is_exact(), "{report:?}");
-    let builder = |dir| Store::builder(dir).env(Arc::new(disk.clone())).operator(moody.clone());
+    let builder = |dir| plain_at(dir, &disk).operator(moody.clone());
     let saved = builder("/saved").open().unwrap();
     let notes = saved.existing_keyspace("notes").unwrap();
     assert_eq!(get(&notes, "put").as_deref(), Some("v12345"));

@@ -7,7 +7,7 @@
 use crate::dice::{Dice, with_new_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, restless};
 use crate::frame::history::History;
-use crate::frame::small::{DIR, small, small_at};
+use crate::frame::small::{DIR, plain_at, small, small_at};
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{Backup, BackupOptions, Backups, ErrorKind, PersistMode, Store};
 use std::collections::BTreeMap;
@@ -209,7 +209,7 @@ struct Family {
 
 impl Family {
     fn open(&self, dir: &str, dice: &mut Dice) -> Store {
-        let builder = Store::builder(dir).env(Arc::new(self.env.clone())).lockstep(true);
+        let builder = plain_at(dir, &self.env).lockstep(true);
         restless(builder, dice).open().unwrap()
     }
 

@@ -3,10 +3,11 @@
 //! Promised: half a backup is never taken for a whole one, and neither is half a restored store.
 //! What was there before stays. A second attempt works, and leaves no file that nothing names.
 
-use crate::dice::{Dice, any_seed, full};
+use crate::dice::{Dice, any_seed};
 use crate::frame::batches::{Batches, Progress};
+use crate::frame::faults::{any_fault, stops};
 use crate::frame::small::{small, small_at};
-use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
+use lsmith::env::{Effect, Env, Fault, FaultEnv, Loss, MemEnv};
 use lsmith::{Backups, PersistMode};
 use std::path::Path;
 use std::sync::Arc;
@@ -123,17 +124,11 @@ fn a_backup_or_restore_stopped_anywhere_is_whole_or_none() {
         let (whole, operations, done) = run(&start, work, None);
         assert!(done && operations > 5, "{work:?}: {operations} operations");
         examine(&whole, work, true);
-        let stops: Vec<u64> = match full() {
-            true => (0..operations).collect(),
-            false => (0..SAMPLE).map(|_| dice.below(operations as usize) as u64).collect(),
-        };
-        for after in stops {
-            let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
-            let effect = *dice.pick(&[Effect::Nothing, Effect::Partly, Effect::Wholly]);
-            let fault = Fault { class: None, after, lasting, kind: std::io::ErrorKind::Other };
+        for after in stops(&mut dice, operations, SAMPLE) {
+            let (fault, effect) = any_fault(&mut dice, after);
             let (left, _, done) = run(&start, work, Some((fault, effect)));
             let loss = *dice.pick(&Loss::ALL);
-            println!("seed {seed}, {work:?}, {after}, {lasting:?}, {effect:?}, {loss:?}");
+            println!("seed {seed}, {work:?}, {fault:?}, {effect:?}, {loss:?}");
             examine(&left.process_crash_clone(), work, done);
             examine(&left.power_loss(seed, loss), work, done);
         }

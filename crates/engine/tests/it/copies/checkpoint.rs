@@ -6,12 +6,11 @@
 
 use crate::dice::Dice;
 use crate::frame::batches::{Batches, POLICIES, Progress};
-use crate::frame::small::{DIR, small, small_at};
+use crate::frame::small::{DIR, plain, plain_at, small, small_at};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{Checkpoint, ErrorKind, PersistMode, Store};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 const COPY: &str = "/copies/one";
 
@@ -122,7 +121,7 @@ fn a_checkpoint_that_was_returned_survives_power_loss() {
 fn shared_files_get_no_holes_until_the_checkpoint_is_gone() {
     let env = MemEnv::new();
     let open = || {
-        let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+        let builder = plain(&env).lockstep(true);
         builder.policy("choose_best(ratio=3, rate=0.2)").memtable_bytes(64 << 10).open().unwrap()
     };
     let key = |number: u64| format!("{:08}", number.wrapping_mul(2_654_435_761) % 8_000);
@@ -136,7 +135,7 @@ fn shared_files_get_no_holes_until_the_checkpoint_is_gone() {
     let space = store.keyspace("default").unwrap();
     let punched = space.stats().punched_bytes;
     write(&store, 2);
-    let copy = Store::builder(COPY).env(Arc::new(env.clone())).lockstep(true).open().unwrap();
+    let copy = plain_at(COPY, &env).lockstep(true).open().unwrap();
     let copied = copy.keyspace("default").unwrap();
     (0..6_000)
         .for_each(|number| assert_eq!(copied.get(key(number)).unwrap().unwrap()[..], [1; 100]));

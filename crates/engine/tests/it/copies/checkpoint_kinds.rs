@@ -9,21 +9,15 @@
 use crate::frame::batches::{Batches, Progress};
 use crate::frame::contents::names;
 use crate::frame::gate::{Gate, GateEnv, Step};
+use crate::frame::small::{DIR, small, small_at};
 use crate::frame::watchdog::Watchdog;
 use crate::ingest::files::write_table;
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Store};
+use lsmith::{ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 
-const DIR: &str = "/store";
 const COPY: &str = "/copies/one";
-
-fn builder(env: impl Env, dir: &str) -> Builder {
-    let builder = Store::builder(dir).env(Arc::new(env));
-    builder.memtable_bytes(1 << 20).block_bytes(200).log_bytes(64 << 10)
-}
 
 fn write(store: &Store, batches: &Batches, progress: &mut Progress, count: u64) {
     for _ in 0..count {
@@ -36,7 +30,7 @@ fn a_checkpoint_flushes_nothing() {
     for in_group in [false, true] {
         let env = MemEnv::new();
         let batches = Batches { in_group, value_bytes: 60, ..Batches::new(1) };
-        let open = |dir: &str| builder(env.clone(), dir).lockstep(true).open().unwrap();
+        let open = |dir: &str| small_at(dir, &env).memtable_bytes(1 << 20).open().unwrap();
         let store = open(DIR);
         let mut progress = Progress::default();
         write(&store, &batches, &mut progress, 50);
@@ -85,7 +79,7 @@ fn a_manifest_is_replaced_in_the_middle_of_a_checkpoint() {
         let disk = MemEnv::new();
         let gate = Gate::over(disk.clone());
         let batches = Batches { key_bytes: 200, ..Batches::new(2) };
-        let store = builder(gate.clone(), DIR).policy("tiered(ratio=2)").memtable_bytes(3000);
+        let store = small(&gate).policy("tiered(ratio=2)");
         let store = store.threads(1).open().unwrap();
         let mut progress = Progress::default();
         write(&store, &batches, &mut progress, 100);
@@ -115,13 +109,13 @@ fn a_manifest_is_replaced_in_the_middle_of_a_checkpoint() {
             is_held
         });
         for again in 0..2 {
-            let copy = builder(disk.clone(), COPY).open().unwrap();
+            let copy = small_at(COPY, &disk).memtable_bytes(1 << 20).open().unwrap();
             assert_eq!(batches.check(&copy), 100, "step {count}, {again}");
             assert!(copy.verify().unwrap().is_empty());
         }
         assert_eq!(batches.check(&store), progress.acknowledged);
         drop(store);
-        let store = builder(disk, DIR).open().unwrap();
+        let store = small(&disk).memtable_bytes(1 << 20).open().unwrap();
         assert_eq!(batches.check(&store), progress.acknowledged);
         if !is_held {
             break;
@@ -138,10 +132,10 @@ fn listing(env: &MemEnv) -> Vec<Vec<String>> {
 #[test]
 fn a_checkpoint_without_a_directory_is_refused() {
     let env = MemEnv::new();
-    let store = builder(env.clone(), DIR).lockstep(true).open().unwrap();
+    let store = small(&env).memtable_bytes(1 << 20).open().unwrap();
     store.keyspace("k").unwrap().put("key", "value").unwrap();
     let before = listing(&env);
-    let opened = builder(env.clone(), "").open();
+    let opened = small_at("", &env).memtable_bytes(1 << 20).open();
     for refused in [store.checkpoint("").map(drop), opened.map(drop)] {
         let error = refused.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
@@ -149,7 +143,7 @@ fn a_checkpoint_without_a_directory_is_refused() {
         assert_eq!(listing(&env), before);
     }
     store.checkpoint(COPY).unwrap();
-    let copy = builder(env, COPY).open().unwrap();
+    let copy = small_at(COPY, &env).memtable_bytes(1 << 20).open().unwrap();
     assert!(copy.existing_keyspace("k").unwrap().contains("key").unwrap());
 }
 
@@ -158,7 +152,7 @@ fn a_keyspace_that_was_dropped_takes_no_table() {
     let env = MemEnv::new();
     let table = write_table(&env, "/made", &[(b"key".to_vec(), Some(b"value".to_vec()))].into());
     for (link, comes_again) in [(false, false), (true, false), (false, true), (true, true)] {
-        let store = builder(env.clone(), DIR).lockstep(true).open().unwrap();
+        let store = small(&env).memtable_bytes(1 << 20).open().unwrap();
         let gone = store.keyspace("gone").unwrap();
         gone.put("before", "").unwrap();
         let files = [table.clone()];
@@ -181,7 +175,7 @@ fn a_keyspace_that_was_dropped_takes_no_table() {
             assert_eq!(again.get("key").unwrap().unwrap(), "value");
         }
         drop((store, gone, again));
-        let store = builder(env.clone(), DIR).lockstep(true).open().unwrap();
+        let store = small(&env).memtable_bytes(1 << 20).open().unwrap();
         assert_eq!(store.keyspaces().len(), usize::from(comes_again));
         assert!(store.left_out().unwrap().is_empty());
         if comes_again {

@@ -4,14 +4,14 @@
 //! however it ends. A store there has all that a checkpoint promises. Otherwise a second attempt
 //! works. The store that the checkpoint is made of loses nothing.
 
-use crate::dice::{Dice, any_seed, full};
+use crate::dice::{Dice, any_seed};
 use crate::frame::batches::{Batches, Progress};
-use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
-use lsmith::{Builder, ErrorKind, PersistMode, Store};
+use crate::frame::faults::{any_fault, stops};
+use crate::frame::small::{small, small_at};
+use lsmith::env::{Effect, Env, Fault, FaultEnv, Loss, MemEnv};
+use lsmith::{ErrorKind, PersistMode};
 use std::path::Path;
-use std::sync::Arc;
 
-const DIR: &str = "/store";
 const COPY: &str = "/copies/one";
 const BATCHES: Batches =
     Batches { seed: 7, keys: 80, key_bytes: 8, value_bytes: 200, in_group: false, ranges: true };
@@ -20,15 +20,11 @@ const WRITTEN: u64 = 60;
 /// The number of stop points in a short test.
 const SAMPLE: usize = 60;
 
-fn builder(env: impl Env, dir: &str, policy: &str) -> Builder {
-    let builder = Store::builder(dir).env(Arc::new(env)).lockstep(true).policy(policy);
-    builder.memtable_bytes(10_000).block_bytes(200).log_bytes(64 << 10).log_bytes_max(64 << 10)
-}
-
 /// Returns a disk with a store that has tables, logs and perhaps a spill.
 fn start(policy: &str) -> MemEnv {
     let disk = MemEnv::new();
-    let store = builder(disk.clone(), DIR, policy).open().unwrap();
+    let builder = small(&disk).policy(policy).log_bytes_max(64 << 10);
+    let store = builder.open().unwrap();
     let mut progress = Progress::default();
     for _ in 0..WRITTEN {
         BATCHES.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
@@ -42,7 +38,7 @@ fn start(policy: &str) -> MemEnv {
 fn run(start: &MemEnv, policy: &str, fault: Option<(Fault, Effect)>) -> (MemEnv, u64, bool) {
     let disk = start.process_crash_clone();
     let env = FaultEnv::over(disk.clone());
-    let store = builder(env.clone(), DIR, policy).open().unwrap();
+    let store = small(&env).policy(policy).open().unwrap();
     let before = env.count_all();
     if let Some((fault, effect)) = fault {
         env.set_with(fault, effect);
@@ -58,7 +54,7 @@ fn run(start: &MemEnv, policy: &str, fault: Option<(Fault, Effect)>) -> (MemEnv,
 
 /// Asserts that `disk` has a whole checkpoint or none, and that another attempt works.
 fn examine(disk: &MemEnv, policy: &str, returned: bool) {
-    let opened = builder(disk.clone(), COPY, policy).create_if_missing(false).open();
+    let opened = small_at(COPY, disk).policy(policy).create_if_missing(false).open();
     let is_whole = opened.is_ok();
     match opened {
         Ok(copy) => {
@@ -70,7 +66,7 @@ fn examine(disk: &MemEnv, policy: &str, returned: bool) {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
         }
     }
-    let store = builder(disk.clone(), DIR, policy).open().unwrap();
+    let store = small(disk).policy(policy).open().unwrap();
     assert_eq!(BATCHES.check(&store), WRITTEN);
     assert_eq!(store.verify().unwrap().len(), 0);
     let mut progress = Progress { tried: WRITTEN, acknowledged: WRITTEN, synced: WRITTEN };
@@ -85,7 +81,7 @@ fn examine(disk: &MemEnv, policy: &str, returned: bool) {
     }
     let second = if is_whole { "/copies/two" } else { COPY };
     drop(store);
-    let copy = builder(disk.clone(), second, policy).open().unwrap();
+    let copy = small_at(second, disk).policy(policy).open().unwrap();
     assert_eq!(BATCHES.check(&copy), WRITTEN + 5);
     let names = disk.list(Path::new(second)).unwrap();
     assert!(!names.iter().any(|name| name.ends_with(".coming")), "{names:?}");
@@ -103,17 +99,11 @@ fn a_checkpoint_stopped_anywhere_is_whole_or_none() {
         assert!(made);
         examine(&whole, policy, true);
         assert!(operations > 20, "{operations} operations");
-        let stops: Vec<u64> = match full() {
-            true => (0..operations).collect(),
-            false => (0..SAMPLE / 3).map(|_| dice.below(operations as usize) as u64).collect(),
-        };
-        for after in stops {
-            let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
-            let effect = *dice.pick(&[Effect::Nothing, Effect::Partly, Effect::Wholly]);
-            let fault = Fault { class: None, after, lasting, kind: std::io::ErrorKind::Other };
+        for after in stops(&mut dice, operations, SAMPLE / 3) {
+            let (fault, effect) = any_fault(&mut dice, after);
             let (left, _, made) = run(&start, policy, Some((fault, effect)));
             let loss = *dice.pick(&Loss::ALL);
-            println!("seed {seed}, {policy}, {after}, {lasting:?}, effect {effect:?}, {loss:?}");
+            println!("seed {seed}, {policy}, {fault:?}, {effect:?}, {loss:?}");
             examine(&left.process_crash_clone(), policy, made);
             examine(&left.power_loss(seed, loss), policy, made);
         }

@@ -8,6 +8,7 @@
 use crate::dice::{Dice, with_new_seeds};
 use crate::frame::batches::{GROUP_POLICIES, POLICIES, any_mode, mapped_or_not, restless};
 use crate::frame::history::{History, Maps, SPACES, check_snapshot};
+use crate::frame::small::DIR;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{PersistMode, Snapshot, Store};
 use std::io::ErrorKind;
@@ -16,10 +17,6 @@ use std::sync::Arc;
 
 const LIVES: usize = 6;
 const SNAPSHOTS_MAX: usize = 3;
-
-fn open(env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
-    open_at("/store", env, dice)
-}
 
 fn open_at(dir: &str, env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
     let builder = Store::builder(dir).env(Arc::new(env)).lockstep(dice.chance(60));
@@ -68,7 +65,7 @@ impl Beside {
         }
         let open = || {
             let env = Arc::new(mapped_or_not(disk, dice));
-            Store::builder("/store").env(env).read_only(true).open()
+            Store::builder(DIR).env(env).read_only(true).open()
         };
         let store = match refreshed.map_or_else(open, Ok) {
             Ok(store) => store,
@@ -165,7 +162,7 @@ fn live(disk: &MemEnv, history: &mut History, dice: &mut Dice) -> (MemEnv, usize
     if early {
         set_faults(&env, dice);
     }
-    let store = open(env.clone(), dice);
+    let store = open_at(DIR, env.clone(), dice);
     if !early {
         set_faults(&env, dice);
     }
@@ -227,7 +224,7 @@ fn examine(
     checkpoints: &mut Checkpoints,
     dice: &mut Dice,
 ) {
-    let store = open(mapped_or_not(disk, dice), dice).unwrap();
+    let store = open_at(DIR, mapped_or_not(disk, dice), dice).unwrap();
     let leases = disk.list(Path::new("/store/readers")).unwrap_or_default();
     assert!(leases.is_empty(), "readers that are gone keep {leases:?}");
     let found = history.check(&store);
@@ -247,7 +244,7 @@ fn examine(
     }
     drop(store);
     checkpoints.live(disk, dice);
-    let store = open(mapped_or_not(disk, dice), dice).unwrap();
+    let store = open_at(DIR, mapped_or_not(disk, dice), dice).unwrap();
     assert_eq!(history.check(&store), history.acknowledged);
     history.synced = history.acknowledged;
 }

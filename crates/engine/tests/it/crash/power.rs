@@ -8,19 +8,20 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, Progress, any_mode, mapped_or_not, now_and_then, restless};
+use crate::frame::small::plain;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-fn open(env: Arc<dyn Env>, lockstep: bool, dice: &mut Dice) -> lsmith::Result<Store> {
-    restless(Store::builder("/store").env(env).lockstep(lockstep), dice).open()
+fn open(env: &(impl Env + Clone), lockstep: bool, dice: &mut Dice) -> lsmith::Result<Store> {
+    restless(plain(env).lockstep(lockstep), dice).open()
 }
 
 /// Opens the store after an accident, and checks it against what was written before.
 fn examine(env: &MemEnv, batches: Batches, floor: u64, before: Progress, dice: &mut Dice) -> u64 {
     let lockstep = dice.chance(50);
-    let store = open(Arc::new(mapped_or_not(env, dice)), lockstep, dice).unwrap();
+    let store = open(&mapped_or_not(env, dice), lockstep, dice).unwrap();
     let found = batches.check(&store);
     assert!(found >= floor, "batch {floor} was promised, found {found}; {before:?}");
     assert!(found <= before.tried, "batch {found} was never tried; {before:?}");
@@ -39,7 +40,7 @@ fn work_until_cut(
     let cut = FaultEnv::over(mapped_or_not(env, dice));
     let kind = ErrorKind::Other;
     cut.set(Fault { class: None, after: operations, lasting: Lasting::Forever, kind });
-    let store = open(Arc::new(cut), dice.chance(70), dice)?;
+    let store = open(&cut, dice.chance(70), dice)?;
     for _ in 0..400 {
         batches.go_on(&store, progress, any_mode(dice))?;
         now_and_then(&store, dice)?;
@@ -83,7 +84,7 @@ fn copies_of_the_disk_taken_while_threads_merge() {
         let mut dice = Dice::new(seed);
         let batches = Batches::new(seed);
         let env = MemEnv::new();
-        let store = open(Arc::new(env.clone()), false, &mut dice).unwrap();
+        let store = open(&env, false, &mut dice).unwrap();
         let mut progress = Progress::default();
         for _ in 0..400 {
             batches.go_on(&store, &mut progress, any_mode(&mut dice)).unwrap();
@@ -105,7 +106,7 @@ fn a_log_that_was_left_out_stays_away() {
         let mut dice = Dice::new(seed);
         let batches = Batches { value_bytes: 1500, ..Batches::new(seed) };
         let open = |env: &MemEnv| {
-            let builder = Store::builder("/store").env(Arc::new(env.clone())).log_bytes(64 << 10);
+            let builder = plain(env).log_bytes(64 << 10);
             builder.memtable_bytes(4 << 20).lockstep(true).open().unwrap()
         };
         let env = MemEnv::new();
@@ -134,7 +135,7 @@ fn a_torn_sector_of_a_log_is_told_or_left_out() {
         let mut dice = Dice::new(seed);
         let batches = Batches::new(2 * seed);
         let open = |env: &MemEnv| {
-            let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+            let builder = plain(env).lockstep(true);
             builder.log_bytes(64 << 10).open()
         };
         let env = MemEnv::new();
@@ -233,7 +234,7 @@ fn changes() -> [StoreChange; 10] {
 fn a_write_that_returned_before_a_change_survives_with_it() {
     for (name, change, is_there) in changes() {
         let env = MemEnv::new();
-        let store = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+        let store = plain(&env).lockstep(true);
         let store = store.open().unwrap();
         let first = store.keyspace("first").unwrap();
         let other = store.keyspace("other").unwrap();

@@ -9,22 +9,15 @@
 use crate::dice::{Dice, quick, with_seeds};
 use crate::frame::batches::{Batches, Maps, Progress};
 use crate::frame::contents::read_file;
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, Error, ErrorKind, PersistMode, Store};
+use lsmith::{Error, ErrorKind, PersistMode, Store};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
-
-const DIR: &str = "/store";
 
 /// Policies that keep both kinds of tables.
 const SORTED: &str = "leveled(ratio=2, l0=1, table=1kB)";
 const TREES: &str = "jungle(c=3, ratio=2, table=2kB)";
-
-fn builder(env: &MemEnv, policy: &str) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
-    builder.policy(policy).memtable_bytes(1000).block_bytes(100).log_bytes(64 << 10)
-}
 
 /// Makes a closed store with tables, and with batches that are only in the log.
 fn store(policy: &str, batches: Batches, count: u64, memtable_bytes: u64) -> MemEnv {
@@ -34,7 +27,7 @@ fn store(policy: &str, batches: Batches, count: u64, memtable_bytes: u64) -> Mem
 /// The same, still open.
 fn open_store(policy: &str, batches: Batches, count: u64, memtable_bytes: u64) -> (MemEnv, Store) {
     let env = MemEnv::new();
-    let store = builder(&env, policy).memtable_bytes(memtable_bytes).open().unwrap();
+    let store = small(&env).policy(policy).memtable_bytes(memtable_bytes).open().unwrap();
     let mut progress = Progress::default();
     for number in 1..=count {
         let mode = if number % 5 == 0 { PersistMode::SyncData } else { PersistMode::Buffer };
@@ -131,7 +124,7 @@ fn change_bytes(policy: &str, seed: u64) {
             env.flip(&path, offset as u64, 1 << dice.below(8)).unwrap();
             let env = if dice.chance(50) { env } else { env.unmapped() };
             let read_only = dice.chance(80);
-            let store = match builder(&env, policy).read_only(read_only).open() {
+            let store = match small(&env).policy(policy).read_only(read_only).open() {
                 Ok(store) => store,
                 Err(error) => {
                     check_told(&error, &path);
@@ -170,7 +163,7 @@ fn a_log_may_be_cut_off_anywhere() {
     for length in (0..used).step_by(5).chain([used.next_multiple_of(8), bytes.len()]) {
         let env = env.process_crash_clone();
         env.truncate(path, length as u64).unwrap();
-        let store = builder(&env, SORTED).open().unwrap();
+        let store = small(&env).policy(SORTED).open().unwrap();
         let found = batches.check(&store);
         assert!((before..=50).contains(&found), "{found} batches of {length} bytes");
         before = found;
@@ -178,7 +171,7 @@ fn a_log_may_be_cut_off_anywhere() {
         let mut progress = Progress { tried: found, acknowledged: found, synced: found };
         batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
         drop(store);
-        assert_eq!(batches.check(&builder(&env, SORTED).open().unwrap()), found + 1);
+        assert_eq!(batches.check(&small(&env).policy(SORTED).open().unwrap()), found + 1);
     }
     assert_eq!(before, 50);
 }
@@ -196,7 +189,7 @@ fn swap_files(policy: &str) {
         let env = env.process_crash_clone();
         env.remove_file(path).unwrap();
         for read_only in [true, false] {
-            let error = builder(&env, policy).read_only(read_only).open().unwrap_err();
+            let error = small(&env).policy(policy).read_only(read_only).open().unwrap_err();
             assert_eq!(error.path(), Some(path.as_path()), "{error}");
         }
     }
@@ -204,14 +197,14 @@ fn swap_files(policy: &str) {
         let env = env.process_crash_clone();
         env.remove_file(&pair[0]).unwrap();
         env.rename(&pair[1], &pair[0]).unwrap();
-        let error = builder(&env, policy).read_only(true).open().unwrap_err();
+        let error = small(&env).policy(policy).read_only(true).open().unwrap_err();
         assert!(pair.iter().any(|path| error.path() == Some(path)), "{error}");
     }
     // Without the file that says what the others are, none of them is touched.
     let env = env.process_crash_clone();
     env.remove_file(&Path::new(DIR).join("CURRENT")).unwrap();
     let before = env.list(Path::new(DIR)).unwrap();
-    let error = builder(&env, policy).open().unwrap_err();
+    let error = small(&env).policy(policy).open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert_eq!(env.list(Path::new(DIR)).unwrap(), before);
 }
@@ -236,7 +229,7 @@ fn change_versions(policy: &str) {
     // The version found is 7 everywhere but in a store of the format before this one.
     let check = |env: &MemEnv, path: &Path, versions: [char; 2]| {
         for read_only in [true, false] {
-            let error = builder(env, policy).read_only(read_only).open().unwrap_err();
+            let error = small(env).policy(policy).read_only(read_only).open().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
             assert_eq!(error.path(), Some(path));
             let told = error.to_string();

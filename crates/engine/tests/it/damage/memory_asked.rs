@@ -5,22 +5,20 @@
 
 use crate::frame::contents::{read_file, write_file};
 use crate::frame::file_parts::{LogParts, TableParts, put_bytes};
+use crate::frame::small::{DIR, open, plain};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, ErrorKind, Store};
+use lsmith::{Builder, ErrorKind};
 use lsmith_fuzz::peak_bytes;
 use lsmith_fuzz::put_varint;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-const DIR: &str = "/store";
 
 /// The bytes of the long key, and the number of other keys that share all of them.
 const LONG: usize = 60_000;
 const SHARING: usize = 4000;
 
 fn builder(env: &MemEnv) -> Builder {
-    Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true).policy("none")
+    plain(env).lockstep(true).policy("none")
 }
 
 fn path_of(env: &MemEnv, kind: &str) -> PathBuf {
@@ -31,8 +29,7 @@ fn path_of(env: &MemEnv, kind: &str) -> PathBuf {
 /// Makes a store with one table of two blocks. The first block holds the long key.
 fn store() -> (MemEnv, PathBuf, TableParts) {
     let env = MemEnv::new();
-    let store = builder(&env).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(&env));
     space.put("k".repeat(LONG), "").unwrap();
     space.put("l", "").unwrap();
     space.flush().unwrap();

@@ -4,10 +4,12 @@
 //! directory that is no store. A call that is stopped leaves the whole store, or remains that are
 //! no store and that another call removes.
 
-use crate::dice::{Dice, any_seed, full};
+use crate::dice::{Dice, any_seed};
 use crate::frame::batches::{Batches, Progress};
-use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv, RealEnv};
-use lsmith::{Backups, Builder, ErrorKind, PersistMode, Store};
+use crate::frame::faults::{any_fault, stops};
+use crate::frame::small::{plain_at, small_at};
+use lsmith::env::{Effect, Env, Fault, FaultEnv, Loss, MemEnv, RealEnv};
+use lsmith::{Backups, ErrorKind, PersistMode, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,15 +21,11 @@ const WRITTEN: u64 = 60;
 /// The number of stop points in a short test.
 const SAMPLE: usize = 40;
 
-fn builder(env: impl Env) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env)).lockstep(true).policy("minlatency(k=2)");
-    builder.memtable_bytes(10_000).block_bytes(200).log_bytes(64 << 10).log_bytes_max(64 << 10)
-}
-
 /// Returns a disk with a store that has tables, logs and perhaps a spill.
 fn disk() -> MemEnv {
     let disk = MemEnv::new();
-    let store = builder(disk.clone()).open().unwrap();
+    let builder = small_at(DIR, &disk).policy("minlatency(k=2)").log_bytes_max(64 << 10);
+    let store = builder.open().unwrap();
     let mut progress = Progress::default();
     for _ in 0..WRITTEN {
         BATCHES.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
@@ -46,7 +44,7 @@ fn add(env: &dyn Env, name: &str, content: &str) {
 /// Asserts that the store is gone with its directory, and that a new one can be made there.
 fn check_gone(disk: &MemEnv) {
     assert_eq!(disk.list(Path::new("/stores")).unwrap(), Vec::<String>::new());
-    let store = builder(disk.clone()).open().unwrap();
+    let store = small_at(DIR, disk).open().unwrap();
     assert!(store.keyspaces().is_empty());
     store.keyspace("new").unwrap().put("k", "v").unwrap();
 }
@@ -54,25 +52,25 @@ fn check_gone(disk: &MemEnv) {
 #[test]
 fn all_files_of_a_store_go_and_no_others() {
     let disk = disk();
-    drop(builder(disk.clone()).read_only(true).open().unwrap());
+    drop(small_at(DIR, &disk).read_only(true).open().unwrap());
     let own = ["000009.wal.lost", "000009.wal.4096.lost", "000010.wal.new", "CURRENT.new"];
     for name in own.into_iter().chain(["readers/000001.32.0", "000077.spill", "000078.table"]) {
         add(&disk, name, "what the store has left");
     }
     let empty = disk.process_crash_clone();
-    assert_eq!(builder(empty.clone()).destroy().unwrap(), Vec::<PathBuf>::new());
+    assert_eq!(small_at(DIR, &empty).destroy().unwrap(), Vec::<PathBuf>::new());
     check_gone(&empty);
 
     let strangers = ["12.table", "99999999999.wal", "notes.lost", "notes.txt", "readers/mine"];
     strangers.iter().for_each(|name| add(&disk, name, "somebody's"));
     disk.create_dir_all(&Path::new(DIR).join("000011.table")).unwrap();
-    let left = builder(disk.clone()).destroy().unwrap();
+    let left = small_at(DIR, &disk).destroy().unwrap();
     let names = ["000011.table", "12.table", "99999999999.wal", "notes.lost", "notes.txt"];
     let names: Vec<PathBuf> =
         names.into_iter().chain(["readers"]).map(|name| Path::new(DIR).join(name)).collect();
     assert_eq!(left, names);
     assert_eq!(disk.list(&Path::new(DIR).join("readers")).unwrap(), ["mine"]);
-    let error = builder(disk.clone()).destroy().unwrap_err();
+    let error = small_at(DIR, &disk).destroy().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "it is no store any more");
 }
 
@@ -80,21 +78,21 @@ fn all_files_of_a_store_go_and_no_others() {
 fn an_open_store_is_not_destroyed() {
     let disk = disk();
     let locked = || {
-        let error = builder(disk.clone()).destroy().unwrap_err();
+        let error = small_at(DIR, &disk).destroy().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
     };
-    let writer = builder(disk.clone()).open().unwrap();
+    let writer = small_at(DIR, &disk).open().unwrap();
     locked();
-    let reader = builder(disk.clone()).read_only(true).open().unwrap();
+    let reader = small_at(DIR, &disk).read_only(true).open().unwrap();
     locked();
     drop(writer);
     locked();
     assert_eq!(BATCHES.check(&reader), WRITTEN);
     drop(reader);
-    let store = builder(disk.clone()).open().unwrap();
+    let store = small_at(DIR, &disk).open().unwrap();
     assert_eq!(BATCHES.check(&store), WRITTEN);
     drop(store);
-    builder(disk.clone()).destroy().unwrap();
+    small_at(DIR, &disk).destroy().unwrap();
     check_gone(&disk);
 }
 
@@ -104,7 +102,7 @@ fn an_open_store_is_not_destroyed() {
 fn what_is_no_store_is_refused_and_stays() {
     let refused = |disk: &MemEnv, kind: ErrorKind| {
         let before = disk.list(Path::new(DIR)).unwrap_or_default();
-        let error = builder(disk.clone()).destroy().unwrap_err();
+        let error = small_at(DIR, disk).destroy().unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         let mut after = disk.list(Path::new(DIR)).unwrap_or_default();
         after.retain(|name| name != "LOCK" || before.contains(name));
@@ -131,10 +129,10 @@ fn what_is_no_store_is_refused_and_stays() {
     refused(&lost, ErrorKind::NotFound);
 
     let copied = disk();
-    let store = builder(copied.clone()).open().unwrap();
+    let store = small_at(DIR, &copied).open().unwrap();
     store.backup(&Backups::with_env("/stores/copies", Arc::new(copied.clone()))).unwrap();
     drop(store);
-    let backups = Store::builder("/stores/copies").env(Arc::new(copied.clone()));
+    let backups = plain_at("/stores/copies", &copied);
     assert_eq!(backups.destroy().unwrap_err().kind(), ErrorKind::NotFound);
 }
 
@@ -146,8 +144,8 @@ fn a_damaged_store_is_destroyed() {
     for name in names.iter().filter(|name| name.ends_with(".manifest") || name.ends_with(".wal")) {
         disk.truncate(&Path::new(DIR).join(name), 10).unwrap();
     }
-    builder(disk.clone()).open().unwrap_err();
-    builder(disk.clone()).destroy().unwrap();
+    small_at(DIR, &disk).open().unwrap_err();
+    small_at(DIR, &disk).destroy().unwrap();
     check_gone(&disk);
 }
 
@@ -159,13 +157,13 @@ fn run(start: &MemEnv, fault: Option<(Fault, Effect)>) -> (MemEnv, u64, bool) {
     if let Some((fault, effect)) = fault {
         env.set_with(fault, effect);
     }
-    let destroyed = builder(env.clone()).destroy();
+    let destroyed = small_at(DIR, &env).destroy();
     (disk, env.count_all(), destroyed.is_ok())
 }
 
 /// Asserts that `disk` has the whole store or none, and that another call destroys what is left.
 fn examine(disk: &MemEnv, returned: bool) {
-    match builder(disk.process_crash_clone()).create_if_missing(false).open() {
+    match small_at(DIR, &disk.process_crash_clone()).create_if_missing(false).open() {
         Ok(store) => {
             assert!(!returned, "a store that was destroyed is there");
             assert_eq!(BATCHES.check(&store), WRITTEN);
@@ -173,7 +171,7 @@ fn examine(disk: &MemEnv, returned: bool) {
         }
         Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{error}"),
     }
-    match builder(disk.clone()).destroy() {
+    match small_at(DIR, disk).destroy() {
         Ok(left) => assert_eq!(left, Vec::<PathBuf>::new()),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
@@ -181,7 +179,7 @@ fn examine(disk: &MemEnv, returned: bool) {
             assert!(left.iter().all(|name| name == "LOCK"), "{left:?}");
         }
     }
-    let store = builder(disk.clone()).open().unwrap();
+    let store = small_at(DIR, disk).open().unwrap();
     assert!(store.keyspaces().is_empty());
 }
 
@@ -195,16 +193,10 @@ fn a_store_is_whole_or_gone_wherever_its_end_is_stopped() {
     assert!(destroyed && operations > 15, "{operations} operations");
     examine(&gone.power_loss(seed, Loss::Everything), true);
     check_gone(&run(&start, None).0);
-    let stops: Vec<u64> = match full() {
-        true => (0..operations).collect(),
-        false => (0..SAMPLE).map(|_| dice.below(operations as usize) as u64).collect(),
-    };
-    for after in stops {
-        let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
-        let effect = *dice.pick(&[Effect::Nothing, Effect::Partly, Effect::Wholly]);
-        let fault = Fault { class: None, after, lasting, kind: std::io::ErrorKind::Other };
+    for after in stops(&mut dice, operations, SAMPLE) {
+        let (fault, effect) = any_fault(&mut dice, after);
         let (left, _, destroyed) = run(&start, Some((fault, effect)));
-        println!("seed {seed}, {after}, {lasting:?}, effect {effect:?}");
+        println!("seed {seed}, {fault:?}, {effect:?}");
         examine(&left.process_crash_clone(), destroyed);
         for loss in Loss::ALL {
             println!("{loss:?}");
@@ -221,7 +213,7 @@ fn remains_of_a_checkpoint_are_destroyed() {
     for (name, content) in [("CURRENT.coming", ""), ("000003.table", "half"), ("LOCK", "")] {
         add(&disk, name, content);
     }
-    builder(disk.clone()).destroy().unwrap();
+    small_at(DIR, &disk).destroy().unwrap();
     check_gone(&disk);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Promised: with the store, every directory that was made for it survives power loss.
 
-use crate::frame::small::small_at;
+use crate::frame::small::{plain_at, small_at};
 use lsmith::env::{Env, FaultEnv, MemEnv};
 use lsmith::{PersistMode, Store};
 use std::path::Path;
@@ -47,7 +47,7 @@ fn a_store_that_is_there_needs_no_directory_made() {
     let env = MemEnv::new();
     put_synced(&small_at("/a/store", &env).open().unwrap());
     let counted = FaultEnv::new(Arc::new(env));
-    let builder = Store::builder("/a/store").env(Arc::new(counted.clone()));
+    let builder = plain_at("/a/store", &counted);
     let before = counted.count(lsmith::env::OpClass::Create);
     let store = builder.lockstep(true).open().unwrap();
     // What becomes `CURRENT`, and the log that is written anew.

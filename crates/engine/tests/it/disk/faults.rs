@@ -13,14 +13,13 @@ use crate::frame::batches::{
     Batches, POLICIES, Progress, any_mode, mapped_or_not, now_and_then, restless,
 };
 use crate::frame::contents::names;
+use crate::frame::small::{DIR, plain};
 use crate::frame::watchdog::ends;
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{Error, ErrorKind, PersistMode, Store};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-
-const DIR: &str = "/store";
 
 fn fault(class: impl Into<Option<OpClass>>, after: u64, lasting: Lasting) -> Fault {
     Fault { class: class.into(), after, lasting, kind: io::ErrorKind::Other }
@@ -34,7 +33,7 @@ fn live(
     lockstep: bool,
     dice: &mut Dice,
 ) -> (Option<Store>, lsmith::Result<()>) {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(lockstep);
+    let builder = plain(env).lockstep(lockstep);
     let store = match restless(builder, dice).open() {
         Ok(store) => store,
         Err(error) => return (None, Err(error)),
@@ -106,7 +105,7 @@ fn live_with(rule: Fault, effect: Effect, lockstep: bool, seed: u64) {
 }
 
 fn examine(disk: &MemEnv, batches: Batches, floor: u64, progress: Progress) {
-    let store = Store::builder(DIR).env(Arc::new(disk.clone())).lockstep(true).open().unwrap();
+    let store = plain(disk).lockstep(true).open().unwrap();
     let found = batches.check(&store);
     assert!((floor..=progress.tried).contains(&found), "{floor}.. promised, {found} found");
     let damage = store.verify().unwrap();
@@ -151,7 +150,7 @@ fn any_operation_may_fail_with_threads() {
 fn small_store() -> (MemEnv, FaultEnv, Store, Batches, Progress) {
     let disk = MemEnv::new();
     let env = FaultEnv::new(Arc::new(disk.clone()));
-    let store = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+    let store = plain(&env).lockstep(true);
     let store = store.log_bytes(64 << 10).open().unwrap();
     let batches = Batches::new(0);
     let mut progress = Progress::default();
@@ -246,7 +245,7 @@ fn a_store_is_made_as_a_whole_or_not_at_all() {
         let whole = open(Arc::new(env)).is_ok();
         let cuts = (0..20).map(|seed| disk.crash_clone(seed, 0.5));
         for disk in cuts.chain([disk.process_crash_clone(), disk.clone()]) {
-            let reader = Store::builder(DIR).env(Arc::new(disk.clone())).read_only(true);
+            let reader = plain(&disk).read_only(true);
             match reader.open() {
                 Ok(store) => assert!(store.verify().unwrap().is_empty()),
                 Err(error) => {

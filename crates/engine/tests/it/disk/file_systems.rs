@@ -13,6 +13,7 @@ use crate::dice::Dice;
 use crate::frame::batches::{Batches, Progress, now_and_then, restless};
 use crate::frame::mounts::{mount, mounted, with_mount};
 use crate::frame::scripted::{Call, Op, Scripted, When};
+use crate::frame::small::plain_at;
 use lsmith::env::{Env, MemEnv, RealEnv};
 use lsmith::{Builder, Keyspace, PersistMode, RepairOptions, Store, repair};
 use std::fs;
@@ -151,7 +152,7 @@ fn check_readable(builder: &Builder) {
 fn what_can_only_be_read_is_read() {
     for kind in KINDS {
         let disk = MemEnv::new();
-        fill(&Store::builder("/ro").env(Arc::new(disk.clone())).open().unwrap());
+        fill(&plain_at("/ro", &disk).open().unwrap());
         let env = refusing(&disk, kind, |_, _| {});
         let builder = Store::builder("/ro").env(Arc::clone(&env));
         check_readable(&builder);
@@ -165,7 +166,7 @@ fn what_can_only_be_read_is_read() {
 
 /// Opens the writer of a store whose merges keep blocks, so that holes are punched.
 fn punching(disk: &MemEnv) -> (Store, Keyspace) {
-    let builder = Store::builder("/ro").env(Arc::new(disk.clone())).lockstep(true);
+    let builder = plain_at("/ro", disk).lockstep(true);
     let builder = builder.policy("choose_best(ratio=3, rate=0.2)").memtable_bytes(16 << 10);
     let store = builder.block_bytes(200).open().unwrap();
     let space = store.keyspace("space").unwrap();
@@ -221,10 +222,10 @@ fn a_reader_without_a_lease_never_gets_a_wrong_answer() {
 #[test]
 fn a_repair_without_a_lock_fails_if_somebody_writes_meanwhile() {
     let disk = MemEnv::new();
-    fill(&Store::builder("/ro").env(Arc::new(disk.clone())).open().unwrap());
+    fill(&plain_at("/ro", &disk).open().unwrap());
     let at_open = |disk: &MemEnv, path: &Path| {
         if path.extension().is_some_and(|kind| kind == "table") {
-            let store = Store::builder("/ro").env(Arc::new(disk.clone())).open().unwrap();
+            let store = plain_at("/ro", disk).open().unwrap();
             store.keyspace("space").unwrap().put("key", "new").unwrap();
         }
     };

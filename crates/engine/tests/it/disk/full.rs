@@ -7,29 +7,23 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress};
-use crate::frame::small;
+use crate::frame::small::{DIR, fill, open, plain, small};
 use crate::frame::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{Builder, Error, ErrorKind, Isolation, PersistMode, Store};
+use lsmith::{Error, ErrorKind, Isolation, PersistMode, Store};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-const DIR: &str = "/store";
 const CAPACITY: u64 = 8 << 20;
 
 /// The most logs that there can be: the logs that memory may keep alive (four times the memtables
 /// of both keyspaces), one more, and the current one.
-const LOGS_MAX: usize = 4 * (20_000 + 100_000) / (64 << 10) + 2;
-
-fn builder(env: &MemEnv, lockstep: bool) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(lockstep);
-    builder.memtable_bytes(20_000).block_bytes(500).log_bytes(64 << 10)
-}
+const LOGS_MAX: usize = 4 * (4000 + 100_000) / (64 << 10) + 2;
 
 /// Fills the device with a foreign file, except for `free` bytes.
-fn fill(env: &MemEnv, free: u64) {
+fn fill_device(env: &MemEnv, free: u64) {
     let mut file = env.create(Path::new("/ballast")).unwrap();
     let bytes = env.free_bytes(Path::new("/")).unwrap().saturating_sub(free);
     file.write_all(&vec![0; bytes as usize]).unwrap();
@@ -81,7 +75,7 @@ fn check_all(env: &MemEnv, store: Store, batches: Batches, progress: Progress) {
     assert_eq!(batches.check(&store), progress.acknowledged);
     assert_eq!(store.verify().unwrap().len(), 0);
     drop(store);
-    let store = builder(env, true).open().unwrap();
+    let store = small(env).open().unwrap();
     assert_eq!(batches.check(&store), progress.acknowledged);
     store.flush().unwrap();
     check_files(env, &store, 1);
@@ -93,14 +87,14 @@ fn fill_during_merges(lockstep: bool) {
             let mut dice = Dice::new(seed);
             let batches = Batches { value_bytes: 1000, keys: 400, ..Batches::new(seed) };
             let env = MemEnv::with_capacity(CAPACITY);
-            let store = builder(&env, lockstep).policy(policy).open().unwrap();
+            let store = small(&env).lockstep(lockstep).policy(policy).open().unwrap();
             let mut progress = Progress::default();
             for _ in 0..200 {
                 batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
             }
             for _ in 0..3 {
                 store.settle().unwrap();
-                fill(&env, 64 * 1024 + dice.below(200_000) as u64);
+                fill_device(&env, 64 * 1024 + dice.below(200_000) as u64);
                 let error = write_until_full(&store, batches, &mut progress);
                 assert!(error.to_string().contains("cannot"), "{error}");
                 assert_eq!(batches.check(&store), progress.acknowledged, "reads go on");
@@ -145,11 +139,11 @@ fn no_room_for_another_log() {
         let batches = Batches { value_bytes: 1000, ..Batches::new(1) };
         let env = MemEnv::with_capacity(CAPACITY);
         // Memtables so large that nothing is flushed.
-        let store = builder(&env, lockstep).memtable_bytes(1 << 30).open().unwrap();
+        let store = small(&env).lockstep(lockstep).memtable_bytes(1 << 30).open().unwrap();
         let mut progress = Progress::default();
         batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
         store.keyspace("left").unwrap();
-        fill(&env, (64 << 10) - 1);
+        fill_device(&env, (64 << 10) - 1);
         let error = write_until_full(&store, batches, &mut progress);
         assert!(error.path().unwrap().to_str().unwrap().ends_with(".wal"), "{error}");
         for _ in 0..3 {
@@ -172,12 +166,11 @@ fn no_room_for_another_log() {
 fn updates_that_find_no_room_change_nothing() {
     for lockstep in [true, false] {
         let env = MemEnv::with_capacity(CAPACITY);
-        let store = builder(&env, lockstep).memtable_bytes(1 << 30).open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (store, space) = open(small(&env).lockstep(lockstep).memtable_bytes(1 << 30));
         let (mut counter, mut range) = (0_u32, 0..2000_u32);
         space.put("counter", counter.to_be_bytes()).unwrap();
-        small::fill(&space, range.clone(), [1; 10]);
-        fill(&env, (64 << 10) - 1);
+        fill(&space, range.clone(), [1; 10]);
+        fill_device(&env, (64 << 10) - 1);
         let full = |result: lsmith::Result<()>| match result {
             Ok(()) => false,
             Err(error) => {
@@ -232,7 +225,7 @@ fn updates_that_find_no_room_change_nothing() {
         space.put(&last.0, &last.1).unwrap();
         check(&store);
         drop((space, store));
-        check(&builder(&env, lockstep).open().unwrap());
+        check(&small(&env).lockstep(lockstep).open().unwrap());
     }
 }
 
@@ -240,13 +233,12 @@ fn updates_that_find_no_room_change_nothing() {
 fn no_room_for_another_manifest() {
     for lockstep in [true, false] {
         let env = MemEnv::with_capacity(CAPACITY);
-        let store = builder(&env, lockstep).policy("constant(k=1)").open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (store, space) = open(small(&env).lockstep(lockstep).policy("constant(k=1)"));
         // One long key makes each edit long, so that few fill a manifest.
         let long = vec![b'k'; 30_000];
         space.put(&long, "0").unwrap();
         store.flush().unwrap();
-        fill(&env, 250_000);
+        fill_device(&env, 250_000);
         let mut written = 0;
         let error = loop {
             let result = space.put(&long, (written + 1).to_string()).and_then(|()| {
@@ -274,7 +266,7 @@ fn no_room_for_another_manifest() {
         check_files(&env, &store, 1);
         assert_eq!(read(), written.to_string());
         drop((store, space));
-        let store = builder(&env, lockstep).open().unwrap();
+        let store = small(&env).lockstep(lockstep).open().unwrap();
         assert_eq!(store.keyspaces(), ["default", "more"]);
         let space = store.keyspace("default").unwrap();
         assert_eq!(space.merge_policy(), "none");
@@ -288,18 +280,18 @@ fn a_store_that_finds_no_room_is_not_half_made() {
     let mut made = 0;
     for capacity in (0..600_000).step_by(20_000) {
         let env = MemEnv::with_capacity(capacity);
-        match builder(&env, true).open() {
+        match small(&env).open() {
             Ok(_) => made += 1,
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::Full, "{error}");
                 let names = env.list(Path::new(DIR)).unwrap();
                 let is_store = names.iter().any(|name| name == "CURRENT");
                 assert!(is_store || names == ["LOCK"], "{names:?}");
-                let reader = builder(&env, true).read_only(true).open().map(drop);
+                let reader = small(&env).read_only(true).open().map(drop);
                 assert_eq!(reader.map_err(|error| error.kind()).is_ok(), is_store);
                 // Trying again and again takes no more room.
                 let free = env.free_bytes(Path::new(DIR)).unwrap();
-                builder(&env, true).open().unwrap_err();
+                small(&env).open().unwrap_err();
                 assert_eq!(env.free_bytes(Path::new(DIR)).unwrap(), free);
             }
         }
@@ -313,9 +305,8 @@ fn a_store_that_finds_no_room_is_not_half_made() {
 fn room_that_cannot_be_used_is_no_room() {
     for lockstep in [true, false] {
         let env = FaultEnv::new(Arc::new(MemEnv::new()));
-        let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(lockstep);
-        let store = builder.memtable_bytes(1000).open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let builder = plain(&env).lockstep(lockstep);
+        let (store, space) = open(builder.memtable_bytes(1000));
         env.set(Fault {
             class: Some(OpClass::Write),
             after: 0,

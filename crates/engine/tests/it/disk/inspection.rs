@@ -5,6 +5,7 @@
 //! are shown, even if the damage is in the index or the footer of a table.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::small::open;
 use crate::opening::formats::copies;
 use lsmith::env::RealEnv;
 use lsmith::inspect::{self, Content, Entry, EntryKind, FileType, LogFile, TableFile};
@@ -263,8 +264,7 @@ fn a_changed_byte_of_a_log_costs_one_record() {
 fn trees_are_read_beside_the_writer() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::builder(dir.path()).memtable_bytes(4 << 10).policy("tiered(ratio=2)");
-    let store = store.open().unwrap();
-    let keyspace = store.keyspace("default").unwrap();
+    let (store, keyspace) = open(store);
     let env = RealEnv::new();
     let mut flushes = 0;
     std::thread::scope(|scope| {

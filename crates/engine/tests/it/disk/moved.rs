@@ -7,6 +7,7 @@
 //! The children that change their directory are this test binary, with their orders in environment
 //! variables.
 
+use crate::frame::small::small_on_disk;
 use lsmith::{Backups, ErrorKind, Keyspace, PersistMode, Store, TableWriter};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
@@ -23,12 +24,6 @@ const ELSEWHERE: &str = "../second";
 
 const KEYS: u32 = 4500;
 
-/// Opens the store in `dir`, which flushes and begins logs often.
-fn open(dir: impl AsRef<Path>) -> Store {
-    let builder = Store::builder(dir).memtable_bytes(64 << 10).log_bytes(256 << 10);
-    builder.block_bytes(4096).open().unwrap()
-}
-
 fn space(store: &Store) -> Keyspace {
     store.keyspace("default").unwrap()
 }
@@ -40,7 +35,7 @@ fn put(store: &Store, numbers: std::ops::Range<u32>) -> lsmith::Result<()> {
 
 /// Returns the keys in the store in `dir`.
 fn keys(dir: impl AsRef<Path>) -> Vec<u32> {
-    let store = open(dir);
+    let store = small_on_disk(dir).open().unwrap();
     assert!(store.verify().unwrap().is_empty());
     let number = |key: &[u8]| u32::from_be_bytes(key.try_into().unwrap());
     space(&store).iter().map(|entry| number(&entry.unwrap().0)).collect()
@@ -84,7 +79,7 @@ fn child() {
 }
 
 fn write_elsewhere() {
-    let store = open("data");
+    let store = small_on_disk("data").open().unwrap();
     env::set_current_dir(ELSEWHERE).unwrap();
     put(&store, 0..KEYS).unwrap();
     store.flush().unwrap();
@@ -106,7 +101,7 @@ fn a_store_stays_where_it_was_opened() {
 fn a_store_at_the_same_path_elsewhere_is_left_alone() {
     let mut before = BTreeMap::new();
     let make = |_: &Path, second: &Path| {
-        put(&open(second.join("data")), 0..6).unwrap();
+        put(&small_on_disk(second.join("data")).open().unwrap(), 0..6).unwrap();
         before = files(&second.join("data"));
     };
     let (root, first) = two_places("writer", make);
@@ -119,7 +114,7 @@ fn a_store_at_the_same_path_elsewhere_is_left_alone() {
 fn read_elsewhere() {
     let store = Store::builder("data").read_only(true).open().unwrap();
     env::set_current_dir(ELSEWHERE).unwrap();
-    put(&open("../first/data"), 100..103).unwrap();
+    put(&small_on_disk("../first/data").open().unwrap(), 100..103).unwrap();
     store.refresh().unwrap();
     let space = store.existing_keyspace("default").unwrap();
     assert_eq!(space.iter().count(), 6);
@@ -128,14 +123,14 @@ fn read_elsewhere() {
 #[test]
 fn a_reader_stays_where_it_was_opened() {
     let (root, _) = two_places("reader", |first, second| {
-        put(&open(first.join("data")), 0..3).unwrap();
-        put(&open(second.join("data")), 0..30).unwrap();
+        put(&small_on_disk(first.join("data")).open().unwrap(), 0..3).unwrap();
+        put(&small_on_disk(second.join("data")).open().unwrap(), 0..30).unwrap();
     });
     assert!(!root.path().join("second/data/readers").exists());
 }
 
 fn copy_elsewhere() {
-    let store = open("data");
+    let store = small_on_disk("data").open().unwrap();
     put(&store, 0..10).unwrap();
     let backups = Backups::new("backups");
     let mut whole = TableWriter::create("whole").unwrap();
@@ -177,7 +172,8 @@ struct Moved {
 fn moved() -> Moved {
     let root = tempfile::tempdir().unwrap();
     let [old, now] = ["data", "moved"].map(|name| root.path().join(name));
-    let store = open(&old);
+    // Nothing is flushed yet.
+    let store = small_on_disk(&old).memtable_bytes(64 << 10).open().unwrap();
     put(&store, 0..100).unwrap();
     store.persist(PersistMode::SyncAll).unwrap();
     fs::rename(&old, &now).unwrap();
@@ -195,7 +191,7 @@ fn put_until_refused(store: &Store) -> (u32, lsmith::Error) {
 #[test]
 fn a_directory_that_takes_the_place_of_the_store_is_left_alone() {
     let Moved { store, old, now, _root } = moved();
-    put(&open(&old), 0..6).unwrap();
+    put(&small_on_disk(&old).open().unwrap(), 0..6).unwrap();
     let before = files(&old);
     let synced = store.persist(PersistMode::SyncAll).unwrap_err();
     let (message, place) = (synced.to_string(), old.display().to_string());
@@ -239,13 +235,13 @@ fn what_waited_for_a_directory_goes_on_when_it_is_back() {
 fn a_reader_whose_directory_was_replaced_says_so() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("data");
-    put(&open(&dir), 0..3).unwrap();
+    put(&small_on_disk(&dir).open().unwrap(), 0..3).unwrap();
     let reader = Store::builder(&dir).read_only(true).open().unwrap();
     let space = reader.existing_keyspace("default").unwrap();
     fs::rename(&dir, root.path().join("moved")).unwrap();
     let missing = reader.refresh().unwrap_err().to_string();
     assert!(missing.contains("open it where it is now"), "{missing}");
-    put(&open(&dir), 0..30).unwrap();
+    put(&small_on_disk(&dir).open().unwrap(), 0..30).unwrap();
     let other = reader.refresh().unwrap_err().to_string();
     assert!(other.contains("open it where it is now"), "{other}");
     assert_eq!(space.iter().count(), 3, "it reads on");
@@ -259,7 +255,7 @@ fn a_reader_whose_directory_was_replaced_says_so() {
 fn a_store_whose_lock_file_is_gone_is_still_locked() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("data");
-    let store = open(&dir);
+    let store = small_on_disk(&dir).open().unwrap();
     put(&store, 0..100).unwrap();
     store.persist(PersistMode::SyncAll).unwrap();
     fs::remove_file(dir.join("LOCK")).unwrap();
@@ -278,7 +274,7 @@ fn a_store_whose_lock_file_is_gone_is_still_locked() {
 fn a_writer_of_an_earlier_version_with_another_lock_file_stops_this_one() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("data");
-    let store = open(&dir);
+    let store = small_on_disk(&dir).open().unwrap();
     put(&store, 0..100).unwrap();
     fs::remove_file(dir.join("LOCK")).unwrap();
     let earlier = File::create(dir.join("LOCK")).unwrap();

@@ -2,6 +2,7 @@
 //!
 //! Promised: the store takes other names and goes on. It removes only files that it has made.
 
+use crate::frame::contents::read_file;
 use crate::frame::small::{DIR, small};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
@@ -25,12 +26,6 @@ fn keyspace(store: &Store) -> Keyspace {
 fn put(store: &Store, count: u32) -> lsmith::Result<()> {
     let keyspace = keyspace(store);
     (0..count).try_for_each(|number| keyspace.put(number.to_be_bytes(), [7; 100]))
-}
-
-fn contents(env: &dyn Env, path: &Path) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; env.file_bytes(path).ok()? as usize];
-    env.open(path).ok()?.read_exact_at(&mut bytes, 0).ok()?;
-    Some(bytes)
 }
 
 /// Takes the next numbers of the store. Returns the paths of the files.
@@ -71,7 +66,8 @@ fn gets_past(
     let taken = files();
     act(&store, &env).unwrap();
     assert!(files().iter().any(|name| !taken.contains(name)), "{kind}: {before:?} {:?}", files());
-    let unharmed = |path: &&PathBuf| contents(&disk, path).as_deref() == Some(LETTER);
+    let unharmed =
+        |path: &&PathBuf| disk.file_bytes(path).is_ok() && read_file(&disk, path) == LETTER;
     let harmed: Vec<_> = letters.iter().filter(|path| !unharmed(path)).collect();
     assert!(harmed.is_empty(), "{harmed:?}");
     // What looks like a log of the store would be read as one.

@@ -6,8 +6,9 @@
 //! for it. No symbolic link is followed except one to the directory itself. Files of the store
 //! belong to their owner alone. A store in new directories, however deep, survives power loss.
 
+use crate::frame::small::{open, small_at, small_on_disk};
 use lsmith::env::{Env, MemEnv, RealEnv};
-use lsmith::{Builder, Cache, PersistMode, Store};
+use lsmith::{Cache, PersistMode, Store};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -30,14 +31,9 @@ const ABSURD: [&str; 9] = [
     "18446744073709551616.wal",
 ];
 
-fn builder(dir: &Path) -> Builder {
-    Store::builder(dir).lockstep(true).memtable_bytes(10_000).log_bytes(64 << 10)
-}
-
 /// Makes a closed store with a table, and with an entry that is only in the log.
 fn make_store(dir: &Path) {
-    let store = builder(dir).open().unwrap();
-    let keyspace = store.keyspace("default").unwrap();
+    let (_store, keyspace) = open(small_on_disk(dir));
     keyspace.put("in a table", "1").unwrap();
     keyspace.flush().unwrap();
     keyspace.put("in the log", "2").unwrap();
@@ -67,14 +63,14 @@ fn a_file_with_an_absurd_number_is_left_alone() {
     let strangers = ABSURD.map(|name| dir.path().join(name));
     strangers.iter().for_each(|path| fs::write(path, "not ours").unwrap());
     for round in 0..3 {
-        let store = builder(dir.path()).open().unwrap();
+        let store = small_on_disk(dir.path()).open().unwrap();
         check_store(&store);
         let keyspace = store.keyspace("default").unwrap();
         keyspace.put(format!("key {round}"), "value").unwrap();
         keyspace.flush().unwrap();
         assert_eq!(keyspace.iter().count(), 3 + round);
         drop((keyspace, store));
-        check_store(&builder(dir.path()).read_only(true).open().unwrap());
+        check_store(&small_on_disk(dir.path()).read_only(true).open().unwrap());
     }
     for path in &strangers {
         assert_eq!(fs::read(path).unwrap(), b"not ours", "{}", path.display());
@@ -92,10 +88,10 @@ fn a_shared_cache_keeps_stores_apart_whatever_their_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let cache = Cache::new(1 << 20);
     let open = |name: &str| {
-        let builder = builder(&dir.path().join(name)).cache(&cache);
+        let builder = small_on_disk(&dir.path().join(name)).cache(&cache);
         builder.env(Arc::new(RealEnv::new().unmapped())).open().unwrap()
     };
-    builder(&dir.path().join("left")).open().unwrap();
+    small_on_disk(&dir.path().join("left")).open().unwrap();
     fs::write(dir.path().join("left/1099511627776.table"), "").unwrap();
     let stores = ["left", "right"].map(|name| (name, open(name)));
     for (name, store) in &stores {
@@ -143,7 +139,7 @@ fn what_is_no_regular_file_is_told_with_its_path() {
             // Readers take no lock of the store.
             let reads = if victim == "LOCK" { &[false][..] } else { &[true, false] };
             for &read_only in reads {
-                let builder = builder(&store).read_only(read_only);
+                let builder = small_on_disk(&store).read_only(read_only);
                 let opened = in_time(&format!("{what} as {victim}"), move || builder.open());
                 let told = opened.expect_err(what).to_string();
                 let name = path.file_name().unwrap().to_str().unwrap();
@@ -163,20 +159,20 @@ fn a_link_is_never_followed_but_to_the_directory() {
     let store = dir.path().join("store");
     make_store(&real);
     symlink(&real, &store).unwrap();
-    check_store(&builder(&store).open().unwrap());
+    check_store(&small_on_disk(&store).open().unwrap());
     let outside = dir.path().join("outside");
     fs::write(&outside, [7; 10_000]).unwrap();
     for name in ["000700.table", "000701.manifest", "CURRENT.new", "stranger"] {
         symlink(&outside, real.join(name)).unwrap();
     }
-    check_store(&builder(&store).open().unwrap());
+    check_store(&small_on_disk(&store).open().unwrap());
     assert_eq!(fs::read(&outside).unwrap(), [7; 10_000]);
     assert!(real.join("stranger").symlink_metadata().is_ok());
     // The lock file is made where there is none: not somewhere else.
     fs::remove_file(real.join("LOCK")).unwrap();
     let elsewhere = dir.path().join("elsewhere");
     symlink(&elsewhere, real.join("LOCK")).unwrap();
-    builder(&store).open().unwrap_err();
+    small_on_disk(&store).open().unwrap_err();
     assert!(!elsewhere.exists());
 }
 
@@ -189,9 +185,9 @@ fn leases_are_made_in_the_store_and_nowhere_else() {
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("000001.32.0"), "a stranger's").unwrap();
     symlink(&outside, store.join("readers")).unwrap();
-    let error = builder(&store).read_only(true).open().unwrap_err();
+    let error = small_on_disk(&store).read_only(true).open().unwrap_err();
     assert!(error.to_string().contains("symbolic link"), "{error}");
-    check_store(&builder(&store).open().unwrap());
+    check_store(&small_on_disk(&store).open().unwrap());
     let names = fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["000001.32.0"]);
 }
@@ -226,7 +222,7 @@ fn files_and_new_directories_are_for_their_owner_alone() {
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let store = dir.path().join("new/store");
     make_store(&store);
-    let kept_open = builder(&store).open().unwrap();
+    let kept_open = small_on_disk(&store).open().unwrap();
     let mut count = 0;
     for entry in fs::read_dir(&store).unwrap() {
         let path = entry.unwrap().path();
@@ -244,7 +240,7 @@ fn files_and_new_directories_are_for_their_owner_alone() {
 fn a_store_in_new_directories_survives_power_loss() {
     for dir in ["/a/b/c/store", "a/b/store", "./a/store", "store", "/store"] {
         let env = MemEnv::new();
-        let open = |env: &MemEnv| builder(Path::new(dir)).env(Arc::new(env.clone()));
+        let open = |env: &MemEnv| small_at(dir, env);
         let store = open(&env).open().unwrap();
         let keyspace = store.keyspace("default").unwrap();
         let mut batch = lsmith::Batch::new();
@@ -277,7 +273,7 @@ fn a_file_of_absurd_length_is_told() {
         if file.set_len(1 << 48).is_err() {
             continue;
         }
-        let told = builder(dir.path()).read_only(true).open().expect_err(kind).to_string();
+        let told = small_on_disk(dir.path()).read_only(true).open().expect_err(kind).to_string();
         assert!(told.contains(path.to_str().unwrap()), "{told}");
     }
 }

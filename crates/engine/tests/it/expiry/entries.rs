@@ -7,18 +7,18 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::contents::get;
+use crate::frame::small::{DIR, plain, threaded};
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
-    Batch, Change, Clock, ErrorKind, Expiry, IngestOptions, Isolation, Keyspace, KeyspaceOptions,
-    Life, PersistMode, RepairOptions, Store, TableWriter, TableWriterOptions, Verdict, repair,
+    Batch, Builder, Change, Clock, ErrorKind, Expiry, IngestOptions, Isolation, Keyspace,
+    KeyspaceOptions, Life, PersistMode, RepairOptions, Store, TableWriter, TableWriterOptions,
+    Verdict, repair,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-const DIR: &str = "/store";
 
 /// A clock that the test sets. It panics at [`BROKEN`].
 #[derive(Clone, Default)]
@@ -42,10 +42,9 @@ impl Hands {
     }
 }
 
-fn builder(env: &MemEnv, hands: &Hands) -> lsmith::Builder {
+fn builder(env: &MemEnv, hands: &Hands) -> Builder {
     let hands = hands.clone();
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(2000);
-    builder.clock(Clock::new("hands", move || hands.read()))
+    threaded(env).memtable_bytes(2000).clock(Clock::new("hands", move || hands.read()))
 }
 
 fn expiring(after: Option<u64>) -> KeyspaceOptions {
@@ -312,7 +311,7 @@ fn filter_keeps_drops_and_changes_what_no_snapshot_sees() {
         _ => Verdict::Keep,
     };
     let builder = || {
-        let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(2000);
+        let builder = plain(&env).memtable_bytes(2000);
         builder.merge_filter("space", filter).threads(2)
     };
     let store = builder().open().unwrap();
@@ -341,7 +340,7 @@ fn filter_keeps_drops_and_changes_what_no_snapshot_sees() {
     assert_eq!(space.merge().unwrap_err().kind(), ErrorKind::Callback);
     assert_eq!(get(&space, "panic").as_deref(), Some("value"));
     drop((space, other, store));
-    let store = Store::builder(DIR).env(Arc::new(env.clone())).open().unwrap();
+    let store = plain(&env).open().unwrap();
     let space = store.keyspace("space").unwrap();
     space.merge().unwrap();
     assert_eq!(get(&space, "panic").as_deref(), Some("value"));

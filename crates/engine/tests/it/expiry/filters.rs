@@ -6,10 +6,10 @@
 
 use crate::frame::contents::get;
 use crate::frame::operators::Append;
-use crate::frame::small::{DIR, small};
+use crate::frame::small::{reader, small};
 use crate::store::model::policies;
 use lsmith::env::MemEnv;
-use lsmith::{Clock, Expiry, Keyspace, KeyspaceOptions, Store, Verdict};
+use lsmith::{Clock, Expiry, Keyspace, KeyspaceOptions, Verdict};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -107,7 +107,7 @@ fn a_filter_sees_values_without_their_times_and_leaves_the_times() {
         // A store that is opened for reading only has a clock of its own.
         drop((space, store));
         for (time, expected) in [(9, policy_merges.then_some("changed")), (10, None)] {
-            let store = builder_for_reading(&env, time);
+            let store = reader(&env).clock(Clock::new("test", move || time)).open().unwrap();
             let space = store.existing_keyspace("space").unwrap();
             if policy_merges || time == 10 {
                 assert_eq!(get(&space, "expires 50").as_deref(), expected, "{policy}");
@@ -115,11 +115,6 @@ fn a_filter_sees_values_without_their_times_and_leaves_the_times() {
             assert_eq!(get(&space, "stays 50").as_deref(), Some("lasting"), "{policy}");
         }
     }
-}
-
-fn builder_for_reading(env: &MemEnv, time: u64) -> Store {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).read_only(true);
-    builder.clock(Clock::new("test", move || time)).open().unwrap()
 }
 
 #[test]

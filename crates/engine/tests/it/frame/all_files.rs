@@ -1,6 +1,7 @@
 //! A store with files of all kinds: several keyspaces, plain and compressed tables, bulk loads,
 //! tables with kept blocks, several logs, a spill.
 
+use super::small::{DIR, plain};
 use crate::frame::batches::{Batches, POLICIES, Progress};
 use crate::frame::contents::{Map, maps, read_file};
 use lsmith::env::{Env, MemEnv};
@@ -8,9 +9,6 @@ use lsmith::{Builder, PersistMode, Store};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-const DIR: &str = "/store";
 
 /// A store with files of all kinds, as it was written.
 pub(crate) struct Base {
@@ -63,7 +61,7 @@ impl Base {
     }
 
     pub(crate) fn builder(&self, env: &MemEnv) -> Builder {
-        let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+        let builder = plain(env).lockstep(true);
         builder
             .policy(self.policy)
             .compression(self.codec)

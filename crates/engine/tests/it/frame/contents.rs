@@ -18,6 +18,20 @@ pub(crate) fn contents(space: &Keyspace) -> Map {
     space.iter().map(pair).collect()
 }
 
+/// Puts `value` under `key`, or deletes the key, in `space` and in `map` alike.
+pub(crate) fn write(space: &Keyspace, map: &mut Map, key: Vec<u8>, value: Option<Vec<u8>>) {
+    match value {
+        Some(value) => {
+            space.put(&key, &value).unwrap();
+            map.insert(key, value);
+        }
+        None => {
+            space.delete(&key).unwrap();
+            map.remove(&key);
+        }
+    }
+}
+
 /// Returns what `snapshot` sees in `space`.
 pub(crate) fn seen(snapshot: &Snapshot, space: &Keyspace) -> Map {
     snapshot.range::<&[u8]>(space, ..).map(pair).collect()

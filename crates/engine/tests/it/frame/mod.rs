@@ -4,6 +4,7 @@ pub(crate) mod all_files;
 pub(crate) mod append_table_parts;
 pub(crate) mod batches;
 pub(crate) mod contents;
+pub(crate) mod faults;
 pub(crate) mod file_parts;
 pub(crate) mod gate;
 pub(crate) mod history;

@@ -6,8 +6,9 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, Progress, any_mode};
+use crate::frame::small::plain;
 use lsmith::env::MemEnv;
-use lsmith::{Event, Observer, Store};
+use lsmith::{Event, Observer};
 use lsmith_policy::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{Cuts, Input, KeyRange, MergePlan, Mode, Overlap, Place, Reason, Run, TreeView};
@@ -137,8 +138,7 @@ fn any_plan_at_all_never_costs_an_answer() {
         let mut env = MemEnv::new();
         let mut progress = Progress::default();
         for _ in 0..4 {
-            let store = Store::builder("/store")
-                .env(Arc::new(env.clone()))
+            let store = plain(&env)
                 .registry(registry())
                 .policy(format!("rogue(seed={seed}, blocks={})", seed % 2 == 1))
                 .memtable_bytes(1000)
@@ -174,8 +174,7 @@ fn parts_of_memory_are_taken_for_good() {
         let env = MemEnv::new();
         let mut map = BTreeMap::new();
         for _ in 0..6 {
-            let store = Store::builder("/store")
-                .env(Arc::new(env.clone()))
+            let store = plain(&env)
                 .registry(registry())
                 .policy(format!("rogue(seed={seed}, blocks={})", dice.chance(70)))
                 .memtable_bytes(300)

@@ -6,18 +6,16 @@
 //! opened again.
 
 use crate::dice::Dice;
-use crate::frame::contents::{default_keyspace, names};
+use crate::frame::contents::names;
 use crate::frame::scripted::{Call, Op, Script, Scripted, When};
+use crate::frame::small::{DIR, open, threaded};
 use crate::frame::watchdog::ends;
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, ErrorKind, Keyspace, PersistMode, Store};
+use lsmith::{Builder, ErrorKind, Keyspace, PersistMode};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::thread;
-
-const DIR: &str = "/store";
 
 /// The operations that can panic.
 const OPS: [Op; 10] = [
@@ -70,9 +68,9 @@ impl Script for Fuse {
     }
 }
 
-fn builder(env: Arc<dyn Env>) -> Builder {
-    let builder = Store::builder(DIR).env(env).policy("tiered(ratio=2)").log_bytes(1 << 20);
-    builder.memtable_bytes(20_000).block_bytes(500).cache_bytes(0)
+fn builder(env: &(impl Env + Clone)) -> Builder {
+    let builder = threaded(env).policy("tiered(ratio=2)").log_bytes(1 << 20);
+    builder.memtable_bytes(20_000).cache_bytes(0)
 }
 
 /// The entries that the store acknowledged. A reopened store must have each.
@@ -87,8 +85,7 @@ fn write(keyspace: &Keyspace, acknowledged: &mut Vec<u64>, count: u64) {
 }
 
 fn check(disk: MemEnv, acknowledged: &[u64]) {
-    let store = builder(Arc::new(disk)).open().unwrap();
-    let keyspace = default_keyspace(&store);
+    let (store, keyspace) = open(builder(&disk));
     for number in acknowledged {
         assert!(keyspace.contains(number.to_be_bytes()).unwrap(), "{number} is lost");
     }
@@ -111,13 +108,8 @@ fn panic_once(case: Case) -> bool {
     let Case { op, merging, left, split, lockstep } = case;
     let disk = MemEnv::new();
     let fuse = Fuse::over(&disk, op, merging);
-    let builder = builder(Arc::new(fuse.clone())).threads(3).split_bytes(if split {
-        10_000
-    } else {
-        1 << 30
-    });
-    let store = builder.lockstep(lockstep).open().unwrap();
-    let keyspace = default_keyspace(&store);
+    let builder = builder(&fuse).threads(3).split_bytes(if split { 10_000 } else { 1 << 30 });
+    let (store, keyspace) = open(builder.lockstep(lockstep));
     let mut acknowledged = Vec::new();
     fuse.left.store(left, SeqCst);
     write(&keyspace, &mut acknowledged, 600);
@@ -192,10 +184,8 @@ fn panic_in_a_part_of_a_merge_fails_the_merge() {
         ends(move || {
             let disk = MemEnv::new();
             let fuse = Fuse::over(&disk, Op::Create, true);
-            let builder =
-                builder(Arc::new(fuse.clone())).policy("none").memtable_bytes(1 << 20).threads(3);
-            let store = builder.split_bytes(30_000).open().unwrap();
-            let keyspace = default_keyspace(&store);
+            let builder = builder(&fuse).policy("none").memtable_bytes(1 << 20).threads(3);
+            let (store, keyspace) = open(builder.split_bytes(30_000));
             four_runs(&keyspace);
             let before: Vec<_> = keyspace.iter().map(Result::unwrap).collect();
             assert_eq!(

@@ -6,7 +6,7 @@
 //! call.
 
 use crate::frame::operators::{Append, Mood, Moody};
-use crate::frame::small::fill;
+use crate::frame::small::{DIR, fill, plain_at, small};
 use crate::frame::watchdog::{ends, wait_until};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
@@ -17,15 +17,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-const DIR: &str = "/store";
 const LOG_BYTES: u64 = 64 << 10;
 
 /// The bytes of log that old entries may keep.
 const LOG_BYTES_MAX: u64 = 256 << 10;
 
 fn builder(env: &MemEnv, lockstep: bool) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(lockstep);
-    let builder = builder.memtable_bytes(16 << 10).block_bytes(500).policy("tiered(ratio=3)");
+    let builder = small(env).lockstep(lockstep).memtable_bytes(16 << 10).policy("tiered(ratio=3)");
     builder.log_bytes(LOG_BYTES).log_bytes_max(LOG_BYTES_MAX)
 }
 
@@ -124,7 +122,7 @@ fn operand_that_the_operator_cannot_take_is_refused_at_the_call() {
             panic!("never");
         }
     }
-    let store = Store::builder("/prude").env(Arc::new(MemEnv::new())).operator(Prude);
+    let store = plain_at("/prude", &MemEnv::new()).operator(Prude);
     let store = store.open().unwrap();
     let prude = store.keyspace_with("prude", &with("prude")).unwrap();
     let error = prude.combine("key", "a").unwrap_err();

@@ -6,6 +6,7 @@
 //! thread reaches that writer, and the store goes on.
 
 use crate::frame::contents::default_keyspace;
+use crate::frame::small::{open, threaded};
 use crate::frame::watchdog::ends;
 use crate::opening::close::write;
 use lsmith::env::MemEnv;
@@ -17,8 +18,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
-
-const DIR: &str = "/store";
 
 /// A policy whose parameters say what it does.
 #[derive(Debug)]
@@ -151,9 +150,7 @@ impl MergePolicy for Hostile {
 fn builder(disk: &MemEnv, policy: &str) -> Builder {
     let mut registry = Registry::builtin();
     registry.register(INFO);
-    let builder = Store::builder(DIR).env(Arc::new(disk.clone())).registry(registry);
-    let builder = builder.policy(policy).log_bytes(64 << 10);
-    builder.memtable_bytes(2000).block_bytes(200)
+    threaded(disk).memtable_bytes(2000).registry(registry).policy(policy)
 }
 
 fn check(disk: &MemEnv, store: Store, count: u64) {
@@ -316,8 +313,7 @@ fn panics_of_a_policy_on_a_writers_thread_are_the_writers() {
         ends(move || {
             let disk = MemEnv::new();
             let policy = format!("hostile(panics={method}, on=writing)");
-            let store = builder(&disk, "none").lockstep(lockstep).open().unwrap();
-            let keyspace = default_keyspace(&store);
+            let (store, keyspace) = open(builder(&disk, "none").lockstep(lockstep));
             // It panics here if it is told of the tree.
             let _ = catch_unwind(AssertUnwindSafe(|| keyspace.set_merge_policy(&policy)));
             assert!(write_in_spite(&keyspace, 500) > 0, "{method} panics");
@@ -357,8 +353,7 @@ fn a_memtable_is_sealed_whatever_the_policy_says() {
         ends(move || {
             let disk = MemEnv::new();
             let policy = format!("hostile(seal={seal})");
-            let store = builder(&disk, &policy).lockstep(lockstep).open().unwrap();
-            let keyspace = default_keyspace(&store);
+            let (store, keyspace) = open(builder(&disk, &policy).lockstep(lockstep));
             // Nothing comes of these two.
             keyspace.put_new_unchecked("key", "value").unwrap();
             keyspace.delete_single_unchecked("key").unwrap();

@@ -4,17 +4,18 @@
 //! a store of append tables exports is a table as any other.
 
 use crate::frame::contents::{Map, contents};
+use crate::frame::small::plain_at;
 use crate::ingest::files::{
     assert_refused, bytes, ingest, key, numbered, small_store, tables, write_file,
 };
 use lsmith::env::{Env, MemEnv};
-use lsmith::{ErrorKind, Keyspace, Store, TableWriter, TableWriterOptions};
+use lsmith::{ErrorKind, Keyspace, TableWriter, TableWriterOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Makes a store with append tables. Returns the path of one of several batches.
 fn store_of_trees(env: &MemEnv, dir: &str) -> (Keyspace, PathBuf) {
-    let store = Store::builder(dir).env(Arc::new(env.clone())).memtable_bytes(2000);
+    let store = plain_at(dir, env).memtable_bytes(2000);
     let store = store.policy("jungle").lockstep(true).log_bytes(64 << 10).open().unwrap();
     let space = numbered(&store);
     for number in (0..200).chain(100..300) {
@@ -88,7 +89,7 @@ fn an_export_of_append_tables_is_taken() {
     trees.store().snapshot().export::<&[u8]>(&trees, .., &mut writer).unwrap();
     writer.finish().unwrap();
     for (dir, policy) in [("/sorted", "leveled"), ("/again", "jungle")] {
-        let store = Store::builder(dir).env(Arc::new(env.clone())).policy(policy).lockstep(true);
+        let store = plain_at(dir, &env).policy(policy).lockstep(true);
         let store = store.memtable_bytes(2000).log_bytes(64 << 10).open().unwrap();
         let space = numbered(&store);
         space.put(key(7), "older").unwrap();

@@ -5,10 +5,10 @@
 //! crash at any moment. When the call has returned they survive power loss. Keys out of order are
 //! refused, and a load that is dropped leaves nothing behind.
 
-use crate::dice::{Dice, with_seeds};
+use crate::dice::Dice;
 use crate::frame::contents::{Map, contents, names};
-use crate::frame::small::{DIR, small};
-use crate::store::model::policies;
+use crate::frame::small::{DIR, open, small};
+use crate::ingest::mixed::{mix, under_every_policy};
 use lsmith::env::{Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{ErrorKind, Keyspace, PersistMode};
 use std::io;
@@ -31,8 +31,7 @@ fn numbered(numbers: impl IntoIterator<Item = usize>, value: &str) -> Map {
 #[test]
 fn a_load_is_newer_than_what_was_and_older_than_what_comes() {
     let env = MemEnv::new();
-    let store = small(&env).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env));
     let mut expected = numbered(0..300, "first");
     for (key, value) in &expected {
         space.put(key, value).unwrap();
@@ -59,8 +58,7 @@ fn a_load_is_newer_than_what_was_and_older_than_what_comes() {
     store.flush().unwrap();
     assert!(store.verify().unwrap().is_empty());
     drop((space, store));
-    let store = small(&env).lockstep(false).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env).lockstep(false));
     assert_eq!(contents(&space), expected);
     assert!(store.verify().unwrap().is_empty());
     space.merge().unwrap();
@@ -71,8 +69,7 @@ fn a_load_is_newer_than_what_was_and_older_than_what_comes() {
 #[test]
 fn keys_out_of_order_are_refused() {
     let env = MemEnv::new();
-    let store = small(&env).lockstep(false).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (_store, space) = open(small(&env).lockstep(false));
     let mut load = space.bulk_load().unwrap();
     load.put("b", "1").unwrap();
     for wrong in ["a", "b", ""] {
@@ -88,8 +85,7 @@ fn keys_out_of_order_are_refused() {
 #[test]
 fn a_load_that_is_dropped_leaves_nothing() {
     let env = MemEnv::new();
-    let store = small(&env).lockstep(false).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env).lockstep(false));
     let mut load = space.bulk_load().unwrap();
     for number in 0..1000 {
         load.put(key(number), "value").unwrap();
@@ -109,8 +105,7 @@ fn a_load_that_is_dropped_leaves_nothing() {
 fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
     let disk = MemEnv::new();
     let env = FaultEnv::new(Arc::new(disk.clone()));
-    let store = small(&env).lockstep(false).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (_store, space) = open(small(&env).lockstep(false));
     let mut load = space.bulk_load().unwrap();
     load.put(key(0), "value").unwrap();
     let class = OpClass::Write.into();
@@ -125,8 +120,7 @@ fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
 
 /// Makes a store with entries in tables and in the log alone, and with a second keyspace.
 fn before_the_load(env: &MemEnv, lockstep: bool) -> Map {
-    let store = small(env).lockstep(lockstep).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(env).memtable_bytes(2000).lockstep(lockstep));
     let other = store.keyspace("other").unwrap();
     let old = numbered(0..150, "before");
     for (key, value) in &old {
@@ -149,8 +143,7 @@ fn a_load_cut_short_by_a_crash_is_there_or_not() {
             let mut new = old.clone();
             new.extend(entries.clone());
             let env = FaultEnv::new(Arc::new(disk.clone()));
-            let store = small(&env).lockstep(lockstep).open().unwrap();
-            let space = store.keyspace("default").unwrap();
+            let (_store, space) = open(small(&env).lockstep(lockstep));
             let lasting = Lasting::Forever;
             let kind = io::ErrorKind::Other;
             env.set(Fault { class: None, after: operations, lasting, kind });
@@ -182,80 +175,22 @@ fn a_load_cut_short_by_a_crash_is_there_or_not() {
 
 #[test]
 fn random_loads_between_random_writes() {
-    let policies = policies();
-    with_seeds(3, |seed| {
-        for (index, policy) in policies.iter().enumerate() {
-            for lockstep in [true, false] {
-                let mut dice = Dice::new(seed * 1000 + index as u64);
-                mix(&mut dice, policy, lockstep);
-            }
-        }
-    });
+    under_every_policy(|dice, policy, lockstep| mix(dice, (policy, lockstep), load_some));
 }
 
-fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
-    let env = MemEnv::new();
-    let open = || small(&env).policy(policy).lockstep(lockstep).open().unwrap();
-    let mut store = open();
-    let mut map = Map::new();
-    for step in 0..120 {
-        let space = store.keyspace("default").unwrap();
-        let value = step.to_string();
-        match dice.below(20) {
-            0..=1 => {
-                let from = dice.below(300);
-                let stride = 1 + dice.below(9);
-                let upto = from + 1 + dice.below(400);
-                let entries = numbered((from..upto).step_by(stride), &value);
-                load(&space, &entries).unwrap();
-                map.extend(entries);
-            }
-            2 => space.merge().unwrap(),
-            3 => space.flush().unwrap(),
-            4 => space.set_merge_policy(dice.pick::<String>(&policies())).unwrap(),
-            5 => {
-                let snapshot = store.snapshot();
-                let was = map.clone();
-                let entries = numbered([dice.below(300), 300], &value);
-                load(&space, &entries).unwrap();
-                map.extend(entries);
-                let seen = snapshot.range::<&[u8]>(&space, ..).map(|entry| entry.unwrap());
-                assert!(seen.map(|(key, value)| (key.to_vec(), value.to_vec())).eq(was));
-            }
-            6 => {
-                drop((space, store));
-                store = open();
-            }
-            _ => {
-                for _ in 0..dice.below(20) {
-                    let key = key(dice.below(400));
-                    if dice.chance(20) {
-                        space.delete(&key).unwrap();
-                        map.remove(&key);
-                    } else {
-                        space.put(&key, &value).unwrap();
-                        map.insert(key, value.clone().into_bytes());
-                    }
-                }
-            }
-        }
-        let probe = key(dice.below(700));
-        let found = store.keyspace("default").unwrap().get(&probe).unwrap();
-        assert_eq!(found.as_deref(), map.get(&probe).map(Vec::as_slice));
-    }
-    let space = store.keyspace("default").unwrap();
-    assert!(contents(&space) == map, "{policy}");
-    store.flush().unwrap();
-    assert!(contents(&space) == map, "{policy}");
-    assert!(store.verify().unwrap().is_empty());
-    assert_eq!(store.stats().plans_refused, 0);
+/// Loads a few entries.
+fn load_some(dice: &mut Dice, _: &MemEnv, (space, map): (&Keyspace, &mut Map), value: &str) {
+    let from = dice.below(300);
+    let upto = from + 1 + dice.below(400);
+    let entries = numbered((from..upto).step_by(1 + dice.below(9)), value);
+    load(space, &entries).unwrap();
+    map.extend(entries);
 }
 
 #[test]
 fn others_write_while_a_load_takes_effect() {
     let env = MemEnv::new();
-    let store = small(&env).lockstep(false).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env).lockstep(false));
     let entries = numbered((0..4000).step_by(2), "loaded");
     std::thread::scope(|scope| {
         // Within the hull, but other keys; the last round has the whole range for itself.

@@ -6,9 +6,10 @@
 //! A file that is no whole, sound table from outside is refused, with all others of the call, and
 //! leaves nothing behind. A file that is copied stays as it is.
 
-use crate::dice::{Dice, with_seeds};
+use crate::dice::Dice;
 use crate::frame::contents::{Map, contents};
-use crate::store::model::policies;
+use crate::frame::small::{DIR, open, plain, plain_at, threaded};
+use crate::ingest::mixed::{mix, under_every_policy};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, RealEnv};
 use lsmith::{
     Builder, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, Loaded, PersistMode,
@@ -19,15 +20,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Returns the builder of a store that flushes after a few writes.
+fn builder(env: &(impl Env + Clone)) -> Builder {
+    threaded(env).memtable_bytes(2000)
+}
+
 /// The entries of a table: `None` deletes a key.
 pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
-
-const DIR: &str = "/store";
-
-fn builder(env: impl Env + 'static) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env)).memtable_bytes(2000).block_bytes(200);
-    builder.log_bytes(64 << 10)
-}
 
 pub(crate) fn key(number: usize) -> Vec<u8> {
     format!("{number:05}").into_bytes()
@@ -90,8 +89,7 @@ pub(crate) fn write_file(env: &dyn Env, path: &Path, bytes: &[u8]) {
 fn tables_are_newer_than_what_was_and_older_than_what_comes() {
     for link in [false, true] {
         let env = MemEnv::new();
-        let store = builder(env.clone()).lockstep(true).open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (store, space) = open(builder(&env).lockstep(true));
         let mut expected = Map::new();
         for number in 0..300 {
             space.put(key(number), "first").unwrap();
@@ -129,8 +127,7 @@ fn tables_are_newer_than_what_was_and_older_than_what_comes() {
         store.flush().unwrap();
         assert!(store.verify().unwrap().is_empty());
         drop((space, store));
-        let store = builder(env).open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (store, space) = open(builder(&env));
         assert_eq!(contents(&space), expected);
         assert!(store.verify().unwrap().is_empty());
         space.merge().unwrap();
@@ -142,8 +139,7 @@ fn tables_are_newer_than_what_was_and_older_than_what_comes() {
 #[test]
 fn one_file_may_be_ingested_again_and_again() {
     let env = MemEnv::new();
-    let store = builder(env.clone()).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(&env));
     let file = [write_table(&env, "/made", &changes(0..50, "ingested"))];
     for round in 0..4 {
         space.put(key(1), "written").unwrap();
@@ -165,7 +161,7 @@ fn no_hole_is_punched_into_a_file_that_others_may_use() {
     let changes = entries.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
     let file = [write_table(&env, "/made", &changes.collect())];
     let open = |dir| {
-        let builder = Store::builder(dir).env(Arc::new(env.clone())).memtable_bytes(64 << 10);
+        let builder = plain_at(dir, &env).memtable_bytes(64 << 10);
         let store = builder.policy("choose_best(ratio=3, rate=0.2)").lockstep(true).open().unwrap();
         let space = store.keyspace("default").unwrap();
         (store, space)
@@ -193,8 +189,7 @@ fn no_hole_is_punched_into_a_file_that_others_may_use() {
 
 /// Makes a store with one entry, which every refusal must leave alone.
 pub(crate) fn small_store(env: &MemEnv) -> (Store, Keyspace) {
-    let store = builder(env.clone()).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(env));
     space.put(key(3), "kept").unwrap();
     (store, space)
 }
@@ -272,7 +267,7 @@ fn a_report_that_panics_leaves_the_writer_as_it_is_after_the_entry() {
 #[test]
 fn export_says_how_far_it_is() {
     let env = MemEnv::new();
-    let store = Store::builder(DIR).env(Arc::new(env.clone())).open().unwrap();
+    let store = plain(&env).open().unwrap();
     let space = store.keyspace("space").unwrap();
     for number in 0..10_000_u32 {
         space.put(number.to_be_bytes(), "value").unwrap();
@@ -329,15 +324,13 @@ fn keyspaces_that_cannot_ingest_say_so() {
     let error = ingest(&member, &file, false).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("use a bulk load"), "{error}");
-    let other = Store::builder("/other").env(Arc::new(env.clone())).open().unwrap();
-    let foreign = other.keyspace("default").unwrap();
+    let (_other, foreign) = open(plain_at("/other", &env));
     let error = store.ingest(&foreign, &file, &IngestOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert_eq!(tables(&env), 0);
     store.persist(PersistMode::SyncAll).unwrap();
     drop((member, space, store));
-    let store = builder(env).read_only(true).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (_store, space) = open(builder(&env).read_only(true));
     assert_eq!(ingest(&space, &file, false).unwrap_err().kind(), ErrorKind::ReadOnly);
 }
 
@@ -381,8 +374,7 @@ fn a_table_is_complete_or_gone() {
 
 /// Makes a store with entries in tables and in the log alone.
 fn before_the_ingest(env: &MemEnv, lockstep: bool) -> Map {
-    let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(env).lockstep(lockstep));
     let mut old = Map::new();
     for number in 0..150 {
         space.put(key(number), "before").unwrap();
@@ -409,8 +401,7 @@ fn an_ingest_cut_short_by_a_crash_is_there_or_not() {
             let files =
                 [write_table(&disk, "/one", &parts[0]), write_table(&disk, "/two", &parts[1])];
             let env = FaultEnv::new(Arc::new(disk.clone()));
-            let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
-            let space = store.keyspace("default").unwrap();
+            let (store, space) = open(builder(&env).lockstep(lockstep));
             let (lasting, kind) = (Lasting::Forever, io::ErrorKind::Other);
             env.set(Fault { class: None, after: operations, lasting, kind });
             let result = ingest(&space, &files, link);
@@ -426,8 +417,7 @@ fn an_ingest_cut_short_by_a_crash_is_there_or_not() {
             }
             drop((space, store));
 
-            let store = builder(copy.clone()).lockstep(lockstep).open().unwrap();
-            let space = store.keyspace("default").unwrap();
+            let (store, space) = open(builder(&copy).lockstep(lockstep));
             let mut found = contents(&space);
             let done = found == new;
             assert!(done || found == old, "torn by a crash after {operations} operations");
@@ -446,7 +436,7 @@ fn an_ingest_cut_short_by_a_crash_is_there_or_not() {
             store.persist(PersistMode::SyncData).unwrap();
             let copy = crashed(&copy);
             drop((space, store));
-            let store = builder(copy).lockstep(lockstep).open().unwrap();
+            let store = builder(&copy).lockstep(lockstep).open().unwrap();
             assert_eq!(contents(&store.keyspace("default").unwrap()), found);
             store.flush().unwrap();
             assert!(store.verify().unwrap().is_empty());
@@ -461,74 +451,23 @@ fn an_ingest_cut_short_by_a_crash_is_there_or_not() {
 
 #[test]
 fn random_ingests_between_random_writes() {
-    let policies = policies();
-    with_seeds(3, |seed| {
-        for (index, policy) in policies.iter().enumerate() {
-            for lockstep in [true, false] {
-                let mut dice = Dice::new(seed * 1000 + index as u64);
-                mix(&mut dice, policy, lockstep);
-            }
-        }
-    });
+    under_every_policy(|dice, policy, lockstep| mix(dice, (policy, lockstep), arrive));
 }
 
-fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
-    let env = MemEnv::new();
-    let open = || builder(env.clone()).policy(policy).lockstep(lockstep).open().unwrap();
-    let mut store = open();
-    let mut map = Map::new();
-    for step in 0..100 {
-        let space = store.keyspace("default").unwrap();
-        let value = step.to_string();
-        match dice.below(20) {
-            0..=2 => {
-                let snapshot = store.snapshot();
-                let was = map.clone();
-                let mut files = Vec::new();
-                let mut from = dice.below(100);
-                for part in 0..=dice.below(3) {
-                    let upto = from + 1 + dice.below(150);
-                    let part_of = changes((from..upto).step_by(1 + dice.below(9)), &value);
-                    files.push(write_table(&env, &format!("/{step}-{part}"), &part_of));
-                    apply(&mut map, &part_of);
-                    from = upto + dice.below(100);
-                }
-                files.reverse();
-                ingest(&space, &files, dice.chance(50)).unwrap();
-                files.iter().for_each(|file| env.remove_file(file).unwrap());
-                let seen = snapshot.range::<&[u8]>(&space, ..).map(|entry| entry.unwrap());
-                assert!(seen.map(|(key, value)| (key.to_vec(), value.to_vec())).eq(was));
-            }
-            3 => space.merge().unwrap(),
-            4 => space.flush().unwrap(),
-            5 => space.set_merge_policy(dice.pick::<String>(&policies())).unwrap(),
-            6 => {
-                drop((space, store));
-                store = open();
-            }
-            _ => {
-                for _ in 0..dice.below(20) {
-                    let key = key(dice.below(400));
-                    if dice.chance(20) {
-                        space.delete(&key).unwrap();
-                        map.remove(&key);
-                    } else {
-                        space.put(&key, &value).unwrap();
-                        map.insert(key, value.clone().into_bytes());
-                    }
-                }
-            }
-        }
-        let probe = key(dice.below(700));
-        let found = store.keyspace("default").unwrap().get(&probe).unwrap();
-        assert_eq!(found.as_deref(), map.get(&probe).map(Vec::as_slice));
+/// Ingests up to three tables in random order.
+fn arrive(dice: &mut Dice, env: &MemEnv, (space, map): (&Keyspace, &mut Map), value: &str) {
+    let mut files = Vec::new();
+    let mut from = dice.below(100);
+    for part in 0..=dice.below(3) {
+        let upto = from + 1 + dice.below(150);
+        let part_of = changes((from..upto).step_by(1 + dice.below(9)), value);
+        files.push(write_table(env, &format!("/{value}-{part}"), &part_of));
+        apply(map, &part_of);
+        from = upto + dice.below(100);
     }
-    let space = store.keyspace("default").unwrap();
-    assert!(contents(&space) == map, "{policy}");
-    store.settle().unwrap();
-    assert!(contents(&space) == map, "{policy}");
-    assert!(store.verify().unwrap().is_empty());
-    assert_eq!(store.stats().plans_refused, 0);
+    files.reverse();
+    ingest(space, &files, dice.chance(50)).unwrap();
+    files.iter().for_each(|file| env.remove_file(file).unwrap());
 }
 
 #[test]
@@ -570,8 +509,7 @@ fn files_on_a_real_disk_are_linked_or_copied() {
     writer.finish().unwrap();
     for link in [true, false] {
         let path = dir.path().join(format!("store-{link}"));
-        let store = Store::builder(&path).open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (store, space) = open(Store::builder(&path));
         ingest(&space, std::slice::from_ref(&made), link).unwrap();
         assert_eq!(contents(&space).len(), 10_000);
         let mut found = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());

@@ -8,6 +8,7 @@
 use crate::frame::contents::contents;
 use crate::frame::file_parts::TableParts;
 use crate::frame::operators::Append;
+use crate::frame::small::small_at;
 use crate::ingest::files::{bytes, tables};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
@@ -31,8 +32,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn builder(&self, dir: &str) -> Builder {
         let time = Arc::clone(&self.time);
-        let builder = Store::builder(dir).env(Arc::new(self.env.clone())).operator(Append);
-        let builder = builder.policy("none").memtable_bytes(4000).block_bytes(200).lockstep(true);
+        let builder = small_at(dir, &self.env).operator(Append).policy("none");
         builder.clock(Clock::new("test", move || time.load(Ordering::SeqCst)))
     }
 

@@ -5,12 +5,11 @@
 //! newest table of each key. `LSMITH_SOAK=600 cargo test --release -p lsmith --test it ingest::load
 //! -- --nocapture` ingests 600 times as many tables, and prints the most runs of level 0.
 
+use crate::frame::small::plain;
 use crate::frame::watchdog::{Watchdog, wait_until};
 use crate::ingest::files::key;
 use lsmith::env::MemEnv;
-use lsmith::{
-    IngestOptions, Keyspace, KeyspaceOptions, SeqNo, Store, TableWriter, TableWriterOptions,
-};
+use lsmith::{IngestOptions, Keyspace, KeyspaceOptions, SeqNo, TableWriter, TableWriterOptions};
 use lsmith_tree::LevelId;
 use std::env;
 use std::path::PathBuf;
@@ -91,7 +90,7 @@ fn read(space: &Keyspace, stop: &AtomicBool) {
 
 fn work(name: &str, threads: usize, tables: u64) {
     let disk = MemEnv::new();
-    let store = Store::builder("/store").env(Arc::new(disk.clone())).threads(threads);
+    let store = plain(&disk).threads(threads);
     let store = store.policy("triangular").memtable_bytes(64 << 10).open().unwrap();
     let keep_numbers = Some(name == "numbered");
     let options = KeyspaceOptions { keep_numbers, ..KeyspaceOptions::default() };

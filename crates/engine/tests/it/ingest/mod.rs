@@ -5,6 +5,7 @@ mod bulk_loads;
 pub(crate) mod files;
 mod kinds;
 mod load;
+mod mixed;
 pub(crate) mod numbered;
 mod numbered_random;
 mod operands;

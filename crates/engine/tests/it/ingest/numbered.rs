@@ -10,11 +10,12 @@
 use crate::frame::contents::{contents, seen};
 use crate::frame::gate::{Gate, Step};
 use crate::frame::operators::Append;
+use crate::frame::small::{DIR, plain_at, small};
 use crate::ingest::files::{bytes, key, tables};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
 use lsmith::{
-    ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions, SeqNo, Store,
-    TableWriter, TableWriterOptions, repair,
+    Builder, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
+    SeqNo, Store, TableWriter, TableWriterOptions, repair,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -25,11 +26,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The entries of a table, with their numbers.
 pub(crate) type Numbered = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
 
-const DIR: &str = "/store";
-
-pub(crate) fn open(env: impl Env + 'static, policy: &str, lockstep: bool) -> Store {
-    let builder = Store::builder(DIR).env(Arc::new(env)).memtable_bytes(2000).block_bytes(200);
-    builder.operator(Append).log_bytes(64 << 10).policy(policy).lockstep(lockstep).open().unwrap()
+pub(crate) fn appending(env: &(impl Env + Clone), policy: &str) -> Builder {
+    small(env).memtable_bytes(2000).operator(Append).policy(policy)
 }
 
 pub(crate) fn keeping() -> KeyspaceOptions {
@@ -75,7 +73,7 @@ fn ingest(space: &Keyspace, files: &[PathBuf]) -> lsmith::Result<lsmith::Loaded>
 #[test]
 fn numbers_decide_whatever_came_first() {
     let env = MemEnv::new();
-    let store = open(env.clone(), "leveled(ratio=4)", true);
+    let store = appending(&env, "leveled(ratio=4)").open().unwrap();
     let space = space(&store);
     for number in 0..100 {
         space.put(key(number), "written").unwrap();
@@ -119,13 +117,13 @@ fn numbers_decide_whatever_came_first() {
 fn the_counter_stays_above_what_came_through_many_lives() {
     for lockstep in [true, false] {
         let env = MemEnv::new();
-        let store = open(env.clone(), "tiered(ratio=3)", lockstep);
+        let store = appending(&env, "tiered(ratio=3)").lockstep(lockstep).open().unwrap();
         let file = write_table(&env, "/made", &puts(0..10, 1 << 40, "made"));
         ingest(&space(&store), &[file]).unwrap();
         drop(store);
         for life in 0..6 {
             let disk = if life % 2 == 0 { env.clone() } else { env.crash_clone(life, 0.5) };
-            let store = open(disk, "tiered(ratio=3)", lockstep);
+            let store = appending(&disk, "tiered(ratio=3)").lockstep(lockstep).open().unwrap();
             let space = space(&store);
             assert!(store.snapshot().seq() >= SeqNo((1 << 40) + 9));
             space.put(key(5), "later").unwrap();
@@ -154,7 +152,7 @@ fn assert_refused(env: &MemEnv, space: &Keyspace, files: &[PathBuf], says: &str)
 #[test]
 fn what_contradicts_the_store_is_refused_whole() {
     let env = MemEnv::new();
-    let store = open(env.clone(), "leveled(ratio=4)", true);
+    let store = appending(&env, "leveled(ratio=4)").open().unwrap();
     let space = space(&store);
     for number in 0..100 {
         space.put(key(number), "written").unwrap();
@@ -198,7 +196,7 @@ fn what_contradicts_the_store_is_refused_whole() {
 #[test]
 fn deletions_that_are_gone_still_count() {
     let env = MemEnv::new();
-    let store = open(env.clone(), "full", true);
+    let store = appending(&env, "full").open().unwrap();
     let space = space(&store);
     space.put(key(1), "written").unwrap();
     space.put(key(2), "written").unwrap();
@@ -220,7 +218,7 @@ fn deletions_that_are_gone_still_count() {
 #[test]
 fn deletions_count_in_their_range_only() {
     let env = MemEnv::new();
-    let store = open(env.clone(), "triangular", true);
+    let store = appending(&env, "triangular").open().unwrap();
     let space = space(&store);
     let value = "v".repeat(100);
     for part in 0..10 {
@@ -248,7 +246,7 @@ fn deletions_count_in_their_range_only() {
     };
     assert!(is_partial(&space), "{}", space.tree());
     drop((space, store));
-    let store = open(env.clone(), "triangular", true);
+    let store = appending(&env, "triangular").open().unwrap();
     let space = self::space(&store);
     assert!(is_partial(&space), "{}", space.tree());
     let refused = write_table(&env, "/covered", &puts([9050], 3, "old"));
@@ -263,7 +261,7 @@ fn deletions_count_in_their_range_only() {
 fn a_merge_does_not_drop_what_arrives_beneath_it() {
     let disk = MemEnv::new();
     let env = Gate::over(disk.clone());
-    let store = open(env.clone(), "tiered(ratio=2)", false);
+    let store = appending(&env, "tiered(ratio=2)").lockstep(false).open().unwrap();
     let space = space(&store);
     let other = store.keyspace("other").unwrap();
     other.put("takes", "number 1").unwrap();
@@ -293,7 +291,7 @@ fn what_vanished_in_memory_does_not_come_back_above_a_table() {
     let env = MemEnv::new();
     for policy in ["tiered(ratio=3)", "choose_best(ratio=3)"] {
         let env = env.crash_clone(0, 0.5);
-        let store = open(env.clone(), policy, true);
+        let store = appending(&env, policy).open().unwrap();
         let space = space(&store);
         space.put_new_unchecked(key(7), "inserted").unwrap();
         space.delete_single_unchecked(key(7)).unwrap();
@@ -301,7 +299,7 @@ fn what_vanished_in_memory_does_not_come_back_above_a_table() {
         ingest(&space, &[file]).unwrap();
         assert_eq!(space.get(key(7)).unwrap().unwrap(), "made");
         drop((space, store));
-        let store = open(env.clone(), policy, true);
+        let store = appending(&env, policy).open().unwrap();
         let space = self::space(&store);
         assert_eq!(space.get(key(7)).unwrap().unwrap(), "made", "{policy}");
         space.merge().unwrap();
@@ -315,7 +313,7 @@ fn merges_under_way_do_not_drop_what_it_should_hide() {
     let mut hidden = 0;
     for round in 0..20 {
         let env = MemEnv::new();
-        let store = open(env.clone(), "tiered(ratio=2)", false);
+        let store = appending(&env, "tiered(ratio=2)").lockstep(false).open().unwrap();
         let space = space(&store);
         let stop = AtomicBool::new(false);
         // Below the number of the last deletion of each key.
@@ -360,7 +358,7 @@ fn merges_under_way_do_not_drop_what_it_should_hide() {
 #[test]
 fn an_export_brings_a_lost_part_back() {
     let env = MemEnv::new();
-    let store = open(env.clone(), "leveled(ratio=3)", true);
+    let store = appending(&env, "leveled(ratio=3)").open().unwrap();
     let space = space(&store);
     for number in 0..300 {
         space.put(key(number), "old").unwrap();
@@ -381,7 +379,7 @@ fn an_export_brings_a_lost_part_back() {
     assert_eq!(contents(&space), expected);
 
     // Another store gets the part, beneath what it wrote later.
-    let other = Store::builder("/other").env(Arc::new(env.clone())).open().unwrap();
+    let other = plain_at("/other", &env).open().unwrap();
     let part = self::space(&other);
     (0..2000).for_each(|_| part.put("x", "y").unwrap());
     part.put(key(51), "later").unwrap();
@@ -406,7 +404,7 @@ fn an_arrival_cut_short_by_a_crash_is_there_or_not() {
         loop {
             let disk = MemEnv::new();
             let old = {
-                let store = open(disk.clone(), "leveled(ratio=3)", lockstep);
+                let store = appending(&disk, "leveled(ratio=3)").lockstep(lockstep).open().unwrap();
                 let space = space(&store);
                 for number in (0..150).rev() {
                     space.put(key(number), "before").unwrap();
@@ -425,7 +423,7 @@ fn an_arrival_cut_short_by_a_crash_is_there_or_not() {
                 new.insert(key(number), b"among".to_vec());
             }
             let env = FaultEnv::new(Arc::new(disk.clone()));
-            let store = open(env.clone(), "leveled(ratio=3)", lockstep);
+            let store = appending(&env, "leveled(ratio=3)").lockstep(lockstep).open().unwrap();
             let space = self::space(&store);
             let (lasting, kind) = (Lasting::Forever, io::ErrorKind::Other);
             env.set(Fault { class: None, after: operations, lasting, kind });
@@ -438,7 +436,7 @@ fn an_arrival_cut_short_by_a_crash_is_there_or_not() {
             env.clear();
             drop((space, store));
 
-            let store = open(copy.clone(), "leveled(ratio=3)", lockstep);
+            let store = appending(&copy, "leveled(ratio=3)").lockstep(lockstep).open().unwrap();
             let space = self::space(&store);
             let found = contents(&space);
             let done = found == new;
@@ -454,7 +452,7 @@ fn an_arrival_cut_short_by_a_crash_is_there_or_not() {
             let mut found = contents(&space);
             let copy = crashed(&copy);
             drop((space, store));
-            let store = open(copy, "leveled(ratio=3)", lockstep);
+            let store = appending(&copy, "leveled(ratio=3)").lockstep(lockstep).open().unwrap();
             let space = self::space(&store);
             assert_eq!(contents(&space), found);
             assert_eq!(found.remove(&key(110)).unwrap(), b"later");
@@ -474,7 +472,7 @@ fn a_failed_arrival_leaves_nothing_behind() {
     for operations in 0.. {
         let disk = MemEnv::new();
         let env = FaultEnv::new(Arc::new(disk.clone()));
-        let store = open(env.clone(), "leveled(ratio=3)", true);
+        let store = appending(&env, "leveled(ratio=3)").open().unwrap();
         let space = space(&store);
         for number in (0..150).rev() {
             space.put(key(number), "before").unwrap();
@@ -503,7 +501,7 @@ fn a_failed_arrival_leaves_nothing_behind() {
             assert_eq!(space.tree().disk_run_count(), 1);
         }
         drop((space, store));
-        let store = open(disk.clone(), "leveled(ratio=3)", true);
+        let store = appending(&disk, "leveled(ratio=3)").open().unwrap();
         let space = self::space(&store);
         if is_poisoned {
             ingest(&space, &files).unwrap();
@@ -519,7 +517,7 @@ fn a_failed_arrival_leaves_nothing_behind() {
 #[test]
 fn a_repaired_keyspace_is_newer_than_old_tables() {
     let env = MemEnv::new();
-    let store = open(env.clone(), "tiered(ratio=3)", true);
+    let store = appending(&env, "tiered(ratio=3)").open().unwrap();
     let space = space(&store);
     for number in 0..50 {
         space.put(key(number), "written").unwrap();
@@ -532,7 +530,7 @@ fn a_repaired_keyspace_is_newer_than_old_tables() {
     let saved = Path::new("/saved");
     let options = RepairOptions { env: Arc::new(env.clone()), ..RepairOptions::default() };
     repair(&options, DIR, saved).unwrap();
-    let store = Store::builder(saved).env(Arc::new(env.clone())).open().unwrap();
+    let store = plain_at(saved, &env).open().unwrap();
     let space = self::space(&store);
     assert_eq!(contents(&space), expected);
     let old = write_table(&env, "/old", &puts(0..60, 900, "old"));

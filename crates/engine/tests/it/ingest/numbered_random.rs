@@ -2,10 +2,11 @@
 //!
 //! Promised: what [numbered](crate::ingest::numbered) says, of every history.
 
-use crate::dice::{Dice, with_seeds};
+use crate::dice::Dice;
 use crate::frame::contents::{Map, contents, seen};
 use crate::ingest::files::{key, tables};
-use crate::ingest::numbered::{Numbered, keeping, open, write_table};
+use crate::ingest::mixed::under_every_policy;
+use crate::ingest::numbered::{Numbered, appending, keeping, write_table};
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Snapshot, Store};
@@ -33,15 +34,7 @@ fn newest(history: &History) -> Map {
 }
 #[test]
 fn random_arrivals_agree_with_the_history() {
-    let policies = policies();
-    with_seeds(3, |seed| {
-        for (index, policy) in policies.iter().enumerate() {
-            for lockstep in [true, false] {
-                let mut dice = Dice::new(seed * 1000 + index as u64);
-                mix(&mut dice, policy, lockstep);
-            }
-        }
-    });
+    under_every_policy(mix);
 }
 
 /// Returns tables whose key ranges are disjoint, with numbers below, around or above `now`.
@@ -139,7 +132,7 @@ fn write(
 
 fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
     let mut env = MemEnv::new();
-    let mut store = open(env.clone(), policy, lockstep);
+    let mut store = appending(&env, policy).lockstep(lockstep).open().unwrap();
     let mut history = History::new();
     let mut held: Vec<(Snapshot, Map)> = Vec::new();
     let combines = dice.chance(50);
@@ -166,7 +159,7 @@ fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
                 if dice.chance(50) {
                     env = env.crash_clone(step, 0.3);
                 }
-                store = open(env.clone(), policy, lockstep);
+                store = appending(&env, policy).lockstep(lockstep).open().unwrap();
             }
             9..=11 => held.push((store.snapshot(), newest(&history))),
             12 if !held.is_empty() => drop(held.swap_remove(dice.below(held.len()))),

@@ -6,7 +6,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{POLICIES, restless};
-use crate::frame::small::{DIR, small};
+use crate::frame::small::{DIR, plain, plain_at, small};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, SeqNo, Store, TableWriter,
@@ -257,7 +257,7 @@ fn a_range_delete_that_comes_late_while_a_merge_runs_is_applied() {
         }
         lsmith::Verdict::Keep
     };
-    let free = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
+    let free = plain(&env).policy("none");
     let store = free.merge_filter("keeping", filter).open().unwrap();
     let space = keeping(&store);
     let ingest = |name: &str, puts: &[(&str, u64)], range_deletes: (&str, &str, u64)| {
@@ -291,7 +291,7 @@ fn an_export_with_numbers_has_range_deletes() {
     let store = small(&env).open().unwrap();
     let space = keeping(&store);
     ["a", "b", "c", "d"].iter().for_each(|key| space.put(key, "0").unwrap());
-    let other = Store::builder("/other").env(Arc::new(env.clone())).lockstep(true).open().unwrap();
+    let other = plain_at("/other", &env).lockstep(true).open().unwrap();
     let copy = keeping(&other);
     let ship = |name: &str| {
         let mut table = writer(&env, name);
@@ -334,9 +334,7 @@ fn random_numbers_agree_with_a_plain_model() {
     with_seeds(60, |seed| {
         let mut dice = Dice::new(seed);
         let env = MemEnv::new();
-        let open = |dice: &mut Dice| {
-            restless(Store::builder(DIR).env(Arc::new(env.clone())), dice).open().unwrap()
-        };
+        let open = |dice: &mut Dice| restless(plain(&env), dice).open().unwrap();
         let mut store = open(&mut dice);
         let mut space = keeping(&store);
         let mut versions = Versions::new();

@@ -3,11 +3,12 @@
 //! Promised: what the keyspace had in the range is gone in the same step as the new entries appear:
 //! for readers, for snapshots from before, and after a crash at any operation.
 
-use crate::dice::{Dice, any_seed, full, with_seeds};
+use crate::dice::{Dice, any_seed, with_seeds};
 use crate::frame::batches::{POLICIES, restless};
 use crate::frame::contents::{Map, contents};
-use crate::frame::small::{DIR, small};
-use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
+use crate::frame::faults::{any_fault, stops};
+use crate::frame::small::{plain, small};
+use lsmith::env::{Effect, Env, Fault, FaultEnv, Loss, MemEnv};
 use lsmith::{
     ErrorKind, IngestOptions, Isolation, Keyspace, KeyspaceOptions, PersistMode, SeqNo, Store,
     TableWriter, TableWriterOptions,
@@ -229,17 +230,11 @@ fn a_range_is_replaced_as_a_whole_or_not_at_all_wherever_it_stops() {
     let (done, operations, returned) = run(&start, None);
     assert!(returned && operations > 10, "{operations} operations");
     examine(done.power_loss(seed, Loss::Everything), true);
-    let stops: Vec<u64> = match full() {
-        true => (0..operations).collect(),
-        false => (0..SAMPLE).map(|_| dice.below(operations as usize) as u64).collect(),
-    };
-    for after in stops {
-        let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
-        let effect = *dice.pick(&[Effect::Nothing, Effect::Partly, Effect::Wholly]);
-        let fault = Fault { class: None, after, lasting, kind: std::io::ErrorKind::Other };
+    for after in stops(&mut dice, operations, SAMPLE) {
+        let (fault, effect) = any_fault(&mut dice, after);
         let (left, _, returned) = run(&start, Some((fault, effect)));
         let loss = *dice.pick(&Loss::ALL);
-        println!("seed {seed}, {after}, {lasting:?}, effect {effect:?}, {loss:?}");
+        println!("seed {seed}, {fault:?}, {effect:?}, {loss:?}");
         examine(left.process_crash_clone(), returned);
         examine(left.power_loss(seed, loss), returned);
     }
@@ -252,9 +247,7 @@ fn random_replacements_agree_with_plain_maps() {
     with_seeds(40, |seed| {
         let mut dice = Dice::new(seed);
         let env = MemEnv::new();
-        let open = |dice: &mut Dice| {
-            restless(Store::builder(DIR).env(Arc::new(env.clone())), dice).open().unwrap()
-        };
+        let open = |dice: &mut Dice| restless(plain(&env), dice).open().unwrap();
         let mut store = open(&mut dice);
         let mut space = store.keyspace("a").unwrap();
         let mut map = Map::new();

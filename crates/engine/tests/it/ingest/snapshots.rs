@@ -10,7 +10,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::gate::{Gate, Step};
-use crate::frame::small::small;
+use crate::frame::small::{open, small};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::MemEnv;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, Snapshot, Store};
@@ -108,8 +108,7 @@ fn a_snapshot_sees_a_load_that_a_get_before_it_has_seen() {
     registry.register(HOOKED);
     let builder =
         small(&MemEnv::new()).lockstep(false).threads(2).registry(registry).policy("hooked");
-    let store = builder.lockstep(true).open().unwrap();
-    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    let (store, space) = open(builder.lockstep(true));
     load(&space, 1);
     let looks = std::rc::Rc::new(RefCell::new(Vec::new()));
     let hook = {
@@ -138,8 +137,7 @@ fn a_snapshot_sees_a_load_that_a_get_before_it_has_seen() {
 fn a_snapshot_taken_while_a_load_is_written_down_never_sees_it() {
     let _watchdog = Watchdog::new("a load does not end");
     let env = Gate::over(MemEnv::new());
-    let store = small(&env).lockstep(false).threads(2).policy("constant(k=1)").open().unwrap();
-    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    let (store, space) = open(small(&env).lockstep(false).threads(2).policy("constant(k=1)"));
     load(&space, 1);
     store.settle().unwrap();
     env.hold_at(Step::ManifestSync, 1);
@@ -187,13 +185,9 @@ fn snapshots_beside_loads_and_merges_stay_as_they_are() {
     let _watchdog = Watchdog::new("loads do not end");
     let policies = ["constant(k=1)", "tiered(ratio=2)", "choose_best(ratio=2, rate=0.3)"];
     with_seeds(3, |seed| {
-        let store = small(&MemEnv::new())
-            .lockstep(false)
-            .threads(2)
-            .policy(policies[seed as usize % 3])
-            .open()
-            .unwrap();
-        let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+        let (store, space) = open(
+            small(&MemEnv::new()).lockstep(false).threads(2).policy(policies[seed as usize % 3]),
+        );
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             for watcher in 0..2 {

@@ -4,12 +4,13 @@
 //! snapshots from before, for readers in other processes, after a crash at any operation, and in a
 //! repaired store.
 
-use crate::dice::{Dice, any_seed, full, with_seeds};
+use crate::dice::{Dice, any_seed, with_seeds};
 use crate::frame::batches::{POLICIES, restless};
 use crate::frame::contents::{Map, contents};
-use crate::frame::small::{DIR, small};
+use crate::frame::faults::{any_fault, stops};
+use crate::frame::small::{DIR, plain, plain_at, small};
 use crate::ingest::replace::{SAMPLE, map_of, options, table};
-use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
+use lsmith::env::{Effect, Env, Fault, FaultEnv, Loss, MemEnv};
 use lsmith::{
     Batch, ErrorKind, Ingest, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
     Result, SeqNo, Store, TableWriter, repair,
@@ -108,7 +109,7 @@ fn several_keyspaces_change_in_one_step() {
 #[test]
 fn snapshots_beside_see_all_or_nothing() {
     let env = MemEnv::new();
-    let store = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(4000).open().unwrap();
+    let store = plain(&env).memtable_bytes(4000).open().unwrap();
     let spaces = NAMES.map(|name| store.keyspace(name).unwrap());
     let files: Vec<PathBuf> = (0..60)
         .map(|turn| table(&env, &format!("{turn}.table"), &map_of(&["k"], &turn.to_string())))
@@ -150,7 +151,7 @@ fn what_is_wrong_for_one_keyspace_changes_none_and_leaves_no_file() {
     let keeping = store.keyspace_with("keeping", &keeping).unwrap();
     let group = KeyspaceOptions { group: Some("g".into()), ..Default::default() };
     let grouped = store.keyspace_with("grouped", &group).unwrap();
-    let other = Store::builder("/other").env(Arc::new(env.clone())).open().unwrap();
+    let other = plain_at("/other", &env).open().unwrap();
     let foreign = other.keyspace("a").unwrap();
     let [a, b, _] = spaces(&store);
     let names = env.list(Path::new(DIR)).unwrap();
@@ -217,17 +218,11 @@ fn all_keyspaces_change_or_none_wherever_it_stops() {
     let (done, operations, returned) = run(&start, None);
     assert!(returned && operations > 20, "{operations} operations");
     examine(done.power_loss(seed, Loss::Everything), true);
-    let stops: Vec<u64> = match full() {
-        true => (0..operations).collect(),
-        false => (0..SAMPLE).map(|_| dice.below(operations as usize) as u64).collect(),
-    };
-    for after in stops {
-        let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
-        let effect = *dice.pick(&[Effect::Nothing, Effect::Partly, Effect::Wholly]);
-        let fault = Fault { class: None, after, lasting, kind: std::io::ErrorKind::Other };
+    for after in stops(&mut dice, operations, SAMPLE) {
+        let (fault, effect) = any_fault(&mut dice, after);
         let (left, _, returned) = run(&start, Some((fault, effect)));
         let loss = *dice.pick(&Loss::ALL);
-        println!("seed {seed}, {after}, {lasting:?}, effect {effect:?}, {loss:?}");
+        println!("seed {seed}, {fault:?}, {effect:?}, {loss:?}");
         examine(left.process_crash_clone(), returned);
         examine(left.power_loss(seed, loss), returned);
     }
@@ -276,9 +271,7 @@ fn random_ingests_agree_with_plain_maps() {
     with_seeds(30, |seed| {
         let mut dice = Dice::new(seed);
         let env = MemEnv::new();
-        let open = |dice: &mut Dice| {
-            restless(Store::builder(DIR).env(Arc::new(env.clone())), dice).open().unwrap()
-        };
+        let open = |dice: &mut Dice| restless(plain(&env), dice).open().unwrap();
         let mut store = open(&mut dice);
         NAMES.iter().for_each(|name| drop(store.keyspace(name).unwrap()));
         let mut maps = Maps::default();

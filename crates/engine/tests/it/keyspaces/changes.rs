@@ -1,7 +1,7 @@
 //! Dropping, clearing, renaming and listing keyspaces.
 
 use crate::frame::contents::names;
-use crate::frame::small::{DIR, small};
+use crate::frame::small::{DIR, plain, small};
 use crate::frame::watchdog::{Watchdog, wait_until};
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{
@@ -223,7 +223,7 @@ fn clearing_frees_tables_logs_and_copies_at_once() {
 #[test]
 fn merges_under_way_are_given_up() {
     let env = MemEnv::new();
-    let store = Store::builder(DIR).env(Arc::new(env.clone())).policy("none").threads(2);
+    let store = plain(&env).policy("none").threads(2);
     let store = store.memtable_bytes(1 << 20).merge_bytes_per_s(Some(400_000)).open().unwrap();
     for act in [
         |store: &Store| store.existing_keyspace("a").unwrap().clear().unwrap(),

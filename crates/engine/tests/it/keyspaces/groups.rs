@@ -1,9 +1,10 @@
 //! Keyspaces of one group: they merge together, and stay apart in everything else.
 
+use crate::frame::small::{DIR, small};
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{
-    Batch, ErrorKind, Event, KEY_BYTES_MAX, Keyspace, KeyspaceOptions, Observer, PersistMode,
-    RepairOptions, Store,
+    Batch, Builder, ErrorKind, Event, KEY_BYTES_MAX, Keyspace, KeyspaceOptions, Observer,
+    PersistMode, RepairOptions, Store,
 };
 use lsmith_tree::Tree;
 use parking_lot::Mutex;
@@ -11,16 +12,10 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-const DIR: &str = "/store";
 const MEMBERS: [&str; 3] = ["rows", "by_date", "by_city"];
 
-fn open(env: &MemEnv) -> Store {
-    open_with(env, true)
-}
-
-fn open_with(env: &MemEnv, lockstep: bool) -> Store {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(lockstep);
-    builder.memtable_bytes(3000).policy("minlatency(k=3)").open().unwrap()
+fn builder(env: &MemEnv) -> Builder {
+    small(env).memtable_bytes(3000).policy("minlatency(k=3)")
 }
 
 fn in_group(group: &str) -> KeyspaceOptions {
@@ -80,7 +75,7 @@ fn assert_corresponding(runs: &[[u64; 3]]) -> u64 {
 fn each_run_covers_the_same_writes_in_all_keyspaces() {
     for lockstep in [true, false] {
         let env = MemEnv::new();
-        let store = open_with(&env, lockstep);
+        let store = builder(&env).lockstep(lockstep).open().unwrap();
         let group = members(&store);
         let mut runs_max = 0;
         for number in 0..3000 {
@@ -140,7 +135,7 @@ fn large_merge_in_parts_is_committed_for_all_keyspaces_at_once() {
 #[test]
 fn quiet_keyspace_of_a_group_has_no_table_in_a_run_and_keeps_no_log() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = builder(&env).open().unwrap();
     let [rows, by_date, by_city] = members(&store);
     by_city.put("rome", "").unwrap();
     for number in 0..400_u64 {
@@ -161,10 +156,10 @@ fn quiet_keyspace_of_a_group_has_no_table_in_a_run_and_keeps_no_log() {
 #[test]
 fn group_merges_like_one_keyspace_with_all_its_entries() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = builder(&env).open().unwrap();
     let group = members(&store);
     let alone = MemEnv::new();
-    let one = open(&alone);
+    let one = builder(&alone).open().unwrap();
     let together = one.keyspace("together").unwrap();
     for number in 0..2000_u64 {
         let member = [0, 0, 0, 1, 1, 2][(number % 6) as usize];
@@ -189,7 +184,7 @@ fn group_merges_like_one_keyspace_with_all_its_entries() {
 #[test]
 fn keyspaces_of_a_group_do_not_see_each_other() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = builder(&env).open().unwrap();
     let group = members(&store);
     let before = store.snapshot();
     let keys: [&[u8]; 5] = [b"\0", b"a", b"b", b"\xff", b"\xff\xff\xff"];
@@ -233,7 +228,7 @@ fn keyspaces_of_a_group_do_not_see_each_other() {
 #[test]
 fn bulk_load_of_a_keyspace_is_a_run_in_which_the_others_have_nothing() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = builder(&env).open().unwrap();
     let group = members(&store);
     group[0].set_merge_policy("none").unwrap();
     group[1].put("k", "old").unwrap();
@@ -254,7 +249,7 @@ fn group_is_there_after_reopening_and_after_accidents() {
     let mut env = MemEnv::new();
     let mut number = 0;
     for life in 0..6 {
-        let store = open(&env);
+        let store = builder(&env).open().unwrap();
         let group = members(&store);
         let found = group[0].iter().count() as u64;
         assert_eq!(found, number, "life {life}");
@@ -293,7 +288,7 @@ fn refusal<T>(result: lsmith::Result<T>) -> String {
 #[test]
 fn options_that_contradict_a_group_are_refused() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = builder(&env).open().unwrap();
     let [rows, ..] = members(&store);
     store.keyspace("alone").unwrap();
     let with = |name, options: KeyspaceOptions| refusal(store.keyspace_with(name, &options));
@@ -347,7 +342,7 @@ fn options_that_contradict_a_group_are_refused() {
 #[test]
 fn keys_and_numbers_of_a_group_have_limits() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = builder(&env).open().unwrap();
     let [rows, ..] = members(&store);
     rows.put([b'k'; KEY_BYTES_MAX - 1], "v").unwrap();
     let message = refusal(rows.put([b'k'; KEY_BYTES_MAX], "v"));
@@ -370,7 +365,7 @@ fn keys_and_numbers_of_a_group_have_limits() {
 #[test]
 fn repair_saves_all_keyspaces_of_a_group() {
     let env = MemEnv::new();
-    let store = open(&env);
+    let store = builder(&env).open().unwrap();
     let group = members(&store);
     (0..500).for_each(|number| write(&store, &group, number));
     store.flush().unwrap();

@@ -4,12 +4,12 @@
 //! it. A call that was interrupted has happened or has not. No file of a dropped keyspace stays.
 
 use crate::dice::quick;
+use crate::frame::small::small;
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{KeyspaceOptions, PersistMode, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 
 type Content = BTreeMap<String, BTreeSet<String>>;
 
@@ -51,11 +51,6 @@ const STEPS: [Step; 24] = [
     Drop("g"),
     Put("a", 1),
 ];
-
-fn open(env: impl Env) -> lsmith::Result<Store> {
-    let builder = Store::builder("/store").env(Arc::new(env)).lockstep(true);
-    builder.memtable_bytes(1000).policy("minlatency(k=3)").open()
-}
 
 fn group_of(name: &str) -> Option<String> {
     ["m", "n"].contains(&name).then(|| "g".to_string())
@@ -130,7 +125,7 @@ fn run(stop: u64, effect: Effect) -> (MemEnv, usize, u64) {
     let kind = ErrorKind::Other;
     env.set_with(Fault { class: None, after: stop, lasting: Lasting::Forever, kind }, effect);
     let mut done = 0;
-    if let Ok(store) = open(env.clone()) {
+    if let Ok(store) = small(&env).memtable_bytes(1000).policy("minlatency(k=3)").open() {
         for (number, step) in STEPS.iter().enumerate() {
             if carry_out(&store, number, *step).is_err() {
                 break;
@@ -144,7 +139,11 @@ fn run(stop: u64, effect: Effect) -> (MemEnv, usize, u64) {
 }
 
 fn check(disk: &MemEnv, done: usize, contents: &[Content], what: &str) {
-    let store = open(disk.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let store = small(disk)
+        .memtable_bytes(1000)
+        .policy("minlatency(k=3)")
+        .open()
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
     let found = content_of(&store);
     let after = &contents[(done + 1).min(STEPS.len())];
     let between = is_between(&found, &contents[done], after, STEPS.get(done));
@@ -164,7 +163,11 @@ fn check(disk: &MemEnv, done: usize, contents: &[Content], what: &str) {
     let last = store.keyspace("last").unwrap();
     last.put("k", "v").unwrap();
     store.persist(PersistMode::SyncData).unwrap();
-    let store = open(disk.power_loss(7, Loss::Everything)).unwrap();
+    let store = small(&disk.power_loss(7, Loss::Everything))
+        .memtable_bytes(1000)
+        .policy("minlatency(k=3)")
+        .open()
+        .unwrap();
     assert!(store.existing_keyspace("last").unwrap().contains("k").unwrap(), "{what}");
     store.drop_keyspace("last").unwrap();
     assert_eq!(content_of(&store), found, "{what}");

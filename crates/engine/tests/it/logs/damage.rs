@@ -6,6 +6,7 @@
 //! header, or removed. A repair that finds nothing to tell has lost nothing.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::small::{DIR, open, plain};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
     Builder, DEFAULT_KEYSPACE, ErrorKind, KeyspaceOptions, PersistMode, RepairOptions, Store,
@@ -15,14 +16,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DIR: &str = "/store";
 const NEW: &str = "/new";
 
 /// Writes by keyspace and key.
 type Writes = BTreeSet<(String, u32)>;
 
 fn builder(env: &MemEnv) -> Builder {
-    Store::builder(DIR).env(Arc::new(env.clone())).log_bytes(4 << 10).lockstep(true)
+    plain(env).log_bytes(4 << 10).lockstep(true)
 }
 
 fn logs(env: &MemEnv) -> Vec<PathBuf> {
@@ -93,8 +93,7 @@ fn one_synced_write_in_each_life_is_found_or_missed() {
         let mut env = MemEnv::new();
         let mut synced = Writes::new();
         for (life, count) in writes.iter().enumerate() {
-            let store = builder(&env).open().unwrap();
-            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            let (_store, space) = open(builder(&env));
             for write in 0..*count {
                 let key = 10 * life as u32 + write;
                 space.put_with(key.to_be_bytes(), "value", PersistMode::SyncAll).unwrap();
@@ -125,8 +124,7 @@ fn one_synced_write_in_each_life_is_found_or_missed() {
 fn a_newest_log_with_synced_writes_is_missed_although_nothing_was_closed() {
     for logs_begun in 1..4 {
         let env = MemEnv::new();
-        let store = builder(&env).log_bytes(64 << 10).memtable_bytes(4 << 20).open().unwrap();
-        let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+        let (store, space) = open(builder(&env).log_bytes(64 << 10).memtable_bytes(4 << 20));
         let mut synced = Writes::new();
         for key in 0..64 * logs_begun + 20_u32 {
             let mode = if key % 3 == 0 { PersistMode::SyncData } else { PersistMode::Buffer };
@@ -197,18 +195,13 @@ fn any_lives(dice: &mut Dice) -> (MemEnv, Writes) {
         drop(store);
         env = crashed;
         if life < 2 || dice.chance(70) {
-            let store = builder_of_next(&env);
+            let store = self::builder(&env).open().unwrap();
             let found = writes_of(&store);
             assert!(in_life.is_subset(&found), "life {life}: synced writes are gone");
             synced = found;
         }
     }
     (env, synced)
-}
-
-/// Opens the store of the next life, which makes no write.
-fn builder_of_next(env: &MemEnv) -> Store {
-    builder(env).open().unwrap()
 }
 
 #[test]
@@ -260,7 +253,7 @@ fn a_process_that_dies_while_it_begins_a_log_leaves_nothing_aside() {
         let class = Some(OpClass::Append);
         env.set_with(Fault { class, after, lasting: Lasting::Forever, kind }, Effect::Partly);
         let write = || {
-            let builder = Store::builder(DIR).env(Arc::new(env.clone())).log_bytes(64 << 10);
+            let builder = plain(&env).log_bytes(64 << 10);
             let store = builder.memtable_bytes(4 << 20).lockstep(true).open()?;
             let space = store.keyspace(DEFAULT_KEYSPACE)?;
             (0..100_u32).try_for_each(|number| space.put(number.to_be_bytes(), [7; 1000]))

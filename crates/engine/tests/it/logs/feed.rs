@@ -6,13 +6,12 @@
 
 use crate::dice::{Dice, with_new_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, restless};
-use crate::frame::small::{DIR, small};
+use crate::frame::small::{DIR, plain, small};
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{
     Builder, Change, ChangeBatch, Changes, ErrorKind, KeyspaceOptions, PersistMode, SeqNo, Store,
 };
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The keyspace of a range delete, its start and its end.
@@ -207,7 +206,7 @@ fn a_reader_resumes_in_each_life() {
                 true => restless(builder, dice).policy("tiered(ratio=2)"),
                 false => restless(builder, dice),
             };
-            let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(dice.chance(50));
+            let builder = plain(&env).lockstep(dice.chance(50));
             let store = options(builder, &mut dice).changes_bytes(64 << 20).open().unwrap();
             let found = batches.check(&store);
             assert!(found >= last, "batch {last} was synced, found {found}");

@@ -7,14 +7,13 @@
 
 use crate::dice::{Dice, quick, with_seeds};
 use crate::frame::batches::{Batches, Progress};
-use crate::frame::small::{DIR, small};
+use crate::frame::small::{DIR, plain, small};
 use crate::logs::feed::{ops, read, write};
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::inspect::LogFile;
 use lsmith::{Changes, Error, ErrorKind, PersistMode, SeqNo, Store};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// A log, the number of batches in the logs before it, and the ends of its records.
 struct Log {
@@ -201,7 +200,7 @@ fn a_feed_goes_on_after_a_read_that_failed() {
         let mut dice = Dice::new(seed);
         let env = FaultEnv::over(MemEnv::new());
         let batches = Batches { value_bytes: 1500, ..Batches::new(seed) };
-        let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+        let builder = plain(&env).lockstep(true);
         let builder = builder.memtable_bytes(8000).log_bytes(64 << 10).changes_bytes(64 << 20);
         let store = builder.open().unwrap();
         let mut progress = Progress::default();

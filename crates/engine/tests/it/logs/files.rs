@@ -1,16 +1,10 @@
 //! Number and length of log files.
 
-use crate::frame::small::fill;
+use crate::frame::small::{DIR, fill, open, plain};
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, DEFAULT_KEYSPACE, PersistMode, Store};
+use lsmith::{DEFAULT_KEYSPACE, PersistMode, Store};
 use std::path::Path;
 use std::sync::Arc;
-
-const DIR: &str = "/store";
-
-fn builder(env: &MemEnv) -> Builder {
-    Store::builder(DIR).env(Arc::new(env.clone()))
-}
 
 /// Returns the number of logs, and all their bytes.
 fn logs(env: &MemEnv) -> (usize, u64) {
@@ -46,7 +40,7 @@ fn many_openings_leave_few_logs() {
             for killed in [false, true] {
                 let mut env = MemEnv::new();
                 for life in 0..60 {
-                    let store = builder(&env).policy(policy).open().unwrap();
+                    let store = plain(&env).policy(policy).open().unwrap();
                     deed(&store, life);
                     if killed {
                         env = env.process_crash_clone();
@@ -56,7 +50,7 @@ fn many_openings_leave_few_logs() {
                 let told = format!("{name}, {policy}, killed {killed}");
                 let before = logs(&env);
                 assert!(killed || before.1 < 100_000, "{told}: {before:?} after closing");
-                let store = builder(&env).policy(policy).open().unwrap();
+                let store = plain(&env).policy(policy).open().unwrap();
                 store.settle().unwrap();
                 let (count, bytes) = logs(&env);
                 assert!(count <= 12, "{told}: {count} logs of {bytes} bytes");
@@ -78,9 +72,8 @@ fn logs_are_bounded_where_all_writes_cancel() {
     for policy in policies {
         for lockstep in [true, false] {
             let env = MemEnv::new();
-            let builder = builder(&env).policy(policy).lockstep(lockstep).log_bytes(64 << 10);
-            let store = builder.memtable_bytes(64 << 10).log_bytes_max(256 << 10).open().unwrap();
-            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            let builder = plain(&env).policy(policy).lockstep(lockstep).log_bytes(64 << 10);
+            let (store, space) = open(builder.memtable_bytes(64 << 10).log_bytes_max(256 << 10));
             space.put("stays", "here").unwrap();
             let mut most = 0;
             for number in 0..30_000_u32 {
@@ -96,8 +89,7 @@ fn logs_are_bounded_where_all_writes_cancel() {
             }
             assert!(most <= 12, "{policy}, lockstep {lockstep}: {most} logs");
             let env = env.process_crash_clone();
-            let store = Store::builder(DIR).env(Arc::new(env)).open().unwrap();
-            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            let (_store, space) = open(Store::builder(DIR).env(Arc::new(env)));
             assert_eq!(space.iter().count(), 1, "{policy}");
         }
     }
@@ -109,7 +101,7 @@ fn logs_that_hold_several_memtables_are_read_back_into_several() {
     for policy in ["minlatency(k=3)", "choose_best"] {
         let env = MemEnv::new();
         let open = |memtable_bytes| {
-            let builder = builder(&env).policy(policy).memtable_bytes(memtable_bytes);
+            let builder = plain(&env).policy(policy).memtable_bytes(memtable_bytes);
             builder.log_bytes(1 << 20).log_bytes_max(8 << 20).open().unwrap()
         };
         let store = open(64 << 10);
@@ -117,7 +109,7 @@ fn logs_that_hold_several_memtables_are_read_back_into_several() {
         fill(&space, 0..3000, [7; 100]);
         let copy = env.process_crash_clone();
         drop((space, store));
-        let store = builder(&copy).memtable_bytes(64 << 10).policy(policy).open().unwrap();
+        let store = plain(&copy).memtable_bytes(64 << 10).policy(policy).open().unwrap();
         let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
         assert_eq!(space.iter().count(), 3000);
         store.flush().unwrap();

@@ -3,6 +3,7 @@
 
 use crate::dice::Dice;
 use crate::frame::contents::{default_keyspace, read_file};
+use crate::frame::small::{DIR, open, threaded};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
 use lsmith::{Batch, Builder, ErrorKind, Keyspace, PersistMode, Store};
 use std::io;
@@ -10,10 +11,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const DIR: &str = "/store";
-
-fn builder(env: impl Env) -> Builder {
-    Store::builder(DIR).env(Arc::new(env)).log_bytes(64 << 10).memtable_bytes(4 << 20)
+fn builder(env: &(impl Env + Clone)) -> Builder {
+    threaded(env).memtable_bytes(4 << 20)
 }
 
 fn files(env: &MemEnv, ending: &str) -> Vec<PathBuf> {
@@ -36,15 +35,13 @@ fn load(space: &Keyspace, count: u32) -> lsmith::Result<()> {
 
 /// Makes ten synced puts in a life of their own, then reads in the next life.
 fn ten_synced_puts_stay(env: &MemEnv, told: &str) {
-    let store = builder(env.clone()).open().unwrap();
-    let space = default_keyspace(&store);
+    let (store, space) = open(builder(env));
     for number in 0..10_u32 {
         space.put(format!("late {number}"), "v").unwrap();
         store.persist(PersistMode::SyncData).unwrap();
     }
     drop((space, store));
-    let store = builder(env.clone()).open().unwrap();
-    let space = default_keyspace(&store);
+    let (store, space) = open(builder(env));
     let found = (0..10).filter(|n| space.get(format!("late {n}")).unwrap().is_some()).count();
     assert_eq!(found, 10, "{told}");
     assert_eq!(store.verify().unwrap().len(), 0, "{told}");
@@ -58,13 +55,12 @@ fn writes_after_a_bulk_load_that_was_cut_short_stay() {
     let mut stops = 0;
     loop {
         let disk = MemEnv::new();
-        let store = builder(disk.clone()).lockstep(true).open().unwrap();
+        let store = builder(&disk).lockstep(true).open().unwrap();
         default_keyspace(&store).put("early", "v").unwrap();
         store.flush().unwrap();
         drop(store);
         let env = FaultEnv::new(Arc::new(disk.clone()));
-        let store = builder(env.clone()).lockstep(true).open().unwrap();
-        let space = default_keyspace(&store);
+        let (_store, space) = open(builder(&env).lockstep(true));
         let lasting = Lasting::Forever;
         let kind = io::ErrorKind::Other;
         env.set(Fault { class: None, after: stops, lasting, kind });
@@ -86,8 +82,7 @@ fn writes_after_a_bulk_load_without_room_stay() {
     for after in 0.. {
         let disk = MemEnv::new();
         let env = FaultEnv::new(Arc::new(disk.clone()));
-        let store = builder(env.clone()).lockstep(true).open().unwrap();
-        let space = default_keyspace(&store);
+        let (store, space) = open(builder(&env).lockstep(true));
         let lasting = Lasting::Once;
         let kind = io::ErrorKind::StorageFull;
         env.set(Fault { class: None, after, lasting, kind });
@@ -107,8 +102,7 @@ const SYNCED: u32 = 240;
 /// Makes a store with several logs that are all needed and were all synced.
 fn several_synced_logs() -> MemEnv {
     let env = MemEnv::new();
-    let store = builder(env.clone()).open().unwrap();
-    let space = default_keyspace(&store);
+    let (store, space) = open(builder(&env));
     for number in 0..SYNCED {
         space.put(number.to_be_bytes(), [7; 1000]).unwrap();
         if number % 10 == 9 {
@@ -122,7 +116,7 @@ fn several_synced_logs() -> MemEnv {
 
 fn open_error(env: &MemEnv, told: &str) -> lsmith::Error {
     let before: Vec<_> = files(env, "").iter().map(|path| read_file(env, path)).collect();
-    let error = match builder(env.clone()).open() {
+    let error = match builder(env).open() {
         Ok(store) => {
             let found = default_keyspace(&store).iter().count();
             panic!("{told}: opened with {found} entries of {SYNCED}");
@@ -162,7 +156,7 @@ fn damage_at_the_end_of_an_older_log_is_no_power_loss() {
         env.remove_file(log).unwrap();
         open_error(&env, &format!("{} removed", log.display()));
     }
-    assert_eq!(default_keyspace(&builder(whole).open().unwrap()).iter().count(), SYNCED as usize);
+    assert_eq!(default_keyspace(&builder(&whole).open().unwrap()).iter().count(), SYNCED as usize);
 }
 
 /// True power loss is not damage, whichever logs were synced: the store has a prefix, with
@@ -173,8 +167,7 @@ fn power_loss_over_several_logs_is_no_damage() {
     for seed in 0..60 {
         let mut dice = Dice::new(seed);
         let env = MemEnv::new();
-        let store = builder(env.clone()).open().unwrap();
-        let space = default_keyspace(&store);
+        let (store, space) = open(builder(&env));
         let mut synced = 0;
         for number in 0..300_u32 {
             space.put(number.to_be_bytes(), dice.bytes(1000)).unwrap();
@@ -186,7 +179,7 @@ fn power_loss_over_several_logs_is_no_damage() {
         let env = env.crash_clone(dice.number(), *dice.pick(&[0.1, 0.5, 0.9, 0.99]));
         let before: u64 = files(&env, ".wal").iter().map(|path| used(&env, path)).sum();
         // In lockstep: or files would go while they are looked at.
-        let store = builder(env.clone()).lockstep(true).open().unwrap();
+        let store = builder(&env).lockstep(true).open().unwrap();
         let found: Vec<_> =
             default_keyspace(&store).iter().map(|entry| entry.unwrap().0.to_vec()).collect();
         assert!(found.iter().enumerate().all(|(n, key)| (n as u32).to_be_bytes()[..] == key[..]));
@@ -208,7 +201,7 @@ fn power_loss_over_several_logs_is_no_damage() {
 #[test]
 fn a_cut_in_front_of_what_another_keyspace_has_flushed_is_damage() {
     let whole = MemEnv::new();
-    let store = builder(whole.clone()).open().unwrap();
+    let store = builder(&whole).open().unwrap();
     let a = store.keyspace("a").unwrap();
     let b = store.keyspace("b").unwrap();
     for number in 0..100_u32 {
@@ -231,7 +224,7 @@ fn a_cut_in_front_of_what_another_keyspace_has_flushed_is_damage() {
 /// Makes a store whose merges take parts of memory.
 fn by_part(env: &MemEnv) -> Builder {
     let policy = "choose_best(ratio=2, rate=0.2)";
-    builder(env.clone()).memtable_bytes(8 << 10).policy(policy).lockstep(true)
+    builder(env).memtable_bytes(8 << 10).policy(policy).lockstep(true)
 }
 
 /// Each write has its own key and has its number for a value. The keys are not in order.
@@ -295,7 +288,7 @@ fn power_loss_behind_a_part_of_memory_in_tables_is_no_damage() {
 #[test]
 fn power_loss_behind_the_making_of_a_keyspace_is_no_damage() {
     let env = MemEnv::new();
-    let store = builder(env.clone()).lockstep(true).open().unwrap();
+    let store = builder(&env).lockstep(true).open().unwrap();
     let first = store.keyspace("first").unwrap();
     for number in 0..10_u32 {
         first.put(number.to_be_bytes(), "in a table").unwrap();
@@ -305,7 +298,7 @@ fn power_loss_behind_the_making_of_a_keyspace_is_no_damage() {
     let second = store.keyspace("second").unwrap();
     second.put("key", "lost").unwrap();
     let cut = env.crash_clone(1, 0.0);
-    let store = builder(cut).open().unwrap();
+    let store = builder(&cut).open().unwrap();
     assert_eq!(store.keyspace("first").unwrap().iter().count(), 11);
     assert_eq!(store.keyspace("second").unwrap().iter().count(), 0);
 }

@@ -5,15 +5,13 @@
 //! memtables, blocks, fence pointers, filters and profiles together, as long as the tables leave
 //! room for the least cache. Filters by size save reads for absent keys, with no more memory.
 
+use crate::frame::small::{open, small};
 use lsmith::env::MemEnv;
 use lsmith::{Builder, Cache, ErrorKind, Store};
-use std::sync::Arc;
 
 /// A store that reads blocks through its cache, not through mapped files.
 fn builder(env: &MemEnv) -> Builder {
-    let env = Arc::new(env.clone().unmapped());
-    let builder = Store::builder("/store").env(env).lockstep(true);
-    builder.memtable_bytes(20_000).block_bytes(500)
+    small(&env.clone().unmapped()).memtable_bytes(20_000).block_bytes(500)
 }
 
 /// Keys in random order.
@@ -116,8 +114,7 @@ fn bounds_that_cannot_be_are_refused() {
 fn lookups_of_absent_keys(policy: &str, by_size: bool) -> (f64, f64) {
     let env = MemEnv::new();
     let builder = builder(&env).cache_bytes(0).memtable_bytes(3000).policy(policy);
-    let store = builder.filters_by_size(by_size).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder.filters_by_size(by_size));
     let mut filter_bytes = 0;
     let mut entries = 0;
     let mut lookups = 0;

@@ -6,7 +6,8 @@
 //! entries themselves go through a few blocks and one buffer, however many there are.
 
 use crate::dice::Dice;
-use lsmith::{DEFAULT_KEYSPACE, MemoryUse, Store};
+use crate::frame::small::open;
+use lsmith::{MemoryUse, Store};
 use lsmith_fuzz::peak_bytes;
 
 const VALUE_BYTES: usize = 1000;
@@ -19,8 +20,7 @@ fn peak(bytes: usize, policy: &str, codec: &str) -> (usize, MemoryUse) {
     let dir = tempfile::tempdir().unwrap();
     // In lockstep all is done by this thread, whose memory is counted.
     let builder = Store::builder(dir.path()).lockstep(true).policy("none").cache_bytes(0);
-    let store = builder.compression(codec).open().unwrap();
-    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    let (store, space) = open(builder.compression(codec));
     let mut dice = Dice::new(1);
     let entries = (bytes / VALUE_BYTES) as u32;
     for run in 0..RUNS {

@@ -6,9 +6,10 @@
 //! What broke: the writer left the memtable to the next writer. Without one, it stayed in memory
 //! and kept its log alive, whatever [`Store::settle`] waited for.
 
+use crate::frame::small::{open, plain};
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::MemEnv;
-use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, Store};
+use lsmith::{Event, Keyspace, Observer, Store};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 
@@ -65,15 +66,13 @@ fn put(space: &Keyspace, number: u32) {
 /// Makes a store with a memtable that is being flushed, and a next one that is full and not sealed.
 fn store_with_a_full_memtable() -> (Store, Keyspace, Arc<Holder>) {
     let holder = Arc::new(Holder::default());
-    let store = Store::builder("/store")
-        .env(Arc::new(MemEnv::new()))
-        .memtable_bytes(MEMTABLE_BYTES)
-        .policy("none")
-        .threads(1)
-        .observer(Arc::clone(&holder) as Arc<dyn Observer>)
-        .open()
-        .unwrap();
-    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    let (store, space) = open(
+        plain(&MemEnv::new())
+            .memtable_bytes(MEMTABLE_BYTES)
+            .policy("none")
+            .threads(1)
+            .observer(Arc::clone(&holder) as Arc<dyn Observer>),
+    );
     (0..40).for_each(|number| put(&space, number));
     holder.wait_for(|state| state.held);
     // All that it is sealed at, and less than what a writer would wait for the lock with.

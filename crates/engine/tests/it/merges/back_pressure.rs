@@ -5,9 +5,10 @@
 //! change nothing in that.
 
 use crate::frame::scripted::{Call, Op, Script, Scripted};
+use crate::frame::small::plain;
 use crate::frame::watchdog::ends;
 use lsmith::env::{Env, MemEnv};
-use lsmith::{IngestOptions, Keyspace, Store, TableWriter, TableWriterOptions};
+use lsmith::{IngestOptions, Keyspace, TableWriter, TableWriterOptions};
 use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -125,7 +126,7 @@ impl Job<'_> {
         registry.register(CARELESS);
         let disk = MemEnv::new();
         let env = Scripted::new(disk.clone(), Pace::default());
-        let builder = Store::builder("/store").env(Arc::new(env.clone())).registry(registry);
+        let builder = plain(&env).registry(registry);
         let builder = builder.policy(self.policy).memtable_bytes(MEMTABLE_BYTES);
         let store = builder.lockstep(self.lockstep).open().unwrap();
         if self.lockstep {

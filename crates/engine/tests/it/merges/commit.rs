@@ -7,17 +7,15 @@
 //! What broke: the lock of the keyspace was held while the device synced the manifest.
 
 use crate::dice::Dice;
-use crate::frame::contents::{Map, contents};
+use crate::frame::contents::{Map, contents, write};
 use crate::frame::gate::{Gate, GateEnv, Step};
+use crate::frame::small::{DIR, open, threaded};
 use crate::frame::watchdog::Watchdog;
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, DEFAULT_KEYSPACE, ErrorKind, Keyspace, Snapshot, Store};
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
-
-const DIR: &str = "/store";
 
 /// The most runs in memory at which no writer is stopped.
 const MEMORY_RUNS: usize = 3;
@@ -26,9 +24,8 @@ const MEMORY_RUNS: usize = 3;
 /// it with three memtables: it slows writers, and stops none.
 const PRESSURE_MAX: f64 = 0.995;
 
-fn builder(env: impl Env) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env)).memtable_bytes(1000).block_bytes(200);
-    builder.log_bytes(64 << 10).threads(2)
+fn builder(env: &(impl Env + Clone)) -> Builder {
+    threaded(env).memtable_bytes(1000).threads(2)
 }
 
 /// A store on a disk that can block, the writes so far, and snapshots.
@@ -46,8 +43,7 @@ struct Run {
 impl Run {
     fn new(disk: MemEnv, policy: &str) -> Run {
         let env = Gate::over(disk);
-        let store = builder(env.clone()).policy(policy).open().unwrap();
-        let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+        let (store, space) = open(builder(&env).policy(policy));
         let dice = Dice::new(1);
         let map = Map::new();
         let held = Vec::new();
@@ -56,14 +52,8 @@ impl Run {
 
     fn write(&mut self) {
         let key = format!("{:0width$}", self.dice.below(300), width = self.key_bytes).into_bytes();
-        if self.dice.chance(20) {
-            self.space.delete(&key).unwrap();
-            self.map.remove(&key);
-        } else {
-            let value = self.dice.bytes(40);
-            self.space.put(&key, &value).unwrap();
-            self.map.insert(key, value);
-        }
+        let value = (!self.dice.chance(20)).then(|| self.dice.bytes(40));
+        write(&self.space, &mut self.map, key, value);
     }
 
     /// Writes until a thread is blocked at `step`.
@@ -155,7 +145,7 @@ fn what_is_sealed_while_a_plan_commits_keeps_its_place() {
             let cut = disk.process_crash_clone();
             run.env.release();
             run.check();
-            let after = builder(cut).lockstep(true).open().unwrap();
+            let after = builder(&cut).lockstep(true).open().unwrap();
             assert!(contents(&after.keyspace(DEFAULT_KEYSPACE).unwrap()) == run.map, "{policy}");
             assert!(after.verify().unwrap().is_empty());
             if round % 2 == 0 {
@@ -169,7 +159,7 @@ fn what_is_sealed_while_a_plan_commits_keeps_its_place() {
         assert!(run.store.verify().unwrap().is_empty());
         assert_eq!(run.store.stats().plans_refused, 0);
         let map = std::mem::take(&mut run.map);
-        let whole = builder(disk);
+        let whole = builder(&disk);
         drop(run);
         let store = whole.policy(policy).open().unwrap();
         assert!(contents(&store.keyspace(DEFAULT_KEYSPACE).unwrap()) == map);
@@ -204,7 +194,7 @@ fn a_plan_that_the_manifest_does_not_take_leaves_what_was_sealed_meanwhile() {
         let map = run.map.clone();
         let tables = run.space.stats().tables;
         drop(run);
-        let store = builder(disk.clone()).lockstep(true).open().unwrap();
+        let store = builder(&disk).lockstep(true).open().unwrap();
         assert!(contents(&store.keyspace(DEFAULT_KEYSPACE).unwrap()) == map);
         assert!(store.verify().unwrap().is_empty());
         let names = disk.list(Path::new(DIR)).unwrap();
@@ -232,7 +222,7 @@ fn a_manifest_that_fails_loses_nothing_that_was_sealed_meanwhile() {
             drop(run);
             disk
         }] {
-            let store = builder(cut).lockstep(true).open().unwrap();
+            let store = builder(&cut).lockstep(true).open().unwrap();
             assert!(contents(&store.keyspace(DEFAULT_KEYSPACE).unwrap()) == map, "{policy}");
             assert!(store.verify().unwrap().is_empty());
         }

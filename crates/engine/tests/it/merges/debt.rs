@@ -4,6 +4,7 @@
 //! by other ways counts as no debt.
 
 use crate::frame::gate::{Gate, GateEnv, Step};
+use crate::frame::small::plain;
 use crate::frame::watchdog::Watchdog;
 use lsmith::env::MemEnv;
 use lsmith::policy::{Load, MergePolicy, Shape, Spec};
@@ -54,7 +55,7 @@ fn open(runs: usize) -> (GateEnv, Store, Keyspace, Arc<Mutex<Vec<u64>>>) {
     let env = Gate::over(MemEnv::new());
     let debts = Arc::<Mutex<Vec<u64>>>::default();
     let policy = Told { runs, debts: Arc::clone(&debts) };
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).policy(policy);
+    let builder = plain(&env).policy(policy);
     let store = builder.memtable_bytes(MEMTABLE_BYTES).threads(2).open().unwrap();
     let space = store.keyspace("a").unwrap();
     store.settle().unwrap();

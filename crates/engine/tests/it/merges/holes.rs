@@ -5,14 +5,14 @@
 //! chosen one. Statistics distinguish live, dead and punched bytes, also in the next opening, and
 //! none of this is taken for damage.
 
-use crate::frame::contents::Map;
+use crate::frame::contents::{self, Map};
+use crate::frame::small::{DIR, open, plain};
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Event, Keyspace, KeyspaceStats, Observer, Store};
+use lsmith::{Builder, Event, Keyspace, KeyspaceStats, Observer, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const DIR: &str = "/store";
 const POLICIES: [&str; 2] = ["choose_best(ratio=3, rate=0.2)", "mixed(ratio=3, rate=0.2)"];
 
 /// Counts plans that the store itself proposes.
@@ -28,12 +28,9 @@ impl Observer for Rewrites {
     }
 }
 
-fn open(env: &MemEnv, policy: &str, rewrites: &Arc<Rewrites>) -> (Store, Keyspace) {
-    let store = Store::builder(DIR).env(Arc::new(env.clone())).policy(policy).lockstep(true);
-    let store = store.memtable_bytes(64 << 10).rewrite_below(0.5);
-    let store = store.observer(Arc::clone(rewrites) as Arc<dyn Observer>).open().unwrap();
-    let space = store.keyspace("default").unwrap();
-    (store, space)
+fn builder(env: &MemEnv, policy: &str, rewrites: &Arc<Rewrites>) -> Builder {
+    let builder = plain(env).lockstep(true).memtable_bytes(64 << 10).policy(policy);
+    builder.rewrite_below(0.5).observer(Arc::clone(rewrites) as Arc<dyn Observer>)
 }
 
 /// Makes writes whose windows meet few blocks below: most blocks are kept, of ever older tables.
@@ -41,8 +38,7 @@ fn write(space: &Keyspace, map: &mut Map) {
     for number in 0..12_000_u64 {
         let key = format!("{:08}", number.wrapping_mul(2_654_435_761) % 8_000).into_bytes();
         let value = vec![number as u8 | 1; 100];
-        space.put(&key, &value).unwrap();
-        map.insert(key, value);
+        contents::write(space, map, key, Some(value));
     }
 }
 
@@ -76,7 +72,7 @@ fn dead_blocks_become_holes_and_are_told() {
     for policy in POLICIES {
         let env = MemEnv::new();
         let rewrites = Arc::new(Rewrites::default());
-        let (store, space) = open(&env, policy, &rewrites);
+        let (store, space) = open(builder(&env, policy, &rewrites));
         let mut map = Map::new();
         write(&space, &mut map);
         check(&store, &space, &map);
@@ -84,7 +80,7 @@ fn dead_blocks_become_holes_and_are_told() {
         assert_eq!(rewrites.0.load(Relaxed), 0, "{policy}: holes are enough");
         drop((store, space));
 
-        let (store, space) = open(&env, policy, &rewrites);
+        let (store, space) = open(builder(&env, policy, &rewrites));
         check(&store, &space, &map);
         check_holes(&env, &space);
     }
@@ -95,7 +91,7 @@ fn dead_blocks_become_holes_and_are_told() {
 fn holes_wait_for_readers() {
     let env = MemEnv::new();
     let rewrites = Arc::new(Rewrites::default());
-    let (store, space) = open(&env, POLICIES[0], &rewrites);
+    let (store, space) = open(builder(&env, POLICIES[0], &rewrites));
     let mut map = Map::new();
     write(&space, &mut map);
     let before = space.stats();
@@ -116,7 +112,7 @@ fn without_holes_what_is_left_of_a_table_is_written_anew() {
     for policy in POLICIES {
         let env = MemEnv::new().without_punching();
         let rewrites = Arc::new(Rewrites::default());
-        let (store, space) = open(&env, policy, &rewrites);
+        let (store, space) = open(builder(&env, policy, &rewrites));
         let mut map = Map::new();
         write(&space, &mut map);
         check(&store, &space, &map);
@@ -126,7 +122,7 @@ fn without_holes_what_is_left_of_a_table_is_written_anew() {
         assert_eq!(on_disk(&env), (stats.table_bytes, stats.table_bytes));
         assert!(stats.live_bytes * 2 > stats.table_bytes, "{policy}: {stats:?}");
         drop((store, space));
-        let (store, space) = open(&env, policy, &rewrites);
+        let (store, space) = open(builder(&env, policy, &rewrites));
         check(&store, &space, &map);
     }
 }

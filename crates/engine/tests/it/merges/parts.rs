@@ -5,32 +5,22 @@
 //! part that fails leaves the parts before it in place, and no files of its own.
 
 use crate::dice::Dice;
-use crate::frame::contents::default_keyspace;
+use crate::frame::small::{DIR, open, plain};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{Builder, Event, Keyspace, Observer, Store};
+use lsmith::{Builder, Event, Keyspace, Observer};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-
-const DIR: &str = "/store";
 
 /// About the bytes of a part.
 const PART_BYTES: u64 = 100_000;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-fn builder(env: Arc<dyn Env>) -> Builder {
-    let builder = Store::builder(DIR).env(env).policy("none").threads(2).split_bytes(PART_BYTES);
+fn builder(env: &(impl Env + Clone)) -> Builder {
+    let builder = plain(env).policy("none").threads(2).split_bytes(PART_BYTES);
     builder.memtable_bytes(800_000)
-}
-
-fn open(env: Arc<dyn Env>, observer: Option<Arc<dyn Observer>>) -> Store {
-    let builder = builder(env);
-    match observer {
-        Some(observer) => builder.observer(observer).open().unwrap(),
-        None => builder.open().unwrap(),
-    }
 }
 
 /// Makes four runs of 300 kB each. Some of their keys overwrite or delete others.
@@ -70,8 +60,7 @@ fn tables(env: &MemEnv, keyspace: &Keyspace) -> (BTreeSet<u64>, BTreeSet<u64>) {
 fn room_for_a_few_parts_is_enough() {
     // A megabyte in tables, and some small logs: as much again would not fit.
     let env = MemEnv::with_capacity(1_900_000);
-    let store = builder(Arc::new(env.clone())).log_bytes(100_000).open().unwrap();
-    let keyspace = default_keyspace(&store);
+    let (_store, keyspace) = open(builder(&env).log_bytes(100_000));
     write_four_runs(&keyspace);
     let before = entries(&keyspace);
     let table_bytes = keyspace.stats().table_bytes;
@@ -105,8 +94,8 @@ impl Observer for Crashes {
 fn a_crash_between_parts_loses_nothing() {
     let env = MemEnv::new();
     let crashes = Arc::new(Crashes { env: env.clone(), left: Mutex::default() });
-    let store = open(Arc::new(env), Some(Arc::clone(&crashes) as Arc<dyn Observer>));
-    let keyspace = default_keyspace(&store);
+    let (_store, keyspace) =
+        open(builder(&env).observer(Arc::clone(&crashes) as Arc<dyn Observer>));
     write_four_runs(&keyspace);
     let before = entries(&keyspace);
     crashes.left.lock().clear();
@@ -115,8 +104,7 @@ fn a_crash_between_parts_loses_nothing() {
     assert!(left.len() > 4, "{} commits", left.len());
     assert!(left[..left.len() - 1].iter().all(|(_, runs)| *runs > 1));
     for (env, runs) in left {
-        let store = open(Arc::new(env.clone()), None);
-        let keyspace = default_keyspace(&store);
+        let (store, keyspace) = open(builder(&env));
         assert_eq!(keyspace.tree().disk_run_count(), runs);
         assert_eq!(entries(&keyspace), before);
         // What was begun can be ended.
@@ -131,8 +119,7 @@ fn a_crash_between_parts_loses_nothing() {
 
 #[test]
 fn who_reads_meanwhile_sees_what_was_there() {
-    let store = open(Arc::new(MemEnv::new()), None);
-    let keyspace = default_keyspace(&store);
+    let (store, keyspace) = open(builder(&MemEnv::new()));
     write_four_runs(&keyspace);
     let before = entries(&keyspace);
     let snapshot = store.snapshot();
@@ -155,8 +142,7 @@ fn who_reads_meanwhile_sees_what_was_there() {
 fn a_part_that_fails_leaves_those_before_it() {
     let disk = MemEnv::new();
     let env = FaultEnv::new(Arc::new(disk.clone()));
-    let store = open(Arc::new(env.clone()), None);
-    let keyspace = default_keyspace(&store);
+    let (store, keyspace) = open(builder(&env));
     write_four_runs(&keyspace);
     let before = entries(&keyspace);
     let (whole, _) = tables(&disk, &keyspace);

@@ -4,12 +4,12 @@
 //! threads as there are.
 
 use crate::frame::scripted::{Call, Op, Script, Scripted};
+use crate::frame::small::{open, plain};
 use crate::frame::watchdog::ends;
+use lsmith::Keyspace;
 use lsmith::env::MemEnv;
-use lsmith::{Keyspace, Store};
 use parking_lot::{Condvar, Mutex};
 use std::io;
-use std::sync::Arc;
 use std::thread;
 
 const MEMTABLE_BYTES: u64 = 64 << 10;
@@ -70,10 +70,9 @@ fn load_groups(space: &Keyspace) {
 /// Returns the most triangles that `threads` threads merged at the same time.
 fn most_side_by_side(threads: usize) -> usize {
     let env = Scripted::new(MemEnv::new(), Meeting::default());
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).threads(threads);
+    let builder = plain(&env).threads(threads);
     let policy = "triangular(score=ratio)";
-    let store = builder.memtable_bytes(MEMTABLE_BYTES).policy(policy).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder.memtable_bytes(MEMTABLE_BYTES).policy(policy));
     // The first triangle makes the run that takes in all others.
     load_groups(&space);
     store.settle().unwrap();

@@ -8,6 +8,7 @@
 use crate::dice::Dice;
 use crate::frame::contents::default_keyspace;
 use crate::frame::gate::{Gate, Step};
+use crate::frame::small::{DIR, open, plain};
 use crate::frame::watchdog::{Watchdog, wait_until};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Event, Keyspace, Observer, Snapshot, Store, Threads};
@@ -19,8 +20,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
-
-const DIR: &str = "/store";
 
 /// Merges the newest two runs of four, and the oldest two.
 #[derive(Debug)]
@@ -77,10 +76,9 @@ fn two_merges_run_side_by_side() {
     let (sender, commits) = channel();
     let mut registry = Registry::builtin();
     registry.register(PAIRS);
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).registry(registry);
+    let builder = plain(&env).registry(registry);
     let observer = Arc::new(Commits(Mutex::new(sender)));
-    let store = builder.threads(3).policy("none").observer(observer).open().unwrap();
-    let keyspace = default_keyspace(&store);
+    let (store, keyspace) = open(builder.threads(3).policy("none").observer(observer));
     for number in 0..4 {
         keyspace.put("key", number.to_string()).unwrap();
         keyspace.flush().unwrap();
@@ -122,7 +120,7 @@ fn four_runs(store: &Store) -> (Keyspace, Snapshot) {
 #[test]
 fn a_split_merge_writes_what_one_thread_writes() {
     let open = |threads, lockstep| {
-        let builder = Store::builder(DIR).env(Arc::new(MemEnv::new())).policy("none");
+        let builder = plain(&MemEnv::new()).policy("none");
         builder.threads(threads).lockstep(lockstep).split_bytes(100_000).open().unwrap()
     };
     let alone = open(1, true);
@@ -149,7 +147,7 @@ fn a_split_merge_writes_what_one_thread_writes() {
 fn two_threads_work_on_one_merge() {
     let disk = MemEnv::new();
     let env = Gate::over(disk.clone());
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
+    let builder = plain(&env).policy("none");
     let store = builder.threads(2).split_bytes(100_000).open().unwrap();
     let (keyspace, _) = four_runs(&store);
     let tables = || {
@@ -172,7 +170,7 @@ fn two_threads_work_on_one_merge() {
 fn nothing_is_left_of_a_split_merge_that_failed() {
     let disk = MemEnv::new();
     let env = FaultEnv::new(Arc::new(disk.clone()));
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
+    let builder = plain(&env).policy("none");
     let store = builder.threads(3).split_bytes(100_000).open().unwrap();
     let (keyspace, _) = four_runs(&store);
     let before: Vec<_> = keyspace.iter().map(Result::unwrap).collect();
@@ -236,10 +234,9 @@ fn stores_share_threads_and_close_apart() {
 /// One byte per second stops merges: writers can go on only because the limit is lifted.
 #[test]
 fn the_limit_on_merges_gives_way_to_writers() {
-    let builder = Store::builder(DIR).env(Arc::new(MemEnv::new())).policy("tiered(ratio=2)");
+    let builder = plain(&MemEnv::new()).policy("tiered(ratio=2)");
     let builder = builder.memtable_bytes(500_000).merge_bytes_per_s(Some(1));
-    let store = builder.open().unwrap();
-    let keyspace = default_keyspace(&store);
+    let (store, keyspace) = open(builder);
     // Each fills a memtable, whatever the merging threads hold just then. The second is merged with
     // the first, for which nobody waits: this merge keeps the limit.
     keyspace.put("first", vec![1; 1_000_000]).unwrap();

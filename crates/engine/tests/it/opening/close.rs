@@ -8,6 +8,7 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::contents::default_keyspace;
 use crate::frame::gate::{Gate, Step};
+use crate::frame::small::{DIR, threaded};
 use crate::frame::watchdog::{ends, wait_until};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, Event, Iter, Keyspace, Observer, Snapshot, Store, Threads};
@@ -18,19 +19,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-const DIR: &str = "/store";
-
-fn builder(env: Arc<dyn Env>) -> Builder {
-    let builder = Store::builder(DIR).env(env).policy("tiered(ratio=2)").log_bytes(64 << 10);
-    builder.memtable_bytes(2000).block_bytes(200)
-}
-
 /// Puts `numbers`. A memtable of 2,000 bytes holds fewer than thirty of these entries.
 pub(crate) fn write(store: &Store, numbers: std::ops::Range<u64>) {
     let keyspace = default_keyspace(store);
     for number in numbers {
         keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
     }
+}
+
+/// Returns the builder of a store that flushes and merges after a few writes.
+fn builder(env: &(impl Env + Clone)) -> Builder {
+    threaded(env).memtable_bytes(2000).policy("tiered(ratio=2)")
 }
 
 /// Returns true if the store is not open.
@@ -46,15 +45,15 @@ fn closed_store_is_free_while_its_threads_work_for_another() {
         let threads = Threads::new(1).unwrap();
         let left = Gate::over(MemEnv::new());
         let right = MemEnv::new();
-        let open = |env: Arc<dyn Env>| builder(env).shared_threads(&threads).open().unwrap();
-        let busy = open(Arc::new(left.clone()));
-        let closed = open(Arc::new(right.clone()));
+        let on = |builder: Builder| builder.shared_threads(&threads).open().unwrap();
+        let busy = on(builder(&left));
+        let closed = on(builder(&right));
         left.hold_at(Step::Create, 1);
         write(&busy, 0..40);
         left.wait_until_held();
         drop(closed);
         assert!(is_free(&right), "the store is closed");
-        builder(Arc::new(right)).open().unwrap();
+        builder(&right).open().unwrap();
         left.release();
         busy.flush().unwrap();
     });
@@ -117,7 +116,10 @@ fn nothing_is_left_of_a_store_whatever_handle_goes_last() {
             let threads = Threads::new(2).unwrap();
             let env: Arc<dyn Env> = Arc::new(disk.clone());
             let roll = Arc::new(Roll::default());
-            let builder = builder(Arc::clone(&env)).observer(Arc::clone(&roll) as _).threads(3);
+            let builder = self::builder(&disk)
+                .env(Arc::clone(&env))
+                .observer(Arc::clone(&roll) as _)
+                .threads(3);
             let shares = dice.chance(50);
             let lockstep = dice.chance(20);
             let builder = if shares { builder.shared_threads(&threads) } else { builder };
@@ -178,7 +180,8 @@ fn check_drop_by_observer(at: &'static str, threads: Option<&Threads>) {
     let gate = Gate::over(disk.clone());
     let env: Arc<dyn Env> = Arc::new(gate.clone());
     let dropper = Dropper::new(at);
-    let builder = builder(Arc::clone(&env)).threads(3).observer(Arc::clone(&dropper) as _);
+    let builder = builder(&disk).env(Arc::clone(&env));
+    let builder = builder.threads(3).observer(Arc::clone(&dropper) as _);
     let store = match threads {
         Some(threads) => builder.shared_threads(threads),
         None => builder,
@@ -195,7 +198,7 @@ fn check_drop_by_observer(at: &'static str, threads: Option<&Threads>) {
     gate.release();
     wait_until(|| is_free(&disk));
     wait_until(|| Arc::strong_count(&env) == 1 && Arc::strong_count(&dropper) == 1);
-    let store = self::builder(Arc::new(disk)).open().unwrap();
+    let store = self::builder(&disk).open().unwrap();
     assert_eq!(default_keyspace(&store).iter().count(), 100);
 }
 
@@ -208,7 +211,7 @@ fn last_handle_may_be_dropped_by_an_observer() {
             let threads = Threads::new(2).unwrap();
             check_drop_by_observer(at, Some(&threads));
             // They work on for others.
-            let store = builder(Arc::new(MemEnv::new())).shared_threads(&threads).open().unwrap();
+            let store = builder(&MemEnv::new()).shared_threads(&threads).open().unwrap();
             write(&store, 0..500);
             store.flush().unwrap();
         }
@@ -224,7 +227,7 @@ fn last_handle_may_be_dropped_by_an_observer_of_another_store() {
             let left = MemEnv::new();
             let right = MemEnv::new();
             let dropper = Dropper::new("committed");
-            let open = |env: &MemEnv| builder(Arc::new(env.clone())).shared_threads(&threads);
+            let open = |env: &MemEnv| builder(env).shared_threads(&threads);
             let closed = open(&left).open().unwrap();
             let store = open(&right).observer(Arc::clone(&dropper) as _).open().unwrap();
             write(&closed, 0..100);

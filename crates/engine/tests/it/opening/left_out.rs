@@ -4,6 +4,7 @@
 //! offset and length: torn ends of logs and of the manifest, logs behind a gap, files that were set
 //! aside, files that nothing names, and foreign files. A store that was closed properly has none.
 
+use crate::frame::small::open;
 use crate::opening::formats::copies;
 use lsmith::env::RealEnv;
 use lsmith::inspect::LogFile;
@@ -54,8 +55,7 @@ fn a_torn_end_of_the_manifest_is_left_out() {
 #[test]
 fn a_log_behind_a_gap_is_left_out() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Store::builder(dir.path()).log_bytes(64 << 10).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(Store::builder(dir.path()).log_bytes(64 << 10));
     for number in 0..100 {
         space.put([number], [7; 1000]).unwrap();
     }

@@ -4,28 +4,24 @@
 //! named by an `Unsupported` error. Opening for reading only shows everything, also entries that
 //! are only in the log, and changes nothing in the directory. Keyspaces share nothing but the log.
 
+use crate::frame::small::small;
 use crate::hostile::any_plan;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, ErrorKind, KeyspaceOptions, PersistMode, Store};
 use lsmith_policy::Registry;
 use std::path::Path;
-use std::sync::Arc;
-
-fn builder(env: &MemEnv) -> Builder {
-    Store::builder("/store")
-        .env(Arc::new(env.clone()))
-        .memtable_bytes(1000)
-        .block_bytes(100)
-        .log_bytes(64 << 10)
-        .lockstep(true)
-}
 
 fn key(number: usize) -> String {
     format!("{:05}", number * 7919 % 100_000)
 }
 
+/// Returns the builder of a store that flushes and merges after a few writes.
+fn builder(env: &(impl Env + Clone)) -> Builder {
+    small(env).memtable_bytes(1000).block_bytes(100)
+}
+
 /// Returns names and contents of all files of the store.
-fn contents(env: &MemEnv) -> Vec<(String, Vec<u8>)> {
+fn files(env: &MemEnv) -> Vec<(String, Vec<u8>)> {
     let dir = Path::new("/store");
     let mut names = env.list(dir).unwrap();
     // A reader leaves this folder empty.
@@ -104,7 +100,7 @@ fn opening_for_reading_shows_everything_and_changes_nothing() {
     two.put("only in the log", "x").unwrap();
     assert_eq!(two.tree().flushes(), 0);
     drop((store, one, two));
-    let before = contents(&env);
+    let before = files(&env);
 
     let store = builder(&env).read_only(true).open().unwrap();
     let [one, two] = ["one", "two"].map(|name| store.existing_keyspace(name).unwrap());
@@ -126,7 +122,7 @@ fn opening_for_reading_shows_everything_and_changes_nothing() {
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::ReadOnly);
     }
     drop((store, one, two, snapshot));
-    assert!(contents(&env) == before, "the directory has changed");
+    assert!(files(&env) == before, "the directory has changed");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Range deletes, feature by feature. The model test mixes them with all else.
 
-use crate::frame::small::small;
+use crate::frame::small::{open, small};
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::inspect::{Content, LogFile};
 use lsmith::{
@@ -37,22 +37,19 @@ fn numbers(space: &Keyspace) -> Vec<u64> {
 #[test]
 fn deleted_range_is_gone_in_memory_in_tables_and_after_reopening() {
     let env = MemEnv::new();
-    let store = small(&env).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env));
     fill(&space, 0..200);
     space.delete_range(number(50)..number(150)).unwrap();
     fill(&space, [60, 149, 150]);
     let expected: Vec<u64> = (0..50).chain([60, 149]).chain(150..200).collect();
     assert_eq!(numbers(&space), expected);
     drop((space, store));
-    let store = small(&env).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env));
     assert_eq!(numbers(&space), expected);
     store.flush().unwrap();
     assert_eq!(numbers(&space), expected);
     drop((space, store));
-    let store = small(&env).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env));
     assert_eq!(numbers(&space), expected);
     space.merge().unwrap();
     assert_eq!(numbers(&space), expected);
@@ -94,8 +91,7 @@ fn first_entry_of_a_queue_costs_few_blocks() {
 fn tables_that_nobody_sees_go_unread() {
     let env = MemEnv::new();
     let builder = small(&env).policy("leveled(ratio=4, table=8kB)").memtable_bytes(20_000);
-    let store = builder.open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder);
     fill(&space, 0..10_000);
     store.flush().unwrap();
     let tables = space.stats().tables;
@@ -123,8 +119,7 @@ fn tables_that_nobody_sees_go_unread() {
 fn queue_is_moved_down_without_a_merge() {
     let env = MemEnv::new();
     let builder = small(&env).policy("leveled(ratio=4, table=8kB)").memtable_bytes(20_000);
-    let store = builder.open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder);
     for n in 0..20_000 {
         space.put(number(n), "value").unwrap();
         if n % 500 == 499 && n > 3_000 {
@@ -139,8 +134,7 @@ fn queue_is_moved_down_without_a_merge() {
 
 #[test]
 fn each_snapshot_sees_its_own_range_deletes() {
-    let store = small(&MemEnv::new()).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&MemEnv::new()));
     fill(&space, 0..100);
     let mut held = vec![(store.snapshot(), 100)];
     for end in [10, 30, 60] {
@@ -166,8 +160,7 @@ fn each_snapshot_sees_its_own_range_deletes() {
 
 #[test]
 fn ranges_that_end_before_they_begin_are_refused_and_empty_ones_delete_nothing() {
-    let store = small(&MemEnv::new()).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&MemEnv::new()));
     space.put("b", "1").unwrap();
     let error = space.delete_range("c".."b").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
@@ -216,8 +209,7 @@ fn range_delete_of_a_group_covers_one_of_its_keyspaces() {
 #[test]
 fn a_record_of_the_manifest_tells_of_range_deletes_before_the_first_one() {
     let env = MemEnv::new();
-    let store = small(&env).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env));
     let manifest = |env: &MemEnv| {
         let names = env.list(Path::new("/store")).unwrap();
         let name = names.into_iter().find(|name| name.ends_with(".manifest")).unwrap();
@@ -256,8 +248,7 @@ fn replay_skips_range_deletes_that_are_in_the_tree() {
     space.merge().unwrap();
     assert!(space.tree().range_deletes().is_empty(), "{}", space.tree());
     drop((space, other, store));
-    let store = small(&env).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env));
     assert_eq!(space.get("k").unwrap().as_deref(), Some(&b"2"[..]));
     assert_eq!(store.keyspace("other").unwrap().iter().count(), 1);
 }
@@ -295,8 +286,7 @@ fn power_loss_that_takes_a_range_delete_brings_back_what_it_hid() {
     for later in ["merge", "flush of another keyspace", "flush"] {
         for loss in Loss::ALL {
             let env = MemEnv::new();
-            let store = small(&env).policy("none").open().unwrap();
-            let space = store.keyspace("default").unwrap();
+            let (store, space) = open(small(&env).policy("none"));
             let other = store.keyspace("other").unwrap();
             for part in [0..10, 10..20, 20..30] {
                 fill(&space, part);
@@ -387,8 +377,7 @@ fn tables_that_arrive_leave_range_deletes_as_they_are() {
 #[test]
 fn what_arrives_above_a_range_delete_in_memory_keeps_its_number() {
     let env = MemEnv::new();
-    let store = small(&env).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(small(&env));
     space.set_merge_policy("none").unwrap();
     fill(&space, 0..10);
     store.flush().unwrap();

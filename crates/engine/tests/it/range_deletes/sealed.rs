@@ -7,10 +7,10 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::contents::Map;
 use crate::frame::gate::{Gate, GateEnv, Step};
+use crate::frame::small::threaded;
 use crate::frame::watchdog::Watchdog;
-use lsmith::env::MemEnv;
+use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, Keyspace, KeyspaceOptions, Snapshot, Store};
-use std::sync::Arc;
 use std::thread;
 
 const KEYS: usize = 60;
@@ -19,9 +19,8 @@ fn key(number: usize) -> Vec<u8> {
     format!("{number:03}").into_bytes()
 }
 
-fn builder(env: impl lsmith::env::Env, policy: &str) -> Builder {
-    let builder = Store::builder("/store").env(Arc::new(env)).policy(policy).threads(1);
-    builder.memtable_bytes(1 << 20).block_bytes(100)
+fn builder(env: &(impl Env + Clone), policy: &str) -> Builder {
+    threaded(env).policy(policy).threads(1).memtable_bytes(1 << 20).block_bytes(100)
 }
 
 fn open(builder: Builder, in_group: bool) -> (Store, Keyspace) {
@@ -134,7 +133,7 @@ fn range_deletes_hide_what_lies_in_sealed_memory() {
         let gate = Gate::over(disk.clone());
         let policies = if in_group { &policies[..1] } else { &policies };
         let policy = dice.pick::<&str>(policies);
-        let (store, space) = open(builder(gate.clone(), policy), in_group);
+        let (store, space) = open(builder(&gate, policy), in_group);
         let mut model = Model::default();
         model.change(&space, &mut dice);
         store.flush().unwrap();
@@ -161,7 +160,7 @@ fn range_deletes_hide_what_lies_in_sealed_memory() {
         model.check(&space);
         drop((store, space));
         for disk in [crashed, disk] {
-            let (store, space) = open(builder(disk, policy), in_group);
+            let (store, space) = open(builder(&disk, policy), in_group);
             model.check(&space);
             store.flush().unwrap();
             space.merge().unwrap();
@@ -175,7 +174,7 @@ fn range_deletes_hide_what_lies_in_sealed_memory() {
 fn a_flush_drops_what_its_own_memtable_has_deleted() {
     for is_seen in [false, true] {
         let env = MemEnv::new();
-        let (store, space) = open(builder(env, "none"), false);
+        let (store, space) = open(builder(&env, "none"), false);
         for number in 0..1000 {
             space.put(key(number), [7; 100]).unwrap();
         }

@@ -8,7 +8,7 @@
 //! range delete. So it was there if its table had a newer entry, and for some reads.
 
 use crate::frame::batches::POLICIES;
-use crate::ingest::numbered::{Numbered, keeping, open, write_table};
+use crate::ingest::numbered::{Numbered, appending, keeping, write_table};
 use lsmith::env::MemEnv;
 use lsmith::{
     ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, Store, TableWriter, TableWriterOptions,
@@ -55,7 +55,7 @@ fn check(space: &Keyspace, expected: &[(usize, &str)], what: &str) {
 
 /// Makes a store in which a range delete over keys 20 to 29 has the number `.2`.
 fn made(env: &MemEnv, policy: &str, place: Place, operator: bool) -> (Store, Keyspace, u64) {
-    let store = open(env.clone(), policy, true);
+    let store = appending(env, policy).open().unwrap();
     let operator = operator.then(|| "append".to_string());
     let options = KeyspaceOptions { operator, ..keeping() };
     let space = store.keyspace_with("a", &options).unwrap();
@@ -116,7 +116,7 @@ fn an_entry_with_the_number_of_a_range_delete_is_there_for_every_read() {
                 store.flush().unwrap();
                 check(&space, &expected, &format!("{what}, flushed"));
                 drop((store, space));
-                let store = open(env.clone(), policy, true);
+                let store = appending(&env, policy).open().unwrap();
                 let space = store.existing_keyspace("a").unwrap();
                 check(&space, &expected, &format!("{what}, reopened"));
                 // Merges with what they meet there.
@@ -128,7 +128,7 @@ fn an_entry_with_the_number_of_a_range_delete_is_there_for_every_read() {
                 space.merge().unwrap();
                 check(&space, &expected, &format!("{what}, merged"));
                 drop((store, space));
-                let store = open(env.clone(), policy, true);
+                let store = appending(&env, policy).open().unwrap();
                 let space = store.existing_keyspace("a").unwrap();
                 check(&space, &expected, &format!("{what}, reopened again"));
             }
@@ -161,7 +161,7 @@ fn an_operand_with_the_number_of_a_range_delete_begins_from_nothing() {
                 space.merge().unwrap();
                 check(&space, &expected, &format!("{what}, merged"));
                 drop((store, space));
-                let store = open(env.clone(), policy, true);
+                let store = appending(&env, policy).open().unwrap();
                 let space = store.existing_keyspace("a").unwrap();
                 check(&space, &expected, &format!("{what}, reopened"));
             }

@@ -10,29 +10,17 @@ use crate::frame::batches::{
     Batches, GROUP_POLICIES, POLICIES, Progress, any_mode, last, mapped_or_not, now_and_then,
     restless,
 };
-use crate::frame::scripted::{Call, Op, Scripted, When};
+use crate::frame::small::{DIR, fill, plain, reader, small};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{
-    Batch, Builder, ErrorKind, Keyspace, KeyspaceOptions, LeftOutReason, PersistMode,
-    RepairOptions, Snapshot, Store, repair,
+    ErrorKind, Keyspace, KeyspaceOptions, LeftOutReason, PersistMode, RepairOptions, Snapshot,
+    Store, repair,
 };
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::thread;
-
-pub(crate) const DIR: &str = "/store";
-
-pub(crate) fn reader(env: impl Env) -> Builder {
-    Store::builder(DIR).env(Arc::new(env)).read_only(true)
-}
-
-pub(crate) fn small(env: impl Env, policy: &str) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env)).policy(policy);
-    builder.memtable_bytes(2000).block_bytes(200).log_bytes(64 << 10).lockstep(true)
-}
 
 /// Returns the names of the files in the directory, without leases.
 pub(crate) fn files(env: &impl Env) -> Vec<String> {
@@ -41,13 +29,6 @@ pub(crate) fn files(env: &impl Env) -> Vec<String> {
 
 pub(crate) fn leases(env: &impl Env) -> Vec<String> {
     env.list(&Path::new(DIR).join("readers")).unwrap()
-}
-
-pub(crate) fn fill(space: &Keyspace, value: u8) {
-    for number in 0..400_u32 {
-        space.put(number.to_be_bytes(), [value; 50]).unwrap();
-    }
-    space.flush().unwrap();
 }
 
 pub(crate) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -69,14 +50,14 @@ fn entries(snapshot: &Snapshot) -> Vec<(String, Entries)> {
 
 /// Reads while `acked` grows, until `over`.
 fn follow(batches: Batches, env: &MemEnv, acked: &AtomicU64, over: &AtomicBool, dice: &mut Dice) {
-    let mut store = reader(mapped_or_not(env, dice)).open().unwrap();
+    let mut store = reader(&mapped_or_not(env, dice)).open().unwrap();
     let mut kept: Option<(Snapshot, Vec<(String, Entries)>)> = None;
     loop {
         let is_last = over.load(SeqCst);
         let before = acked.load(SeqCst);
         if dice.chance(20) {
             kept = None;
-            store = reader(mapped_or_not(env, dice)).open().unwrap();
+            store = reader(&mapped_or_not(env, dice)).open().unwrap();
         } else {
             store.refresh().unwrap();
         }
@@ -106,7 +87,7 @@ fn readers_follow_a_writer_that_does_everything() {
         let mut dice = Dice::new(seed);
         let env = MemEnv::new();
         let batches = Batches { in_group: dice.chance(20), ..Batches::new(seed) };
-        let mut builder = restless(Store::builder(DIR).env(Arc::new(env.clone())), &mut dice);
+        let mut builder = restless(plain(&env), &mut dice);
         if batches.in_group {
             builder = builder.policy(*dice.pick(&GROUP_POLICIES));
         }
@@ -144,7 +125,7 @@ fn readers_follow_a_writer_that_does_everything() {
         let left_out = store.left_out().unwrap();
         assert!(left_out.iter().all(|part| part.reason != LeftOutReason::Unnamed), "{left_out:?}");
         drop(store);
-        assert_eq!(batches.check(&reader(env.clone()).open().unwrap()), 301);
+        assert_eq!(batches.check(&reader(&env).open().unwrap()), 301);
     });
 }
 
@@ -161,16 +142,16 @@ fn a_reader_reads_on_when_the_writer_dies_and_the_next_one_recovers() {
         let mut kept = Vec::new();
         for _ in 0..6 {
             let env = FaultEnv::over(disk.clone());
-            let store = small(env.clone(), policy).open().unwrap();
+            let store = small(&env).policy(policy).open().unwrap();
             for _ in 0..1 + dice.below(60) {
                 batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
             }
-            let reader = reader(disk.clone()).open().unwrap();
-            assert_eq!(batches.check(&reader), progress.acknowledged);
+            let follower = reader(&disk).open().unwrap();
+            assert_eq!(batches.check(&follower), progress.acknowledged);
             for _ in 0..dice.below(100) {
                 batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
             }
-            kept.push((entries(&reader.snapshot()), reader));
+            kept.push((entries(&follower.snapshot()), follower));
             // Dies: from now on nothing that it does has an effect.
             let after = dice.below(30) as u64;
             let kind = io::ErrorKind::Other;
@@ -178,10 +159,10 @@ fn a_reader_reads_on_when_the_writer_dies_and_the_next_one_recovers() {
             while batches.go_on(&store, &mut progress, PersistMode::SyncData).is_ok() {}
             drop(store);
             let known = progress.acknowledged;
-            for (before, reader) in &kept {
-                assert!(entries(&reader.snapshot()) == *before, "{policy}");
+            for (before, follower) in &kept {
+                assert!(entries(&follower.snapshot()) == *before, "{policy}");
             }
-            let found = batches.check(&self::reader(disk.clone()).open().unwrap());
+            let found = batches.check(&reader(&disk).open().unwrap());
             assert!(found == known || found == known + 1);
             progress = Progress { tried: found, acknowledged: found, synced: found };
             if dice.chance(50) {
@@ -194,7 +175,7 @@ fn a_reader_reads_on_when_the_writer_dies_and_the_next_one_recovers() {
             }
         }
         drop(kept);
-        let store = small(disk.clone(), policy).open().unwrap();
+        let store = small(&disk).policy(policy).open().unwrap();
         assert_eq!(batches.check(&store), progress.acknowledged);
         assert_eq!(leases(&disk), [""; 0]);
     });
@@ -268,13 +249,13 @@ fn readers_see_loads_and_keyspaces_in_their_order() {
     with_seeds(10, |seed| {
         let mut dice = Dice::new(seed);
         let env = MemEnv::new();
-        let builder = restless(Store::builder(DIR).env(Arc::new(env.clone())), &mut dice);
+        let builder = restless(plain(&env), &mut dice);
         let store = builder.open().unwrap();
         let (acked, over) = (AtomicU64::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut dice = Dice::new(seed ^ 1);
-                let store = reader(env.clone()).open().unwrap();
+                let store = reader(&env).open().unwrap();
                 loop {
                     let is_last = over.load(SeqCst);
                     let before = acked.load(SeqCst);
@@ -282,7 +263,7 @@ fn readers_see_loads_and_keyspaces_in_their_order() {
                     let mark = check_marks(&store);
                     assert!(mark >= before, "mark {before} was acknowledged, found {mark}");
                     if dice.chance(20) {
-                        assert!(check_marks(&reader(env.clone()).open().unwrap()) >= mark);
+                        assert!(check_marks(&reader(&env).open().unwrap()) >= mark);
                     }
                     if is_last {
                         return;
@@ -293,7 +274,7 @@ fn readers_see_loads_and_keyspaces_in_their_order() {
             over.store(true, SeqCst);
         });
         drop(store);
-        assert_eq!(check_marks(&reader(env.clone()).open().unwrap()), 40);
+        assert_eq!(check_marks(&reader(&env).open().unwrap()), 40);
     });
 }
 
@@ -303,8 +284,9 @@ fn readers_see_loads_and_keyspaces_in_their_order() {
 fn a_load_that_never_came_hides_nothing() {
     let disk = MemEnv::new();
     let env = FaultEnv::over(disk.clone());
-    let open =
-        |env: FaultEnv| small(env, "minlatency(k=2)").memtable_bytes(1 << 20).open().unwrap();
+    let open = |env: FaultEnv| {
+        small(&env).policy("minlatency(k=2)").memtable_bytes(1 << 20).open().unwrap()
+    };
     let store = open(env.clone());
     let space = store.keyspace("a").unwrap();
     space.put("before", "1").unwrap();
@@ -323,21 +305,22 @@ fn a_load_that_never_came_hides_nothing() {
         let space = store.existing_keyspace("a").unwrap();
         all(space.iter()).into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
     };
-    let keys: Vec<String> = seen(&reader(disk.clone()).open().unwrap());
+    let keys: Vec<String> = seen(&reader(&disk).open().unwrap());
     assert_eq!(keys, ["before"]);
     let store = open(env);
     store.keyspace("a").unwrap().put("behind", "3").unwrap();
-    let keys: Vec<String> = seen(&reader(disk.clone()).open().unwrap());
+    let keys: Vec<String> = seen(&reader(&disk).open().unwrap());
     assert_eq!(keys, ["before", "behind"]);
 }
 
 #[test]
 fn readers_and_writers_are_told_apart() {
     let env = MemEnv::new();
-    let store = small(env.clone(), "constant(k=1)").open().unwrap();
-    fill(&store.keyspace("a").unwrap(), 1);
-    let [one, two] = [0, 1].map(|_| reader(env.clone()).open().unwrap());
-    assert_eq!(small(env.clone(), "constant(k=1)").open().unwrap_err().kind(), ErrorKind::Locked);
+    let store = small(&env).policy("constant(k=1)").open().unwrap();
+    fill(&store.keyspace("a").unwrap(), 0..400, [1; 50]);
+    store.flush().unwrap();
+    let [one, two] = [0, 1].map(|_| reader(&env).open().unwrap());
+    assert_eq!(small(&env).policy("constant(k=1)").open().unwrap_err().kind(), ErrorKind::Locked);
     let options = RepairOptions { env: Arc::new(env.clone()), ..RepairOptions::default() };
     let told = repair(&options, Path::new(DIR), Path::new("/new")).unwrap_err();
     assert_eq!(told.kind(), ErrorKind::Locked);
@@ -345,8 +328,9 @@ fn readers_and_writers_are_told_apart() {
     assert_eq!(made.kind(), ErrorKind::ReadOnly);
     assert_eq!(store.refresh().unwrap(), two.refresh().unwrap());
     drop(store);
-    let store = small(env.clone(), "constant(k=1)").open().unwrap();
-    fill(&store.keyspace("a").unwrap(), 2);
+    let store = small(&env).policy("constant(k=1)").open().unwrap();
+    fill(&store.keyspace("a").unwrap(), 0..400, [2; 50]);
+    store.flush().unwrap();
     assert_eq!(one.existing_keyspace("a").unwrap().iter().count(), 400);
     assert_eq!(one.refresh().unwrap(), store.refresh().unwrap());
     drop(store);
@@ -359,9 +343,9 @@ fn readers_and_writers_are_told_apart() {
 fn a_full_device_stops_no_reader() {
     let env = MemEnv::with_capacity(400_000);
     let batches = Batches { keys: 400, value_bytes: 1500, ..Batches::new(2) };
-    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    let store = small(&env).policy("constant(k=1)").open().unwrap();
     let mut progress = Progress::default();
-    let follower = reader(env.clone()).open().unwrap();
+    let follower = reader(&env).open().unwrap();
     let mut refused = 0;
     while refused < 20 {
         match batches.go_on(&store, &mut progress, PersistMode::Buffer) {
@@ -381,7 +365,7 @@ fn a_full_device_stops_no_reader() {
     assert_eq!(batches.check(&follower), progress.acknowledged);
     drop((store, follower));
     // A lease takes no room.
-    assert_eq!(batches.check(&reader(env).open().unwrap()), progress.acknowledged);
+    assert_eq!(batches.check(&reader(&env).open().unwrap()), progress.acknowledged);
 }
 
 /// As long as the writer only appends to its logs, a refresh reads the manifest and what is new.
@@ -390,11 +374,11 @@ fn a_refresh_reads_on_in_the_logs() {
     let disk = MemEnv::new();
     // The first range delete of a keyspace is noted in the manifest.
     let batches = Batches { ranges: false, ..Batches::new(1) };
-    let store = small(disk.clone(), "constant(k=1)").memtable_bytes(1 << 20).open().unwrap();
+    let store = small(&disk).policy("constant(k=1)").memtable_bytes(1 << 20).open().unwrap();
     let mut progress = Progress::default();
     batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
     let env = FaultEnv::over(disk.clone());
-    let follower = reader(env.clone()).open().unwrap();
+    let follower = reader(&env).open().unwrap();
     let logs = || files(&disk).into_iter().filter(|name| name.ends_with("wal")).count();
     let mut kept = Vec::new();
     for round in 0..40 {
@@ -416,59 +400,16 @@ fn a_refresh_reads_on_in_the_logs() {
     assert!(logs() > 3, "logs began meanwhile");
 }
 
-/// Returns `disk`, whose logs a first read shows without the bytes `missed`: the reader was there
-/// before a record was appended, and the writer was faster.
-fn overtaken(disk: &MemEnv, missed: std::ops::Range<usize>) -> impl Env + use<> {
-    // Files that were opened, and not read since.
-    let unread = Mutex::new(BTreeSet::new());
-    Scripted::new(disk.clone(), move |call: &mut Call<'_>| {
-        if call.is_done(Op::Open) && call.is_of("wal") {
-            unread.lock().unwrap().insert(call.path.to_path_buf());
-        } else if call.is_done(Op::Read)
-            && call.read.len() > missed.end
-            && unread.lock().unwrap().remove(call.path)
-        {
-            call.read[missed.clone()].fill(0);
-        }
-        Ok(())
-    })
-}
-
-#[test]
-fn a_reader_that_a_writer_overtakes_sees_no_damage() {
-    let disk = MemEnv::new();
-    let store = small(disk.clone(), "constant(k=1)").open().unwrap();
-    let space = store.keyspace("a").unwrap();
-    for number in 0..10_u8 {
-        let mut batch = Batch::new();
-        batch.put(&space, [number], [number; 40]);
-        // A later record says that this one was synced.
-        store.write(batch, PersistMode::SyncData).unwrap();
-    }
-    let log = files(&disk).into_iter().rfind(|name| name.ends_with("wal")).unwrap();
-    let log = lsmith::inspect::LogFile::open(&disk, &Path::new(DIR).join(log)).unwrap();
-    let records: Vec<_> = log.records().collect();
-    assert!(records.len() > 8 && records.last().unwrap().marked);
-    // What the last record lacks was not there yet.
-    for record in &records[..records.len() - 1] {
-        for bytes in [8, record.bytes as usize] {
-            let start = record.offset as usize;
-            let read = reader(overtaken(&disk, start..start + bytes)).open().unwrap();
-            assert_eq!(read.existing_keyspace("a").unwrap().iter().count(), 10);
-        }
-    }
-}
-
 #[test]
 fn a_reader_follows_what_becomes_of_keyspaces() {
     let env = MemEnv::new();
-    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    let store = small(&env).policy("constant(k=1)").open().unwrap();
     let group = KeyspaceOptions { group: Some("both".into()), ..KeyspaceOptions::default() };
     for name in ["one", "two", "three"] {
         store.keyspace(name).unwrap().put("key", name).unwrap();
     }
     store.keyspace_with("left", &group).unwrap().put("key", "left").unwrap();
-    let follower = reader(env.clone()).open().unwrap();
+    let follower = reader(&env).open().unwrap();
     let [one, two, three, left] =
         ["one", "two", "three", "left"].map(|name| follower.existing_keyspace(name).unwrap());
     let before = follower.snapshot();
@@ -502,95 +443,15 @@ fn a_reader_follows_what_becomes_of_keyspaces() {
     }
 }
 
-/// Returns `disk`, where `act` is done when a directory has been listed for the first time.
-fn listed_then<A: FnOnce() + Send + 'static>(disk: &MemEnv, act: A) -> impl Env + use<A> {
-    let act = Mutex::new(Some(act));
-    Scripted::new(disk.clone(), move |call: &mut Call<'_>| {
-        if call.op == Op::List && call.when != When::Before {
-            let act = act.lock().unwrap().take();
-            if let Some(act) = act {
-                act();
-            }
-        }
-        Ok(())
-    })
-}
-
-/// The reader lists a log that nobody needs, and the writer removes it then.
-#[test]
-fn a_log_that_a_writer_removes_meanwhile_fails_no_opening() {
-    let disk = MemEnv::new();
-    let store = small(disk.clone(), "constant(k=1)").open().unwrap();
-    store.keyspace("a").unwrap().put("key", "1").unwrap();
-    drop(store);
-    // A writer that died had made it ahead.
-    disk.create_log(&Path::new(DIR).join("000099.wal"), 4096).unwrap();
-    let (at_removal, removing) = std::sync::mpsc::channel();
-    let (listed, may_remove) = std::sync::mpsc::channel();
-    let may_remove = Mutex::new(may_remove);
-    let writer = Scripted::new(disk.clone(), move |call: &mut Call<'_>| {
-        if call.is_before(Op::Remove) && call.path.ends_with("000099.wal") {
-            at_removal.send(()).unwrap();
-            may_remove.lock().unwrap().recv().unwrap();
-        }
-        Ok(())
-    });
-    thread::scope(|scope| {
-        let writing = scope.spawn(|| small(writer, "constant(k=1)").open().unwrap());
-        removing.recv().unwrap();
-        let path = Path::new(DIR).join("000099.wal");
-        let there = disk.clone();
-        let env = listed_then(&disk, move || {
-            listed.send(()).unwrap();
-            while there.file_bytes(&path).is_ok() {
-                thread::yield_now();
-            }
-        });
-        let read = reader(env).open().unwrap();
-        let value = read.existing_keyspace("a").unwrap().get("key").unwrap();
-        assert_eq!(value.as_deref(), Some(&b"1"[..]));
-        drop(writing.join().unwrap());
-    });
-}
-
-/// The manifest is read before the keyspace is made, and the logs are read after it was written.
-#[test]
-fn a_batch_to_a_new_keyspace_of_a_group_is_seen_as_a_whole() {
-    for (member, group) in [("two", Some("g")), ("two", None)] {
-        let disk = MemEnv::new();
-        let store = small(disk.clone(), "constant(k=1)").memtable_bytes(1 << 20).open().unwrap();
-        let options = KeyspaceOptions { group: group.map(str::to_string), ..Default::default() };
-        let one = store.keyspace_with("one", &options).unwrap();
-        one.put("before", "0").unwrap();
-        let env = listed_then(&disk, move || {
-            let two = store.keyspace_with(member, &options).unwrap();
-            let mut batch = Batch::new();
-            batch.put(&one, "key", "1");
-            batch.put(&two, "key", "1");
-            store.write(batch, PersistMode::Buffer).unwrap();
-            std::mem::forget((store, one, two));
-        });
-        let read = reader(env).open().unwrap();
-        let sees = |name: &str| {
-            let space = read.existing_keyspace(name).ok()?;
-            space.get("key").unwrap()
-        };
-        assert_eq!(sees("one"), sees("two"), "a batch is torn, group {group:?}");
-        read.refresh().unwrap();
-        assert_eq!(sees("one"), sees("two"));
-        assert!(sees("two").is_some());
-    }
-}
-
 /// What broke: as long as a snapshot of the newest moment lived, a refresh did nothing.
 #[test]
 fn a_snapshot_of_the_newest_moment_holds_no_refresh_up() {
     let env = MemEnv::new();
-    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    let store = small(&env).policy("constant(k=1)").open().unwrap();
     for name in ["one", "two", "three"] {
         store.keyspace(name).unwrap().put("key", name).unwrap();
     }
-    let follower = reader(env.clone()).open().unwrap();
+    let follower = reader(&env).open().unwrap();
     let [one, three] = ["one", "three"].map(|name| follower.existing_keyspace(name).unwrap());
     let snapshot = follower.snapshot();
     let mut iter = three.iter();
@@ -621,15 +482,17 @@ fn a_snapshot_of_the_newest_moment_holds_no_refresh_up() {
 #[test]
 fn many_refreshes_under_one_snapshot_keep_one_lease() {
     let env = MemEnv::new();
-    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    let store = small(&env).policy("constant(k=1)").open().unwrap();
     let space = store.keyspace("a").unwrap();
-    fill(&space, 0);
-    let follower = reader(env.clone()).open().unwrap();
+    fill(&space, 0..400, [0; 50]);
+    space.flush().unwrap();
+    let follower = reader(&env).open().unwrap();
     let read = follower.existing_keyspace("a").unwrap();
     let snapshot = follower.snapshot();
     let before = entries(&snapshot);
     for round in 1..40 {
-        fill(&space, round);
+        fill(&space, 0..400, [round; 50]);
+        space.flush().unwrap();
         space.merge().unwrap();
         follower.refresh().unwrap();
         assert_eq!(read.get(0_u32.to_be_bytes()).unwrap().as_deref(), Some(&[round; 50][..]));

@@ -10,7 +10,8 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, last, mapped_or_not, now_and_then};
 use crate::frame::scripted::{Call, Op, Script, Scripted};
-use crate::readers::contents::{DIR, files, leases, reader, small};
+use crate::frame::small::{DIR, reader, small};
+use crate::readers::contents::{files, leases};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{ErrorKind, PersistMode, Store};
 use parking_lot::Mutex;
@@ -30,7 +31,7 @@ impl Writer {
     fn new(disk: &MemEnv, seed: u64) -> Writer {
         let batches = Batches { keys: 30, value_bytes: 60, ..Batches::new(seed) };
         let policy = POLICIES[seed as usize % POLICIES.len()];
-        let store = small(disk.clone(), policy).open().unwrap();
+        let store = small(disk).policy(policy).open().unwrap();
         let mut writer = Writer { store, batches, progress: Progress::default() };
         writer.go_on(1);
         writer
@@ -70,7 +71,7 @@ fn a_refresh_that_fails_changes_nothing_and_the_next_one_shows_all() {
         let disk = MemEnv::new();
         let mut writer = Writer::new(&disk, seed);
         let env = FaultEnv::over(mapped_or_not(&disk, &mut dice));
-        let follower = reader(env.clone()).open().unwrap();
+        let follower = reader(&env).open().unwrap();
         let (mut seen, mut failed) = (1, 0);
         for _ in 0..30 {
             writer.work(&mut dice);
@@ -145,7 +146,7 @@ fn a_reader_survives_damage_that_is_undone() {
         let disk = MemEnv::new();
         let mut writer = Writer::new(&disk, seed);
         // A map is as the file was when it was mapped.
-        let follower = reader(disk.clone().unmapped()).open().unwrap();
+        let follower = reader(&disk.clone().unmapped()).open().unwrap();
         let (mut seen, mut failed) = (1, 0);
         for _ in 0..40 {
             writer.work(&mut dice);
@@ -221,7 +222,7 @@ fn a_reader_keeps_only_the_files_open_that_it_needs() {
         let disk = MemEnv::new();
         let mut writer = Writer::new(&disk, seed);
         let env = Scripted::new(disk.clone().unmapped(), Counted::default());
-        let follower = reader(FaultEnv::new(Arc::new(env.clone()))).open().unwrap();
+        let follower = reader(&FaultEnv::new(Arc::new(env.clone()))).open().unwrap();
         let mut held = None;
         for round in 0..40 {
             writer.work(&mut dice);

@@ -4,7 +4,8 @@
 //! writer does no more for its writes because of a reader.
 
 use crate::frame::batches::POLICIES;
-use crate::readers::contents::{DIR, all, files, fill, leases, reader, small};
+use crate::frame::small::{DIR, fill, reader, small};
+use crate::readers::contents::{all, files, leases};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Batch, PersistMode};
 use std::io;
@@ -20,16 +21,18 @@ fn held_bytes(env: &MemEnv) -> u64 {
 fn what_goes_waits_for_a_reader_and_not_longer() {
     for policy in POLICIES {
         let env = MemEnv::new();
-        let store = small(env.clone(), policy).open().unwrap();
+        let store = small(&env).policy(policy).open().unwrap();
         let space = store.keyspace("a").unwrap();
-        fill(&space, 1);
+        fill(&space, 0..400, [1; 50]);
+        space.flush().unwrap();
         space.merge().unwrap();
-        let reader = reader(env.clone()).open().unwrap();
+        let reader = reader(&env).open().unwrap();
         let read = reader.existing_keyspace("a").unwrap();
         let before = files(&env);
         let is_there = |name: &String| files(&env).contains(name);
         let rewrite = || {
-            fill(&space, 2);
+            fill(&space, 0..400, [2; 50]);
+            space.flush().unwrap();
             space.merge().unwrap();
         };
         rewrite();
@@ -47,7 +50,7 @@ fn what_goes_waits_for_a_reader_and_not_longer() {
         let left = files(&env);
         drop((store, space));
         // The next opening removes what nobody names. There is nothing.
-        let store = small(env.clone(), policy).open().unwrap();
+        let store = small(&env).policy(policy).open().unwrap();
         let tables = |files: &[String]| -> Vec<String> {
             files.iter().filter(|name| name.ends_with("table")).cloned().collect()
         };
@@ -62,11 +65,12 @@ fn what_goes_waits_for_a_reader_and_not_longer() {
 fn an_old_snapshot_of_a_reader_keeps_what_it_reads_and_no_more() {
     for policy in POLICIES {
         let env = MemEnv::new();
-        let store = small(env.clone(), policy).open().unwrap();
+        let store = small(&env).policy(policy).open().unwrap();
         let space = store.keyspace("a").unwrap();
-        fill(&space, 0);
+        fill(&space, 0..400, [0; 50]);
+        space.flush().unwrap();
         store.settle().unwrap();
-        let follower = reader(env.clone()).open().unwrap();
+        let follower = reader(&env).open().unwrap();
         let read = follower.existing_keyspace("a").unwrap();
         let snapshot = follower.snapshot();
         let before = all(snapshot.iter(&read));
@@ -74,7 +78,8 @@ fn an_old_snapshot_of_a_reader_keeps_what_it_reads_and_no_more() {
         let held = || (held_bytes(&env), files(&env).len());
         let mut most = (0, 0);
         for round in 1..30 {
-            fill(&space, round);
+            fill(&space, 0..400, [round; 50]);
+            space.flush().unwrap();
             space.merge().unwrap();
             store.settle().unwrap();
             follower.refresh().unwrap();
@@ -94,14 +99,16 @@ fn an_old_snapshot_of_a_reader_keeps_what_it_reads_and_no_more() {
 #[test]
 fn readers_that_died_hold_nothing() {
     let env = MemEnv::new();
-    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    let store = small(&env).policy("constant(k=1)").open().unwrap();
     let space = store.keyspace("a").unwrap();
-    fill(&space, 1);
+    fill(&space, 0..400, [1; 50]);
+    space.flush().unwrap();
     let path = Path::new(DIR).join("readers/000001.32.0");
     env.create_dir_all(path.parent().unwrap()).unwrap();
     env.create(&path).unwrap();
     let before = files(&env);
-    fill(&space, 2);
+    fill(&space, 0..400, [2; 50]);
+    space.flush().unwrap();
     assert!(before.iter().any(|name| !files(&env).contains(name)), "an old table went");
     assert_eq!(leases(&env), [""; 0]);
 }
@@ -110,14 +117,16 @@ fn readers_that_died_hold_nothing() {
 #[test]
 fn nothing_goes_while_nobody_knows_who_reads() {
     let env = FaultEnv::over(MemEnv::new());
-    let store = small(env.clone(), "constant(k=1)").open().unwrap();
+    let store = small(&env).policy("constant(k=1)").open().unwrap();
     let space = store.keyspace("a").unwrap();
-    fill(&space, 1);
+    fill(&space, 0..400, [1; 50]);
+    space.flush().unwrap();
     let before = files(&env);
     let kind = io::ErrorKind::PermissionDenied;
     let class = Some(OpClass::List);
     env.set(Fault { class, after: 0, lasting: Lasting::Forever, kind });
-    fill(&space, 2);
+    fill(&space, 0..400, [2; 50]);
+    space.flush().unwrap();
     env.clear();
     assert!(before.iter().all(|name| files(&env).contains(name)));
     store.settle().unwrap();
@@ -129,10 +138,10 @@ fn no_write_does_more_because_of_a_reader() {
     let count = |reads: bool| {
         let disk = MemEnv::new();
         let env = FaultEnv::over(disk.clone());
-        let store = small(env.clone(), "tiered(ratio=4)").memtable_bytes(1 << 20);
+        let store = small(&env).policy("tiered(ratio=4)").memtable_bytes(1 << 20);
         let store = store.log_bytes(1 << 20).open().unwrap();
         let space = store.keyspace("a").unwrap();
-        let reader = reads.then(|| reader(disk.clone()).open().unwrap());
+        let reader = reads.then(|| reader(&disk).open().unwrap());
         let before = env.count_all();
         for number in 0..1000_u32 {
             space.put(number.to_be_bytes(), [1; 50]).unwrap();

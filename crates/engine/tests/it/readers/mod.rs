@@ -4,3 +4,4 @@ mod contents;
 mod failed_refresh;
 mod killed;
 mod leases;
+mod overtaken;

@@ -1,16 +1,16 @@
 //! Cursors, reads of several keys, sizes, merges of ranges, and what snapshots read.
 
 use crate::dice::{Dice, with_seeds};
-use crate::frame::contents::Map;
+use crate::frame::contents::{Map, write};
+use crate::frame::small::{plain, small};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Cursor, ErrorKind, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
 
 fn open(env: &MemEnv, policy: &str, lockstep: bool) -> Store {
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(lockstep);
-    builder.memtable_bytes(300).block_bytes(100).policy(policy).open().unwrap()
+    let builder = small(env).memtable_bytes(300).block_bytes(100);
+    builder.policy(policy).lockstep(lockstep).open().unwrap()
 }
 
 fn spaces(store: &Store) -> [Keyspace; 2] {
@@ -37,19 +37,13 @@ fn key(dice: &mut Dice, letters: &[u8]) -> Vec<u8> {
 }
 
 /// Writes up to `writes_max` times at random, and returns what is there.
-fn fill(keyspace: &Keyspace, dice: &mut Dice, writes_max: usize, letters: &[u8]) -> Map {
+fn write_at_random(keyspace: &Keyspace, dice: &mut Dice, writes_max: usize, letters: &[u8]) -> Map {
     let mut map = Map::new();
     for _ in 0..dice.below(writes_max) {
         let key = key(dice, letters);
-        if dice.chance(25) {
-            keyspace.delete(&key).unwrap();
-            map.remove(&key);
-        } else {
-            let length = dice.below(30);
-            let value = dice.bytes(length);
-            keyspace.put(&key, &value).unwrap();
-            map.insert(key, value);
-        }
+        let length = dice.below(30);
+        let value = (!dice.chance(25)).then(|| dice.bytes(length));
+        write(keyspace, &mut map, key, value);
     }
     map
 }
@@ -116,12 +110,12 @@ fn cursors_walk_as_on_a_sorted_map_in_any_direction() {
         let store =
             open(&env, dice.pick::<&str>(&["minlatency(k=3)", "tiered(ratio=2)"]), seed % 2 == 0);
         let keyspace = spaces(&store)[dice.below(2)].clone();
-        let map = fill(&keyspace, &mut dice, 200, FEW);
+        let map = write_at_random(&keyspace, &mut dice, 200, FEW);
         let snapshot = store.snapshot();
         let mut cursor =
             if dice.chance(50) { keyspace.cursor() } else { snapshot.cursor(&keyspace) };
         // Not seen by the cursor.
-        fill(&keyspace, &mut dice, 200, FEW);
+        write_at_random(&keyspace, &mut dice, 200, FEW);
         let mut place = Place::Before;
         for _ in 0..100 {
             let (found, now) = step(&mut cursor, &map, &place, &mut dice, FEW);
@@ -137,13 +131,13 @@ fn cursors_find_their_way_after_reads_that_failed() {
     with_seeds(60, |seed| {
         let mut dice = Dice::new(seed);
         let env = FaultEnv::over(MemEnv::new().unmapped());
-        let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+        let builder = plain(&env).lockstep(true);
         let (letters, writes_max, memtable) = *dice.pick(&[(FEW, 200, 300), (MANY, 4000, 4000)]);
         let policy =
             *dice.pick(&["minlatency(k=3)", "tiered(ratio=3)", "jungle(c=2, ratio=2, table=20kB)"]);
         let builder = builder.memtable_bytes(memtable).block_bytes(100).policy(policy);
         let keyspace = builder.cache_bytes(0).open().unwrap().keyspace("k").unwrap();
-        let map = fill(&keyspace, &mut dice, writes_max, letters);
+        let map = write_at_random(&keyspace, &mut dice, writes_max, letters);
         let mut cursor = keyspace.cursor();
         let mut place = Place::Before;
         for _ in 0..100 {
@@ -213,7 +207,7 @@ fn snapshots_read_all_that_keyspaces_read() {
 #[test]
 fn sizes_are_about_right_without_reading_tables() {
     for lockstep in [true, false] {
-        let builder = Store::builder("/store").env(Arc::new(MemEnv::new())).lockstep(lockstep);
+        let builder = plain(&MemEnv::new()).lockstep(lockstep);
         let store = builder.memtable_bytes(200_000).policy("tiered(ratio=4)").open().unwrap();
         for keyspace in spaces(&store) {
             let empty = (keyspace.approximate_len(), keyspace.approximate_bytes::<&str>(..));
@@ -252,15 +246,12 @@ fn a_range_is_merged_alone() {
         let mut map = Map::new();
         for number in 0..600 {
             let key = format!("{:03}", number * 7 % 300).into_bytes();
-            keyspace.put(&key, number.to_string()).unwrap();
-            map.insert(key, number.to_string().into_bytes());
+            write(&keyspace, &mut map, key, Some(number.to_string().into_bytes()));
         }
         // So that a table has nothing but deletions: their number is then exact.
         keyspace.flush().unwrap();
         for number in 100..200 {
-            let key = format!("{number:03}").into_bytes();
-            keyspace.delete(&key).unwrap();
-            map.remove(&key);
+            write(&keyspace, &mut map, format!("{number:03}").into_bytes(), None);
         }
         store.flush().unwrap();
         let runs = |from: &str, to: &str| {
@@ -270,8 +261,7 @@ fn a_range_is_merged_alone() {
         let before = runs("000", "090");
         assert!(before > 3 && runs("100", "200") > 3, "{}", keyspace.tree());
         assert_eq!(keyspace.stats().tombstones, 100);
-        keyspace.put("150", "in memory").unwrap();
-        map.insert(b"150".to_vec(), b"in memory".to_vec());
+        write(&keyspace, &mut map, b"150".to_vec(), Some(b"in memory".to_vec()));
         keyspace.merge_range("100".."200").unwrap();
         assert_eq!((runs("100", "200"), keyspace.stats().tombstones), (1, 0));
         assert!(runs("000", "090") >= before, "the rest stays as it is");
@@ -299,7 +289,7 @@ fn a_range_is_merged_alone() {
 fn a_merge_of_a_range_that_fails_can_be_tried_again() {
     let disk = MemEnv::new();
     let env = FaultEnv::over(disk.clone());
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).policy("none");
+    let builder = plain(&env).policy("none");
     let store = builder.memtable_bytes(300).threads(1).open().unwrap();
     let keyspace = store.keyspace("a").unwrap();
     for number in 0..300_u32 {

@@ -6,6 +6,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::contents::{Map, pair};
+use crate::frame::small::{DIR, plain, small};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     ErrorKind, IngestOptions, Isolation, Keyspace, KeyspaceOptions, RepairOptions, Snapshot, Store,
@@ -17,8 +18,6 @@ use std::sync::Arc;
 
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-const DIR: &str = "/store";
-
 /// Policies with few runs and many, with whole tables and slices of them, and with append tables.
 const POLICIES: [&str; 6] = [
     "none",
@@ -28,11 +27,6 @@ const POLICIES: [&str; 6] = [
     "mixed(ratio=2, rate=0.3)",
     "jungle(c=1.5, ratio=2, table=500B)",
 ];
-
-fn open(env: &MemEnv, policy: &str, filter_bits: u8) -> Store {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true).policy(policy);
-    builder.memtable_bytes(1200).block_bytes(100).filter_bits(filter_bits).open().unwrap()
-}
 
 fn prefixed(prefix_bytes: u16) -> KeyspaceOptions {
     KeyspaceOptions { prefix_bytes: Some(prefix_bytes), ..KeyspaceOptions::default() }
@@ -174,7 +168,12 @@ fn range_reads_give_what_sorted_maps_give() {
             let deletes_ranges = is_group || dice.chance(50);
             let mut map = Map::new();
             for round in 0..5 {
-                let store = open(&env, policy, [0, 10, 10][dice.below(3)]);
+                let store = small(&env)
+                    .memtable_bytes(1200)
+                    .policy(policy)
+                    .filter_bits([0, 10, 10][dice.below(3)])
+                    .open()
+                    .unwrap();
                 if is_group {
                     neighbour(&store, &mut dice, prefix_bytes);
                 }
@@ -237,7 +236,7 @@ fn ingest(env: &MemEnv, model: &mut Model, round: u64, dice: &mut Dice) {
 fn ingested_tables_are_asked_for_prefixes_of_their_own_length() {
     for own in [None, Some(8)] {
         let env = MemEnv::new();
-        let store = open(&env, "none", 10);
+        let store = small(&env).memtable_bytes(1200).policy("none").open().unwrap();
         let options = KeyspaceOptions { prefix_bytes: own, ..KeyspaceOptions::default() };
         let space = store.keyspace_with("space", &options).unwrap();
         for prefix_bytes in [4, 6] {
@@ -269,11 +268,6 @@ fn ingested_tables_are_asked_for_prefixes_of_their_own_length() {
         assert_eq!(negatives("k005/xyz", 0), u64::from(own.is_some()));
         assert_eq!(negatives("k004/abc", 1), 0);
     }
-}
-
-fn open_for_orders(policy: &str) -> Store {
-    let builder = Store::builder(DIR).env(Arc::new(MemEnv::new())).lockstep(true).policy(policy);
-    builder.memtable_bytes(20_000).block_bytes(200).open().unwrap()
 }
 
 /// Writes five runs, each with an order of each user. Users have even numbers.
@@ -316,7 +310,7 @@ fn scans_of_absent_prefixes_read_no_blocks() {
     for policy in ["none", "leveled(ratio=4, l0=9)", "jungle(c=3, ratio=4, table=4kB)"] {
         let group = if policy == "none" { vec![false, true] } else { vec![false] };
         for is_group in group {
-            let store = open_for_orders(policy);
+            let store = small(&MemEnv::new()).memtable_bytes(20_000).policy(policy).open().unwrap();
             let options = if is_group { in_group(8) } else { prefixed(8) };
             let space = store.keyspace_with("orders", &options).unwrap();
             fill_with_orders(&space);
@@ -339,7 +333,7 @@ fn scans_of_absent_prefixes_read_no_blocks() {
 #[test]
 fn scans_without_prefixes_in_filters_look_at_each_run() {
     for options in [KeyspaceOptions::default(), prefixed(9)] {
-        let store = open_for_orders("none");
+        let store = small(&MemEnv::new()).memtable_bytes(20_000).policy("none").open().unwrap();
         let space = store.keyspace_with("orders", &options).unwrap();
         fill_with_orders(&space);
         let runs = space.stats().runs;
@@ -351,7 +345,7 @@ fn scans_without_prefixes_in_filters_look_at_each_run() {
 
 #[test]
 fn keyspace_has_bits_of_filter_of_its_own() {
-    let store = open_for_orders("none");
+    let store = small(&MemEnv::new()).memtable_bytes(20_000).policy("none").open().unwrap();
     let bytes = |bits: Option<u8>| {
         let options = KeyspaceOptions { filter_bits: bits, ..KeyspaceOptions::default() };
         let name = format!("bits_{}", bits.unwrap_or(u8::MAX));
@@ -375,7 +369,7 @@ fn refused(made: lsmith::Result<Keyspace>, what: &str) {
 fn filters_are_chosen_once() {
     let env = MemEnv::new();
     let bits = |bits| KeyspaceOptions { filter_bits: Some(bits), ..KeyspaceOptions::default() };
-    let store = open(&env, "none", 10);
+    let store = small(&env).memtable_bytes(1200).policy("none").open().unwrap();
     for wrong in [0, 1025, u16::MAX] {
         let expected = format!("prefixes of {wrong} bytes: expected 1 to 1024");
         refused(store.keyspace_with("wrong", &prefixed(wrong)), &expected);
@@ -403,10 +397,10 @@ fn filters_are_chosen_once() {
     };
     check(&store);
     drop(store);
-    check(&open(&env, "none", 10));
+    check(&small(&env).memtable_bytes(1200).policy("none").open().unwrap());
     // Opening has written the manifest anew.
-    check(&open(&env, "none", 0));
-    let found = Store::builder(DIR).env(Arc::new(env.clone())).list_keyspaces().unwrap();
+    check(&small(&env).memtable_bytes(1200).policy("none").filter_bits(0).open().unwrap());
+    let found = plain(&env).list_keyspaces().unwrap();
     let listed: Vec<_> =
         found.iter().map(|info| (&*info.name, info.filter_bits, info.prefix_bytes)).collect();
     let expected = [

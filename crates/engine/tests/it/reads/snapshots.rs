@@ -5,7 +5,7 @@
 //! no more than it can read.
 
 use crate::dice::{Dice, with_seeds};
-use crate::frame::small::fill;
+use crate::frame::small::{DIR, fill, plain};
 use crate::ingest::numbered::{keeping, write_table};
 use crate::store::model::policies;
 use lsmith::env::{Env, MemEnv};
@@ -18,8 +18,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-
-const DIR: &str = "/store";
 
 fn pairs(entries: Iter) -> Vec<(Vec<u8>, Vec<u8>)> {
     entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec())).unwrap()).collect()
@@ -112,7 +110,7 @@ fn gated() -> (Store, Keyspace, Receiver<()>, Sender<()>) {
         }
         verdict(key, value)
     };
-    let builder = Store::builder(DIR).env(Arc::new(MemEnv::new())).policy("constant(k=1)");
+    let builder = plain(&MemEnv::new()).policy("constant(k=1)");
     let store = builder.merge_filter("a", filter).open().unwrap();
     let space = store.keyspace("a").unwrap();
     (store, space, at_filter, go)
@@ -199,7 +197,7 @@ fn tables(env: &MemEnv) -> (usize, u64) {
 fn many_clearings_under_one_snapshot_keep_one_version() {
     for group in [None, Some("group".to_string())] {
         let env = MemEnv::new();
-        let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(4000);
+        let builder = plain(&env).memtable_bytes(4000);
         let store = builder.lockstep(true).open().unwrap();
         let options = KeyspaceOptions { group, ..KeyspaceOptions::default() };
         let space = store.keyspace_with("a", &options).unwrap();
@@ -239,7 +237,7 @@ fn many_clearings_under_one_snapshot_keep_one_version() {
 #[test]
 fn many_arrivals_under_one_snapshot_keep_one_version() {
     let env = MemEnv::new();
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(4000);
+    let builder = plain(&env).memtable_bytes(4000);
     let store = builder.policy("constant(k=1)").lockstep(true).open().unwrap();
     let space = store.keyspace_with("a", &keeping()).unwrap();
     fill(&space, 0..200, [0; 50]);

@@ -3,6 +3,7 @@
 use super::{change, files, maps_in, paths, repaired, spaces};
 use crate::dice::{Dice, with_seeds};
 use crate::frame::contents::Map;
+use crate::frame::small::open;
 use crate::opening::formats::copies;
 use lsmith::env::RealEnv;
 use lsmith::inspect::{FileType, LogFile};
@@ -169,8 +170,7 @@ fn the_order_of_tables_is_guessed_where_the_manifest_is_damaged() {
 fn without_a_manifest_entries_are_there_and_the_guess_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::builder(dir.path()).lockstep(true).memtable_bytes(2000).policy("none");
-    let store = store.open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(store);
     for number in 0..300 {
         space.put(format!("{:03}", number % 200), format!("value {number}")).unwrap();
     }

@@ -4,6 +4,7 @@ use super::check_rest;
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, Progress, any_mode, now_and_then, restless};
 use crate::frame::contents::maps;
+use crate::frame::small::plain_at;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{RepairOptions, RepairReport, Store, repair};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ const BATCHES: u64 = 250;
 /// Returns the disk of a process that was killed after this many batches.
 fn killed(batches: Batches, dice: &mut Dice) -> MemEnv {
     let disk = MemEnv::new();
-    let builder = Store::builder(OLD).env(Arc::new(disk.clone()));
+    let builder = plain_at(OLD, &disk);
     let store = restless(builder, dice).open().unwrap();
     let mut progress = Progress::default();
     for _ in 0..BATCHES {
@@ -30,7 +31,7 @@ fn killed(batches: Batches, dice: &mut Dice) -> MemEnv {
 fn repaired(disk: &MemEnv) -> (RepairReport, Store) {
     let options = RepairOptions { env: Arc::new(disk.clone()), ..RepairOptions::default() };
     let report = repair(&options, OLD, NEW).unwrap();
-    let store = Store::builder(NEW).env(Arc::new(disk.clone())).open().unwrap();
+    let store = plain_at(NEW, disk).open().unwrap();
     assert_eq!(store.verify().unwrap().len(), 0);
     (report, store)
 }
@@ -52,7 +53,7 @@ fn after_power_loss_what_opening_shows_is_copied() {
     with_seeds(12, |seed| {
         let mut dice = Dice::new(seed);
         let batches = Batches::new(seed);
-        let builder = |disk: &MemEnv| Store::builder(OLD).env(Arc::new(disk.clone()));
+        let builder = |disk: &MemEnv| plain_at(OLD, disk);
         let disk = killed(batches, &mut dice).crash_clone(seed, 0.7);
         let expected = batches.check(&builder(&disk.process_crash_clone()).open().unwrap());
         let (report, store) = repaired(&disk);

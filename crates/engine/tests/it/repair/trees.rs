@@ -3,6 +3,7 @@
 use super::{check_rest, lost_keys};
 use crate::dice::Dice;
 use crate::frame::contents::{Map, maps};
+use crate::frame::small::small_at;
 use lsmith::env::{Env, MemEnv};
 use lsmith::inspect::{AppendFile, FileType, Root};
 use lsmith::{FindingKind, Keyspace, PersistMode, RepairOptions, RepairReport, Store, repair};
@@ -13,12 +14,6 @@ use std::sync::Arc;
 const OLD: &str = "/old";
 const NEW: &str = "/new";
 const TREES: &str = "jungle(c=6, ratio=3, table=8kB)";
-
-fn open(disk: &MemEnv, dir: &str) -> Store {
-    let store = Store::builder(dir).env(Arc::new(disk.clone())).policy(TREES);
-    let store = store.memtable_bytes(2000).block_bytes(150).log_bytes(64 << 10).lockstep(true);
-    store.open().unwrap()
-}
 
 fn space_of(store: &Store) -> Keyspace {
     store.keyspace("default").unwrap()
@@ -49,7 +44,7 @@ impl Grown {
     fn new(keys: usize, writes: usize) -> Grown {
         let disk = MemEnv::new();
         let mut dice = Dice::new(3);
-        let store = open(&disk, OLD);
+        let store = small_at(OLD, &disk).memtable_bytes(2000).policy(TREES).open().unwrap();
         let space = space_of(&store);
         let mut history = BTreeMap::<_, Vec<_>>::new();
         for _ in 0..writes {
@@ -65,7 +60,7 @@ impl Grown {
         store.settle().unwrap();
         drop((store, space));
         // Opening it again leaves the log behind.
-        let store = open(&disk, OLD);
+        let store = small_at(OLD, &disk).memtable_bytes(2000).policy(TREES).open().unwrap();
         let expected = maps(&store);
         store.persist(PersistMode::SyncAll).unwrap();
         drop(store);
@@ -82,7 +77,7 @@ impl Grown {
         let env: Arc<dyn Env> = Arc::new(disk.clone());
         let options = RepairOptions { env, ..RepairOptions::default() };
         let report = repair(&options, OLD, NEW).unwrap();
-        let store = open(&disk, NEW);
+        let store = small_at(NEW, &disk).memtable_bytes(2000).policy(TREES).open().unwrap();
         assert!(store.verify().unwrap().is_empty());
         (report, store)
     }
@@ -292,7 +287,7 @@ fn a_damaged_node_is_told_with_path_and_offset() {
         let tree = AppendFile::open(&disk, &path).unwrap();
         let damage: Vec<_> = tree.parts().flat_map(|part| part.damage).collect();
         assert!(!damage.is_empty());
-        let store = open(&disk, OLD);
+        let store = small_at(OLD, &disk).memtable_bytes(2000).policy(TREES).open().unwrap();
         let verified = store.verify().unwrap();
         let [error] = &verified[..] else { panic!("{verified:?}") };
         assert_eq!(error.path(), Some(&*path));

@@ -3,6 +3,7 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{GROUP_POLICIES, POLICIES, any_mode, restless};
 use crate::frame::contents::maps;
+use crate::frame::small::plain_at;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Batch, Expiry, IngestOptions, Keyspace, KeyspaceOptions, RepairOptions, SeqNo, Snapshot, Store,
@@ -164,7 +165,7 @@ fn a_store_with_all_features_is_copied_as_opening_shows_it() {
         let mut dice = Dice::new(seed);
         let mut disk = MemEnv::new();
         for _ in 0..1 + dice.below(3) {
-            let builder = Store::builder(OLD).env(Arc::new(disk.clone()));
+            let builder = plain_at(OLD, &disk);
             let builder = restless(builder, &mut dice).lockstep(dice.chance(70));
             let store = builder.open().unwrap();
             let mut held = Vec::new();

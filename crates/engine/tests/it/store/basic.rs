@@ -1,17 +1,8 @@
 //! Basic operations, one test each.
 
+use crate::frame::small::{open, small};
 use lsmith::env::MemEnv;
-use lsmith::{Batch, Builder, ErrorKind, PersistMode, Store};
-use std::sync::Arc;
-
-fn tiny(env: &MemEnv) -> Builder {
-    Store::builder("/store")
-        .env(Arc::new(env.clone()))
-        .memtable_bytes(2000)
-        .block_bytes(64)
-        .log_bytes(64 << 10)
-        .lockstep(true)
-}
+use lsmith::{Batch, ErrorKind, PersistMode, Store};
 
 fn key(number: u32) -> String {
     format!("key{number:05}")
@@ -23,8 +14,7 @@ fn what_is_written_is_read_before_and_after_reopening() {
         ["none", "bigtable(k=3)", "tiered(ratio=2)", "leveled(ratio=2)", "minlatency(k=2)"]
     {
         let env = MemEnv::new();
-        let store = tiny(&env).policy(policy).open().unwrap();
-        let keyspace = store.keyspace("default").unwrap();
+        let (store, keyspace) = open(small(&env).policy(policy));
         for number in 0..500 {
             keyspace.put(key(number * 7 % 500), format!("value{number}")).unwrap();
         }
@@ -50,7 +40,7 @@ fn what_is_written_is_read_before_and_after_reopening() {
         let flushes = keyspace.tree().flushes();
         assert!(flushes > 5, "{policy}: {}", keyspace.tree());
         drop((store, keyspace));
-        let store = tiny(&env).open().unwrap();
+        let store = small(&env).open().unwrap();
         check(&store);
         assert_eq!(store.keyspace("default").unwrap().tree().flushes(), flushes);
     }
@@ -59,8 +49,7 @@ fn what_is_written_is_read_before_and_after_reopening() {
 #[test]
 fn snapshots_see_their_moment_and_merges_keep_it() {
     let env = MemEnv::new();
-    let store = tiny(&env).policy("constant(k=2)").open().unwrap();
-    let keyspace = store.keyspace("default").unwrap();
+    let (store, keyspace) = open(small(&env).policy("constant(k=2)"));
     keyspace.put("a", "1").unwrap();
     let before = store.snapshot();
     for round in 0..300 {
@@ -80,18 +69,17 @@ fn snapshots_see_their_moment_and_merges_keep_it() {
 #[test]
 fn a_second_opener_is_told_who_is_in_the_way() {
     let env = MemEnv::new();
-    let store = tiny(&env).open().unwrap();
-    let error = tiny(&env).open().unwrap_err();
+    let store = small(&env).open().unwrap();
+    let error = small(&env).open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     drop(store);
-    tiny(&env).open().unwrap();
+    small(&env).open().unwrap();
 }
 
 #[test]
 fn limits_are_enforced() {
     let env = MemEnv::new();
-    let store = tiny(&env).open().unwrap();
-    let keyspace = store.keyspace("default").unwrap();
+    let (_store, keyspace) = open(small(&env));
     let refused = |result: lsmith::Result<()>| {
         assert_eq!(result.unwrap_err().kind(), ErrorKind::InvalidArgument);
     };
@@ -105,7 +93,7 @@ fn limits_are_enforced() {
 #[test]
 fn a_batch_reaches_several_keyspaces() {
     let env = MemEnv::new();
-    let store = tiny(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     let left = store.keyspace("left").unwrap();
     let right = store.keyspace("right").unwrap();
     for round in 0..200u32 {
@@ -118,7 +106,7 @@ fn a_batch_reaches_several_keyspaces() {
     assert_eq!(left.iter().count(), 10);
     assert_eq!(right.iter().count(), 200);
     drop((store, left, right));
-    let store = tiny(&env).open().unwrap();
+    let store = small(&env).open().unwrap();
     assert_eq!(store.keyspaces(), ["left", "right"]);
     assert_eq!(store.keyspace("right").unwrap().iter().count(), 200);
 }
@@ -144,8 +132,7 @@ fn threads_come_to_the_same_contents() {
 
 #[test]
 fn a_value_is_lent_from_where_it_lies() {
-    let store = tiny(&MemEnv::new().unmapped()).open().unwrap();
-    let keyspace = store.keyspace("default").unwrap();
+    let (store, keyspace) = open(small(&MemEnv::new().unmapped()));
     for (key, value) in [("a", "short"), ("b", "gone")] {
         keyspace.put(key, value).unwrap();
     }

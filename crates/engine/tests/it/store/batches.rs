@@ -1,6 +1,8 @@
 //! Batches that are used again, cloned, built without a store, and turned into bytes.
 
 use crate::dice::{Dice, with_seeds};
+use crate::frame::contents::maps;
+use crate::frame::small::plain;
 use lsmith::env::MemEnv;
 use lsmith::{
     Batch, Change, Clock, DetachedBatch, ErrorKind, Expiry, Keyspace, KeyspaceOptions, PersistMode,
@@ -9,21 +11,13 @@ use lsmith::{
 use std::sync::Arc;
 
 fn store() -> Store {
-    let store = Store::builder("/store").env(Arc::new(MemEnv::new())).lockstep(true);
+    let store = plain(&MemEnv::new()).lockstep(true);
     let store = store.open().unwrap();
     for (name, group) in [("alone", None), ("first", Some("g")), ("second", Some("g"))] {
         let group = group.map(str::to_string);
         store.keyspace_with(name, &KeyspaceOptions { group, ..Default::default() }).unwrap();
     }
     store
-}
-
-fn content(store: &Store) -> Vec<(String, Vec<(bytes::Bytes, bytes::Bytes)>)> {
-    let entries = |name: &String| {
-        let space = store.existing_keyspace(name).unwrap();
-        space.iter().map(Result::unwrap).collect::<Vec<_>>()
-    };
-    store.keyspaces().into_iter().map(|name| (name.clone(), entries(&name))).collect()
 }
 
 #[test]
@@ -73,7 +67,7 @@ fn detached_batches_do_what_batches_do() {
             assert_eq!((again.len(), &again), (bound.len(), &detached));
             left.write(bound, PersistMode::Buffer).unwrap();
             right.write(right.bind(&again).unwrap(), PersistMode::Buffer).unwrap();
-            assert_eq!(content(&left), content(&right));
+            assert_eq!(maps(&left), maps(&right));
         }
     });
 }
@@ -160,11 +154,7 @@ fn bytes_with_right_checksums_may_hold_anything() {
 /// an operator, and entries of the second expire.
 fn store_of_all_kinds() -> (MemEnv, Store, [Keyspace; 2]) {
     let env = MemEnv::new();
-    let store = Store::builder("/store")
-        .env(Arc::new(env.clone()))
-        .clock(Clock::new("test", || 10))
-        .open()
-        .unwrap();
+    let store = plain(&env).clock(Clock::new("test", || 10)).open().unwrap();
     let operator = Some("counter".into());
     let alone = KeyspaceOptions { operator, ..Default::default() };
     let (group, expiry) = (Some("g".to_string()), Some(Expiry::default()));
@@ -255,9 +245,9 @@ fn batches_of_a_feed_make_a_copy() {
         let received = DetachedBatch::from_bytes(&sent).unwrap();
         right.write(right.bind(&received).unwrap(), PersistMode::SyncData).unwrap();
     }
-    let expected = content(&left);
+    let expected = maps(&left);
     assert!(expected.iter().all(|(_, entries)| entries.len() == 4), "{expected:?}");
-    assert_eq!(content(&right), expected);
+    assert_eq!(maps(&right), expected);
     drop(right);
     let env = env.crash_clone(1, 0.0);
     let right = Store::builder("/store")
@@ -265,7 +255,7 @@ fn batches_of_a_feed_make_a_copy() {
         .clock(Clock::new("test", || 10))
         .open()
         .unwrap();
-    assert_eq!(content(&right), expected);
+    assert_eq!(maps(&right), expected);
 }
 
 /// A batch that was bound took operands for keyspaces without an operator. No merge could combine

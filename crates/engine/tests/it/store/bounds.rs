@@ -5,6 +5,7 @@
 //! so is an empty key, at every door.
 
 use crate::dice::Dice;
+use crate::frame::small::plain;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Batch, Expiry, Isolation, KEY_BYTES_MAX, Keyspace, KeyspaceOptions, PersistMode, Result, SeqNo,
@@ -70,7 +71,7 @@ fn delete(store: &Store, space: &Keyspace, bounds: &Bounds, in_batch: bool) -> R
 /// began was accepted if its end was empty or a zero byte.
 #[test]
 fn a_range_delete_deletes_what_lies_in_its_range() {
-    let store = Store::builder("/store").env(Arc::new(MemEnv::new())).lockstep(true);
+    let store = plain(&MemEnv::new()).lockstep(true);
     let store = store.memtable_bytes(4 << 20).open().unwrap();
     let member = KeyspaceOptions { group: Some("group".into()), ..KeyspaceOptions::default() };
     let plain = store.keyspace("plain").unwrap();

@@ -3,19 +3,13 @@
 //! Promised: they fail with an error of kind `InvalidArgument` that names the rule, change nothing,
 //! and do not panic. A store never answers for the handles of another.
 
-use crate::frame::small::small;
+use crate::frame::small::{open, small};
 use lsmith::env::MemEnv;
 use lsmith::{
-    BATCH_BYTES_MAX, Batch, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceOptions, PersistMode,
-    SeqNo, Store, TableWriter, TableWriterOptions, VALUE_BYTES_MAX,
+    BATCH_BYTES_MAX, Batch, ErrorKind, KEY_BYTES_MAX, KeyspaceOptions, PersistMode, SeqNo, Store,
+    TableWriter, TableWriterOptions, VALUE_BYTES_MAX,
 };
 use std::ops::Bound;
-
-fn store() -> (Store, Keyspace) {
-    let store = small(&MemEnv::new()).open().unwrap();
-    let keyspace = store.keyspace("default").unwrap();
-    (store, keyspace)
-}
 
 /// Returns the message of the error in `refused`.
 fn told<T>(refused: lsmith::Result<T>) -> String {
@@ -32,7 +26,8 @@ fn options(policy: Option<&str>, memtable_bytes: Option<u64>) -> KeyspaceOptions
 /// What broke: the number of a snapshot was looked up among the writes of another store.
 #[test]
 fn a_snapshot_refuses_keyspaces_of_other_stores() {
-    let [(left, own), (_right, others)] = [store(), store()];
+    let [(left, own), (_right, others)] =
+        [open(small(&MemEnv::new())), open(small(&MemEnv::new()))];
     own.put("key", "own").unwrap();
     others.put("key", "others").unwrap();
     let snapshot = left.snapshot();
@@ -57,7 +52,7 @@ fn a_snapshot_refuses_keyspaces_of_other_stores() {
 
 #[test]
 fn a_batch_over_keyspaces_of_several_stores_is_refused_whole() {
-    let [(left, own), (right, others)] = [store(), store()];
+    let [(left, own), (right, others)] = [open(small(&MemEnv::new())), open(small(&MemEnv::new()))];
     for store in [&left, &right] {
         let mut batch = Batch::new();
         batch.put(&own, "key", "value");
@@ -121,7 +116,7 @@ fn a_memtable_of_more_than_there_can_be_is_refused() {
 
 #[test]
 fn keys_and_values_beyond_the_limits_are_refused_by_every_call() {
-    let (store, keyspace) = store();
+    let (store, keyspace) = open(small(&MemEnv::new()));
     let long = vec![7; KEY_BYTES_MAX + 1];
     let longest = vec![7; KEY_BYTES_MAX];
     let large = vec![0; VALUE_BYTES_MAX + 1];
@@ -160,7 +155,7 @@ fn keys_and_values_beyond_the_limits_are_refused_by_every_call() {
 /// What broke: a bulk load and a table writer spoke of keys that are too long.
 #[test]
 fn an_empty_key_is_refused_with_the_same_words_at_every_door() {
-    let (store, alone) = store();
+    let (store, alone) = open(small(&MemEnv::new()));
     let in_group = KeyspaceOptions { group: Some("g".into()), ..KeyspaceOptions::default() };
     let member = store.keyspace_with("member", &in_group).unwrap();
     let made = std::path::Path::new("/made.table");
@@ -196,7 +191,7 @@ fn an_empty_key_is_refused_with_the_same_words_at_every_door() {
 /// What broke: a batch reported at the end that some key was empty, and not which.
 #[test]
 fn a_batch_says_which_of_its_writes_is_refused() {
-    let (store, keyspace) = store();
+    let (store, keyspace) = open(small(&MemEnv::new()));
     let long = vec![7; KEY_BYTES_MAX + 1];
     type Fill<'a> = Box<dyn Fn(&mut Batch) + 'a>;
     let fills: [(&str, Fill<'_>); 5] = [
@@ -223,7 +218,7 @@ fn a_batch_says_which_of_its_writes_is_refused() {
 
 #[test]
 fn a_batch_of_more_than_a_gigabyte_is_refused() {
-    let (store, keyspace) = store();
+    let (store, keyspace) = open(small(&MemEnv::new()));
     let value = vec![0; VALUE_BYTES_MAX];
     let mut batch = Batch::new();
     for number in 0..5_u8 {
@@ -240,7 +235,7 @@ fn a_batch_of_more_than_a_gigabyte_is_refused() {
 
 #[test]
 fn a_range_that_ends_before_it_begins_is_empty() {
-    let (_store, keyspace) = store();
+    let (_store, keyspace) = open(small(&MemEnv::new()));
     for key in ["a", "b", "c", "d"] {
         keyspace.put(key, "value").unwrap();
     }

@@ -4,18 +4,15 @@
 //! deletes, snapshots, openings, keyspaces that were dropped or cleared. The tests count bytes
 //! that are allocated, operations of the system and bytes of files. They do not look at clocks.
 
-use crate::frame::small::fill;
+use crate::frame::small::{DIR, fill, plain};
 use crate::frame::watchdog::ends;
 use lsmith::env::{Env, FaultEnv, MemEnv};
 use lsmith::{Builder, Isolation, Keyspace, PersistMode, Store};
 use lsmith_fuzz::allocated_bytes;
 use std::path::Path;
-use std::sync::Arc;
 
-const DIR: &str = "/store";
-
-fn builder(env: Arc<dyn Env>) -> Builder {
-    Store::builder(DIR).env(env).lockstep(true).log_bytes(64 << 10).memtable_bytes(64 << 10)
+fn builder(env: &(impl Env + Clone)) -> Builder {
+    plain(env).lockstep(true).log_bytes(64 << 10).memtable_bytes(64 << 10)
 }
 
 /// Returns the bytes that `work` allocates.
@@ -49,7 +46,7 @@ fn costs(store: &Store, space: &Keyspace, key: &[u8]) -> [(&'static str, u64); 5
 fn reads_cost_the_same_however_many_ranges_were_deleted() {
     const MANY: u32 = 1000;
     let costs_beside = |deletes: u32| {
-        let builder = builder(Arc::new(MemEnv::new())).policy("none").memtable_bytes(16 << 20);
+        let builder = builder(&MemEnv::new()).policy("none").memtable_bytes(16 << 20);
         let store = builder.open().unwrap();
         let space = store.keyspace("space").unwrap();
         (0..10 * MANY).for_each(|key| space.put(key.to_be_bytes(), [1; 10]).unwrap());
@@ -76,7 +73,7 @@ fn reads_cost_the_same_however_many_ranges_were_deleted() {
 fn renames_cost_nothing_later() {
     ends(|| {
         let env = FaultEnv::over(MemEnv::new());
-        let store = builder(Arc::new(env.clone())).open().unwrap();
+        let store = builder(&env).open().unwrap();
         let space = store.keyspace("space0").unwrap();
         let write = || cost(|| space.put("key", "value").unwrap());
         write();
@@ -91,7 +88,7 @@ fn renames_cost_nothing_later() {
         space.put("key", "value").unwrap();
         assert_eq!(env.count_all() - operations, 1, "the append to the log");
         drop((space, store));
-        builder(Arc::new(env)).open().unwrap().existing_keyspace("space30000").unwrap();
+        builder(&env).open().unwrap().existing_keyspace("space30000").unwrap();
     });
 }
 
@@ -105,15 +102,11 @@ fn files(env: &dyn Env) -> (usize, u64) {
 /// Something that is over once it is done.
 type Deed = fn(&FaultEnv, Store, u32) -> Store;
 
-fn open(env: &FaultEnv) -> Store {
-    builder(Arc::new(env.clone())).open().unwrap()
-}
-
 /// Does `deed` a few times and then many times more. What a store holds, and what an opening does,
 /// must not grow.
 fn stays_the_same(name: &str, deed: Deed) {
     let env = FaultEnv::over(MemEnv::new());
-    let mut store = open(&env);
+    let mut store = builder(&env).open().unwrap();
     let space = store.keyspace("stays").unwrap();
     fill(&space, 0..100, [1; 100]);
     drop(space);
@@ -126,7 +119,7 @@ fn stays_the_same(name: &str, deed: Deed) {
         let memory = store.memory().total();
         drop((space, store));
         let before = env.count_all();
-        store = open(&env);
+        store = builder(&env).open().unwrap();
         let operations = env.count_all() - before;
         store.settle().unwrap();
         found.push((reads, memory, operations, files(&env)));
@@ -148,7 +141,7 @@ fn what_is_over_costs_nothing_later() {
         ("openings", |env, store, _| {
             store.keyspace("stays").unwrap().put("key", "value").unwrap();
             drop(store);
-            open(env)
+            builder(env).open().unwrap()
         }),
         ("keyspaces that were dropped", |_, store, number| {
             let name = format!("space{number}");

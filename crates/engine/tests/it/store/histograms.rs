@@ -3,19 +3,18 @@
 //! Promised: there are none unless they are turned on. Then each lookup, each write, each first
 //! step of an iterator and each committed plan is recorded once.
 
+use crate::frame::small::{open, plain};
 use lsmith::env::MemEnv;
-use lsmith::{Batch, PersistMode, Store};
-use std::sync::Arc;
+use lsmith::{Batch, PersistMode};
 
 #[test]
 fn everything_is_counted_once() {
-    let builder = Store::builder("/store").env(Arc::new(MemEnv::new())).lockstep(true);
+    let builder = plain(&MemEnv::new()).lockstep(true);
     let builder = builder.memtable_bytes(2000).block_bytes(200);
     let quiet = builder.clone().open().unwrap();
     assert_eq!(quiet.histograms(), None);
     drop(quiet);
-    let store = builder.histograms(true).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder.histograms(true));
     for number in 0..300u32 {
         space.put(number.to_be_bytes(), [1; 20]).unwrap();
     }

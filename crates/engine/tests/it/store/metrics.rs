@@ -2,7 +2,7 @@
 
 use crate::frame::batches::{Batches, Progress};
 use crate::frame::gate::{Gate, Step};
-use crate::frame::small::fill;
+use crate::frame::small::{fill, open, plain};
 use lsmith::env::MemEnv;
 use lsmith::{Backups, IngestOptions, PersistMode, Store, TableWriter, TableWriterOptions};
 use parking_lot::Mutex;
@@ -55,7 +55,7 @@ fn sum(values: &BTreeMap<String, f64>, name: &str) -> f64 {
 #[test]
 fn all_figures_are_there_and_agree() {
     for policy in ["leveled(ratio=2, l0=1, table=2kB)", "choose_best(ratio=2, rate=0.2)"] {
-        let builder = Store::builder("/store").env(Arc::new(MemEnv::new())).lockstep(true);
+        let builder = plain(&MemEnv::new()).lockstep(true);
         let builder = builder.policy(policy).memtable_bytes(2000).block_bytes(200);
         let store = builder.histograms(true).open().unwrap();
         let batches = Batches { keys: 500, ..Batches::new(2) };
@@ -99,7 +99,7 @@ fn all_figures_are_there_and_agree() {
 
 #[test]
 fn without_histograms_no_cause_is_counted() {
-    let builder = Store::builder("/store").env(Arc::new(MemEnv::new())).lockstep(true);
+    let builder = plain(&MemEnv::new()).lockstep(true);
     let store = builder.open().unwrap();
     store.keyspace("default").unwrap().put("key", "value").unwrap();
     let values = parse(&store.metrics());
@@ -111,9 +111,8 @@ fn without_histograms_no_cause_is_counted() {
 #[test]
 fn writers_that_are_stopped_say_why() {
     let env = Gate::over(MemEnv::new());
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).memtable_bytes(20_000);
-    let store = builder.threads(1).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let builder = plain(&env).memtable_bytes(20_000);
+    let (store, space) = open(builder.threads(1));
     env.hold_at(Step::Create, 1);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {

@@ -9,6 +9,7 @@
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::POLICIES;
 use crate::frame::gate::{Gate, Step};
+use crate::frame::small::{DIR, open, threaded};
 use crate::frame::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Batch, Builder, ErrorKind, Keyspace, PersistMode, Snapshot, Store};
@@ -18,14 +19,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-const DIR: &str = "/store";
 const WRITERS: usize = 3;
 const KEYS: usize = 6;
 const ROUNDS: u64 = 1500;
 
 fn builder(env: &(impl Env + Clone)) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).block_bytes(200);
-    builder.memtable_bytes(5000).log_bytes(64 << 10).cache_bytes(20_000).threads(3)
+    threaded(env).cache_bytes(20_000).threads(3)
 }
 
 fn spaces(store: &Store) -> [Keyspace; 2] {
@@ -213,8 +212,7 @@ fn tables_of(store: &Store) -> Vec<String> {
 #[test]
 fn files_go_when_nobody_needs_them() {
     let env = MemEnv::new();
-    let store = builder(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(&env).policy("none").memtable_bytes(1 << 20));
     for round in 0..4 {
         for index in 0..50 {
             space.put(format!("{index:03}"), round.to_string()).unwrap();
@@ -243,8 +241,7 @@ fn files_go_when_nobody_needs_them() {
 fn the_last_reader_of_a_file_does_not_remove_it() {
     let disk = MemEnv::new();
     let env = Gate::over(disk.clone());
-    let store = builder(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(&env).policy("none").memtable_bytes(1 << 20));
     for key in ["a", "b"] {
         space.put(key, "1").unwrap();
         space.flush().unwrap();
@@ -268,8 +265,7 @@ fn the_last_reader_of_a_file_does_not_remove_it() {
 fn a_merge_by_hand_is_not_forgotten() {
     for threads in 1..4 {
         let env = MemEnv::new();
-        let store = builder(&env).policy("none").threads(threads).open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (_store, space) = open(builder(&env).policy("none").threads(threads));
         for round in 0..100 {
             for _ in 0..2 {
                 space.put(round.to_string(), "x").unwrap();
@@ -308,8 +304,7 @@ fn write_with_sync(store: &Store, writer: usize, synced: &AtomicU64, stop: &Atom
 }
 
 fn check_synced(disk: &MemEnv, expected: &[u64]) {
-    let store = builder(disk).lockstep(true).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (_store, space) = open(builder(disk).lockstep(true));
     for (writer, expected) in expected.iter().enumerate() {
         let found = space.get(writer.to_string()).unwrap().map_or(0, |value| counter(&value));
         assert!(found >= *expected, "writer {writer} had synced {expected}, found {found}");
@@ -321,8 +316,7 @@ fn check_synced(disk: &MemEnv, expected: &[u64]) {
 fn a_log_that_fills_up_during_a_sync_is_synced_again() {
     let disk = MemEnv::new();
     let env = Gate::over(disk.clone());
-    let store = builder(&env).memtable_bytes(1 << 30).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(&env).memtable_bytes(1 << 30));
     let logs = || disk.list(Path::new(DIR)).unwrap().iter().filter(|n| n.ends_with(".wal")).count();
     let mut written = 0;
     let mut write = |mode| {
@@ -412,8 +406,7 @@ fn what_was_synced_is_there_after_a_failed_sync_too() {
 fn writers_wait_for_a_flush_although_a_merge_has_failed() {
     let gate = Gate::over(MemEnv::new());
     let env = FaultEnv::new(Arc::new(gate.clone()));
-    let store = builder(&env).policy("none").open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(&env).policy("none"));
     for number in 0..2 {
         space.put(number.to_string(), "x").unwrap();
         space.flush().unwrap();
@@ -447,8 +440,7 @@ fn closing_in_the_middle_of_merges_loses_nothing() {
         let env = MemEnv::new();
         let mut written = 0;
         for _ in 0..8 {
-            let store = builder(&env).policy(*dice.pick(&POLICIES)).open().unwrap();
-            let space = store.keyspace("default").unwrap();
+            let (_store, space) = open(builder(&env).policy(*dice.pick(&POLICIES)));
             assert_eq!(space.iter().count(), written);
             for _ in 0..dice.below(600) {
                 space.put(format!("{:06}", written * 7919 % 1_000_003), [1; 50]).unwrap();

@@ -5,14 +5,14 @@
 //! access takes as long as memory does, nothing is requested. Answers are the same.
 
 use crate::frame::scripted::{Call, Op, Script, Scripted};
+use crate::frame::small::plain_at;
 use lsmith::env::RealEnv;
-use lsmith::{DEFAULT_KEYSPACE, Keyspace, Store};
+use lsmith::{DEFAULT_KEYSPACE, Keyspace};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -102,7 +102,7 @@ fn key_of(run: u32, index: u32) -> u32 {
 
 /// Makes a store of one table per run, whose keys alternate.
 fn open(dir: &Path, env: &Watched) -> Keyspace {
-    let builder = Store::builder(dir).env(Arc::new(env.clone())).policy("none").lockstep(true);
+    let builder = plain_at(dir, env).policy("none").lockstep(true);
     let store = builder.block_bytes(BLOCK_BYTES as usize).log_bytes(64 << 10).open().unwrap();
     let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
     for run in 0..RUNS {
@@ -232,7 +232,7 @@ fn asking_ends_when_looks_are_fast_again() {
 /// Makes a store whose entries all lie in one tree, to which each batch added every tenth key.
 fn open_tree(dir: &Path, env: &Watched) -> Keyspace {
     let tree = "jungle(c=1000, ratio=10, table=1GiB)";
-    let builder = Store::builder(dir).env(Arc::new(env.clone())).policy(tree).lockstep(true);
+    let builder = plain_at(dir, env).policy(tree).lockstep(true);
     let store = builder.block_bytes(BLOCK_BYTES as usize).log_bytes(64 << 10).open().unwrap();
     let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
     for batch in 0..10 {

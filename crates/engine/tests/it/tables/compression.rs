@@ -7,18 +7,15 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::frame::batches::{Batches, POLICIES, Progress, any_mode};
+use crate::frame::small::{DIR, open, plain, small};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, ErrorKind, KeyspaceStats, Store};
 use std::path::Path;
-use std::sync::Arc;
-
-const DIR: &str = "/store";
 
 const CODECS: [&str; 5] = ["lz4", "zstd", "none,lz4", "none,lz4,zstd(level=9)", "zstd,none"];
 
 fn builder(env: &MemEnv, policy: &str) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true).policy(policy);
-    builder.memtable_bytes(8000).block_bytes(1000).log_bytes(64 << 10).cache_bytes(10_000)
+    small(env).policy(policy).memtable_bytes(8000).block_bytes(1000).cache_bytes(10_000)
 }
 
 /// Returns text that repeats itself.
@@ -120,8 +117,7 @@ fn it_can_be_changed_and_survives_reopening() {
         assert_eq!(store.keyspace("other").unwrap().compression(), "zstd");
         check(&store);
     }
-    let store = builder(&env, policy).open().unwrap();
-    let space = store.keyspace("default").unwrap();
+    let (store, space) = open(builder(&env, policy));
     space.put("", "").unwrap_err();
     space.merge().unwrap();
     assert!(space.stats().table_bytes * 2 < before.table_bytes);
@@ -225,10 +221,9 @@ fn random_batches_under_any_codec() {
 fn long_keys_that_compress_to_little_are_read_back() {
     for codec in ["lz4", "zstd"] {
         let env = MemEnv::new();
-        let builder = || Store::builder("/store").env(Arc::new(env.clone())).compression(codec);
+        let builder = || plain(&env).compression(codec);
         let key = |number: u32| format!("{}{number:04}", "k".repeat(3000));
-        let store = builder().open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (store, space) = open(builder());
         for number in 0..100 {
             space.put(key(number), "v").unwrap();
         }

@@ -4,23 +4,22 @@
 //! Promised: nothing that the entries hid comes back, a transaction still finds that its keys were
 //! written, and no policy but one that says so drops data. Append tables are no exception.
 
+use crate::frame::small::{DIR, plain};
 use lsmith::env::{Env, MemEnv};
-use lsmith::{Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store};
+use lsmith::{
+    Builder, Clock, ErrorKind, Expiry, Isolation, Keyspace, KeyspaceOptions, PersistMode, Store,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const DIR: &str = "/store";
+/// A policy that puts all entries into one append table.
+const TREES: &str = "jungle(c=1000, ratio=2, table=100kB)";
 
-/// Opens the store in `env` with a clock that shows `time`. Nothing is merged by the policy.
-fn open(env: &MemEnv, time: &Arc<AtomicU64>) -> Store {
+/// Returns the builder of a store whose clock shows `time`.
+fn builder(env: &MemEnv, time: &Arc<AtomicU64>) -> Builder {
     let time = Arc::clone(time);
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).policy("none");
-    builder
-        .lockstep(true)
-        .clock(Clock::new("test", move || time.load(Ordering::SeqCst)))
-        .open()
-        .unwrap()
+    plain(env).lockstep(true).clock(Clock::new("test", move || time.load(Ordering::SeqCst)))
 }
 
 fn space(store: &Store) -> Keyspace {
@@ -51,7 +50,7 @@ fn table_files(env: &MemEnv) -> Vec<std::path::PathBuf> {
 fn expired_tables_are_dropped_unread_oldest_first() {
     let env = MemEnv::new();
     let time = Arc::new(AtomicU64::new(1));
-    let store = open(&env, &time);
+    let store = builder(&env, &time).policy("none").open().unwrap();
     table(&store, ["a", "m"], 10);
     table(&store, ["a", "c"], 30);
     table(&store, ["b", "n"], 20);
@@ -70,7 +69,7 @@ fn expired_tables_are_dropped_unread_oldest_first() {
     assert_eq!(store.stats().bytes_dropped_unread, 6 * (1 + 2 + 8 + 8));
     assert_eq!(space(&store).iter().count(), 2);
     drop(store);
-    let store = open(&env, &time);
+    let store = builder(&env, &time).policy("none").open().unwrap();
     assert_eq!(table_files(&env).len(), 2);
     // The table file says when it expires.
     time.store(101, Ordering::SeqCst);
@@ -83,7 +82,7 @@ fn expired_tables_are_dropped_unread_oldest_first() {
 fn table_with_an_entry_that_stays_is_not_dropped() {
     let env = MemEnv::new();
     let time = Arc::new(AtomicU64::new(1));
-    let store = open(&env, &time);
+    let store = builder(&env, &time).policy("none").open().unwrap();
     let space = space(&store);
     space.put("b1", "for ever").unwrap();
     table(&store, ["a", "b"], 10);
@@ -99,7 +98,7 @@ fn table_with_an_entry_that_stays_is_not_dropped() {
 fn an_expired_entry_goes_on_hiding_older_ones() {
     let env = MemEnv::new();
     let time = Arc::new(AtomicU64::new(1));
-    let store = open(&env, &time);
+    let store = builder(&env, &time).policy("none").open().unwrap();
     let space = space(&store);
     space.put("a", "old").unwrap();
     store.flush().unwrap();
@@ -115,7 +114,7 @@ fn an_expired_entry_goes_on_hiding_older_ones() {
 fn a_transaction_finds_that_its_key_was_written_and_has_expired() {
     let env = MemEnv::new();
     let time = Arc::new(AtomicU64::new(1));
-    let store = open(&env, &time);
+    let store = builder(&env, &time).policy("none").open().unwrap();
     let mut transaction = store.transaction(Isolation::Serializable);
     assert_eq!(transaction.get(&space(&store), "a").unwrap(), None);
     transaction.put(&space(&store), "b", "mine").unwrap();
@@ -127,14 +126,6 @@ fn a_transaction_finds_that_its_key_was_written_and_has_expired() {
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     table(&store, ["x", "y"], 100);
     assert_eq!(tables(&store), 2, "{}", space(&store).tree());
-}
-
-/// Opens the store in `env` as [`open`] does, with a policy that appends to trees.
-fn open_trees(env: &MemEnv, time: &Arc<AtomicU64>) -> Store {
-    let time = Arc::clone(time);
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(100);
-    let builder = builder.policy("jungle(c=1000, ratio=2, table=100kB)").lockstep(true);
-    builder.clock(Clock::new("test", move || time.load(Ordering::SeqCst))).open().unwrap()
 }
 
 /// Returns when each tree on storage expires. All tables there must be trees.
@@ -158,7 +149,7 @@ fn set(store: &Store, time: &AtomicU64, now: u64) {
 fn expired_trees_are_dropped_unread_when_their_last_entry_goes() {
     let env = MemEnv::new();
     let time = Arc::new(AtomicU64::new(1));
-    let store = open_trees(&env, &time);
+    let store = builder(&env, &time).policy(TREES).memtable_bytes(100).open().unwrap();
     table(&store, ["a", "m"], 30);
     assert_eq!(trees(&store), [30]);
     // Both are appended: an earlier time does not count, a later one does.
@@ -171,7 +162,7 @@ fn expired_trees_are_dropped_unread_when_their_last_entry_goes() {
     table(&store, ["c", "m"], 40);
     assert_eq!((trees(&store), store.stats().bytes_dropped_unread), (vec![40], 0));
     drop(store);
-    let store = open_trees(&env, &time);
+    let store = builder(&env, &time).policy(TREES).memtable_bytes(100).open().unwrap();
     assert_eq!((trees(&store), table_files(&env).len()), (vec![40], 1));
     assert_eq!(space(&store).get("n").unwrap().as_deref(), Some(&b"40"[..]));
     let bytes: u64 = space(&store).tree().disk_runs().map(|run| run.bytes()).sum();
@@ -184,7 +175,7 @@ fn expired_trees_are_dropped_unread_when_their_last_entry_goes() {
     let found: Vec<_> = space(&store).iter().map(|entry| entry.unwrap().0).collect();
     assert_eq!(found, ["a", "n"]);
     drop(store);
-    let store = open_trees(&env, &time);
+    let store = builder(&env, &time).policy(TREES).memtable_bytes(100).open().unwrap();
     assert_eq!((trees(&store), space(&store).iter().count()), (vec![50], 2));
     assert_eq!(store.verify().unwrap().len(), 0);
 }
@@ -193,7 +184,7 @@ fn expired_trees_are_dropped_unread_when_their_last_entry_goes() {
 fn tree_with_an_entry_that_stays_is_not_dropped() {
     let env = MemEnv::new();
     let time = Arc::new(AtomicU64::new(1));
-    let store = open_trees(&env, &time);
+    let store = builder(&env, &time).policy(TREES).memtable_bytes(100).open().unwrap();
     table(&store, ["a", "m"], 10);
     assert_eq!(trees(&store), [10]);
     space(&store).put("b", "for ever").unwrap();
@@ -203,7 +194,7 @@ fn tree_with_an_entry_that_stays_is_not_dropped() {
     table(&store, ["c", "e"], 20);
     assert_eq!(trees(&store), [0]);
     drop(store);
-    let store = open_trees(&env, &time);
+    let store = builder(&env, &time).policy(TREES).memtable_bytes(100).open().unwrap();
     set(&store, &time, 100);
     table(&store, ["c", "f"], 200);
     assert_eq!((trees(&store), store.stats().bytes_dropped_unread), (vec![0], 0));
@@ -217,7 +208,7 @@ fn tree_with_an_entry_that_stays_is_not_dropped() {
 fn expired_tree_waits_for_transactions() {
     let env = MemEnv::new();
     let time = Arc::new(AtomicU64::new(1));
-    let store = open_trees(&env, &time);
+    let store = builder(&env, &time).policy(TREES).memtable_bytes(100).open().unwrap();
     table(&store, ["b", "m"], 10);
     let mut transaction = store.transaction(Isolation::Serializable);
     assert_eq!(transaction.get(&space(&store), "a").unwrap(), None);
@@ -238,7 +229,7 @@ fn expired_tree_waits_for_transactions() {
 fn expired_tree_waits_for_an_older_snapshot() {
     let env = MemEnv::new();
     let time = Arc::new(AtomicU64::new(1));
-    let store = open_trees(&env, &time);
+    let store = builder(&env, &time).policy(TREES).memtable_bytes(100).open().unwrap();
     let snapshot = store.snapshot();
     table(&store, ["a", "m"], 10);
     set(&store, &time, 10);
@@ -270,7 +261,7 @@ fn held(space: &Keyspace) -> Vec<u32> {
 fn fifo_keeps_the_newest_tables() {
     let env = MemEnv::new();
     let open = || {
-        let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+        let builder = plain(&env).lockstep(true);
         builder.policy("fifo(bytes=5100B)").open().unwrap()
     };
     let store = open();
@@ -295,7 +286,7 @@ fn fifo_keeps_the_newest_tables() {
 #[test]
 fn fifo_drops_table_by_table_what_another_policy_has_merged() {
     let env = MemEnv::new();
-    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+    let builder = plain(&env).lockstep(true);
     let builder = builder.memtable_bytes(1500);
     let store = builder.policy("leveled(ratio=4, l0=1, table=2000B)").open().unwrap();
     let space = store.keyspace("cache").unwrap();

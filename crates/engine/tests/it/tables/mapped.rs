@@ -5,17 +5,13 @@
 //! byte is found when its block is first read.
 
 use crate::dice::{Dice, with_seeds};
-use crate::frame::contents::{Map, contents};
+use crate::frame::contents::{self, Map, contents};
+use crate::frame::small::{open, small_at, small_on_disk};
 use bytes::Bytes;
 use lsmith::env::RealEnv;
-use lsmith::{Builder, ErrorKind, Keyspace, Store};
+use lsmith::{ErrorKind, Keyspace, Store};
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
-
-fn builder(dir: &Path) -> Builder {
-    Store::builder(dir).lockstep(true).memtable_bytes(20_000).block_bytes(500).log_bytes(64 << 10)
-}
 
 fn key(number: usize) -> Vec<u8> {
     format!("{number:06}").into_bytes()
@@ -26,8 +22,7 @@ fn write(space: &Keyspace, expected: &mut Map, dice: &mut Dice, writes: usize) {
     for _ in 0..writes {
         let key = key(dice.below(3000));
         let value = vec![dice.below(256) as u8; 100];
-        space.put(&key, &value).unwrap();
-        expected.insert(key, value);
+        contents::write(space, expected, key, Some(value));
     }
 }
 
@@ -36,7 +31,7 @@ fn open_under_any(dir: &Path, dice: &mut Dice) -> (Store, &'static str) {
     let policies =
         ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)", "jungle(c=2, ratio=3)"];
     let policy = *dice.pick(&policies);
-    (builder(dir).policy(policy).open().unwrap(), policy)
+    (small_on_disk(dir).policy(policy).open().unwrap(), policy)
 }
 
 #[test]
@@ -107,12 +102,11 @@ fn read_both_ways(policy: &str) {
     let dir = tempfile::tempdir().unwrap();
     let mut expected = Map::new();
     {
-        let store = builder(dir.path()).policy(policy).open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (_store, space) = open(small_on_disk(dir.path()).policy(policy));
         write(&space, &mut expected, &mut Dice::new(1), 8000);
     }
     for env in [RealEnv::new(), RealEnv::new().unmapped()] {
-        let store = builder(dir.path()).env(Arc::new(env)).read_only(true).open().unwrap();
+        let store = small_at(dir.path(), &env).read_only(true).open().unwrap();
         let space = store.existing_keyspace("default").unwrap();
         assert_eq!(contents(&space), expected);
         let mut back: Vec<_> = space.iter().rev().map(|entry| entry.unwrap()).collect();
@@ -130,8 +124,7 @@ fn a_changed_byte_is_found_when_its_block_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut expected = Map::new();
     {
-        let store = builder(dir.path()).open().unwrap();
-        let space = store.keyspace("default").unwrap();
+        let (_store, space) = open(small_on_disk(dir.path()));
         write(&space, &mut expected, &mut Dice::new(2), 3000);
         space.merge().unwrap();
     }
@@ -144,7 +137,7 @@ fn a_changed_byte_is_found_when_its_block_is_read() {
     let mut bytes = fs::read(&table).unwrap();
     bytes[700] ^= 1;
     fs::write(&table, &bytes).unwrap();
-    let store = builder(dir.path()).open().unwrap();
+    let store = small_on_disk(dir.path()).open().unwrap();
     let space = store.existing_keyspace("default").unwrap();
     let mut damaged = 0;
     for (key, value) in &expected {

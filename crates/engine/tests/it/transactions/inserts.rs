@@ -1,18 +1,12 @@
 //! Transactions that insert and remove: what their callers promise, and what merges make of it.
 
 use crate::frame::contents::get;
-use crate::frame::small::small;
+use crate::frame::small::{open, small};
 use crate::transactions::commits::{conflicts, pairs};
 use lsmith::env::MemEnv;
 use lsmith::{ErrorKind, Isolation, Keyspace, PersistMode, Store, Transaction};
 
 const BOTH: [Isolation; 2] = [Isolation::Snapshot, Isolation::Serializable];
-
-fn made(env: &MemEnv) -> (Store, Keyspace) {
-    let store = small(env).policy("none").open().unwrap();
-    let space = store.keyspace("a").unwrap();
-    (store, space)
-}
 
 /// Commits what `change` does, and makes a run of it.
 fn run_of(store: &Store, change: impl FnOnce(&mut Transaction) -> lsmith::Result<()>) {
@@ -29,7 +23,7 @@ fn entries(space: &Keyspace) -> u64 {
 #[test]
 fn an_insert_and_its_remove_leave_nothing() {
     let env = MemEnv::new();
-    let (store, space) = made(&env);
+    let (store, space) = open(small(&env).policy("none"));
     run_of(&store, |one| one.put(&space, "z", "9"));
     run_of(&store, |one| one.put_new_unchecked(&space, "a", "1"));
     assert_eq!(get(&space, "a").as_deref(), Some("1"));
@@ -50,7 +44,7 @@ fn an_insert_and_its_remove_leave_nothing() {
     assert_eq!(store.next_seq(), before);
     drop((store, space));
     for env in [&env, &env.crash_clone(1, 0.0)] {
-        let (_store, space) = made(env);
+        let (_store, space) = open(small(env).policy("none"));
         assert_eq!(pairs(space.iter()), [("z".to_string(), "9".to_string())]);
     }
 }
@@ -65,7 +59,7 @@ fn what_a_delete_hid_stays_hidden_below_an_insert() {
     for hide in hides {
         for (is_flushed, is_merged) in [(false, false), (true, false), (true, true)] {
             let env = MemEnv::new();
-            let (store, space) = made(&env);
+            let (store, space) = open(small(&env).policy("none"));
             run_of(&store, |one| one.put_new_unchecked(&space, "k", "old"));
             let mut one = store.transaction(Isolation::Snapshot);
             hide(&mut one, &space).unwrap();
@@ -81,7 +75,7 @@ fn what_a_delete_hid_stays_hidden_below_an_insert() {
             run_of(&store, |one| one.delete_single_unchecked(&space, "k"));
             assert_eq!(get(&space, "k"), None);
             drop((store, space));
-            let (_store, space) = made(&env);
+            let (_store, space) = open(small(&env).policy("none"));
             assert_eq!(get(&space, "k"), None);
             space.merge().unwrap();
             assert_eq!((get(&space, "k"), entries(&space)), (None, 0));
@@ -95,7 +89,7 @@ fn what_a_delete_hid_stays_hidden_below_an_insert() {
 fn promises_conflict_with_writes_of_others() {
     for isolation in BOTH {
         let env = MemEnv::new();
-        let (store, space) = made(&env);
+        let (store, space) = open(small(&env).policy("none"));
         let [mut one, mut two] = [(); 2].map(|()| store.transaction(isolation));
         one.put_new_unchecked(&space, "a", "1").unwrap();
         two.put_new_unchecked(&space, "a", "2").unwrap();
@@ -120,7 +114,7 @@ fn promises_conflict_with_writes_of_others() {
 #[test]
 fn savepoints_take_inserts_and_removes_back() {
     let env = MemEnv::new();
-    let (store, space) = made(&env);
+    let (store, space) = open(small(&env).policy("none"));
     run_of(&store, |one| one.put_new_unchecked(&space, "old", "1"));
     let mut one = store.transaction(Isolation::Snapshot);
     one.put_new_unchecked(&space, "new", "2").unwrap();
@@ -145,7 +139,7 @@ fn savepoints_take_inserts_and_removes_back() {
 #[test]
 fn keys_that_break_a_rule_are_refused_at_once() {
     let env = MemEnv::new();
-    let (store, space) = made(&env);
+    let (store, space) = open(small(&env).policy("none"));
     let mut one = store.transaction(Isolation::Snapshot);
     let long = vec![b'k'; lsmith::KEY_BYTES_MAX + 1];
     let told =

@@ -5,5 +5,6 @@ mod ends;
 mod expiry;
 mod inserts;
 mod operands;
+mod random;
 mod ranges;
 mod updates;

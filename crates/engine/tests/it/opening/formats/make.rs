@@ -2,6 +2,7 @@
 
 use crate::dice::Dice;
 use crate::frame::contents::Map;
+use crate::frame::small::small;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Batch, Builder, Expiry, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, Store,
@@ -9,7 +10,6 @@ use lsmith::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 /// The directory of each store on its disk.
 pub(super) const DIR: &str = "/store";
@@ -43,8 +43,7 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 fn builder(disk: &MemEnv) -> Builder {
-    let builder = Store::builder(DIR).env(Arc::new(disk.clone())).lockstep(true);
-    builder.memtable_bytes(3000).block_bytes(400).log_bytes(64 << 10)
+    small(disk).memtable_bytes(3000).block_bytes(400)
 }
 
 impl Run {

@@ -19,6 +19,7 @@
 mod make;
 
 use crate::frame::contents::{Map, contents};
+use crate::frame::small::plain_at;
 use lsmith::Store;
 use lsmith::env::{Env, MemEnv};
 use make::{DIR, Made};
@@ -275,7 +276,7 @@ fn write(made: &Made, dir: &Path) {
         }
         fs::write(dir.join(name).join(file), bytes).unwrap();
     }
-    let store = Store::builder(DIR).env(std::sync::Arc::new(disk.process_crash_clone()));
+    let store = plain_at(DIR, &disk.process_crash_clone());
     let store = store.read_only(true).open().unwrap();
     for (space, map) in maps {
         let policy = store.existing_keyspace(space).unwrap().merge_policy();
