@@ -12,6 +12,7 @@ mod bytes;
 mod changes;
 mod command;
 mod copies;
+mod damage;
 mod db;
 mod doctor;
 mod explain;
