@@ -6,9 +6,10 @@
 //! apart from tables, in the tree. So a table, a slice and a run know nothing of them, whatever
 //! kind they are, and a reader looks in one place only.
 //!
-//! The ranges are cut into disjoint parts. Each part has the sequence numbers of the range deletes
-//! that cover it, as far as some reader may tell them apart. Neighbours with equal sequence numbers
-//! are joined. So a queue that is deleted from its start, further and further, has one part or two.
+//! The ranges are cut into disjoint parts. Each part lists the sequence numbers of the range
+//! deletes that cover it. Of several without a live snapshot between them it keeps the newest,
+//! because no reader can tell them apart. Neighbours with equal sequence numbers are joined. So a
+//! queue that is deleted from its start, further and further, has one part or two.
 //!
 //! Parts lie in chunks, which old and new states share: a change costs no more than the chunks that
 //! it touches, and a copy of the list of chunks.

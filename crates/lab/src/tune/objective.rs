@@ -149,9 +149,9 @@ pub(super) struct Objective {
     pub(super) read_cost_max: Option<f64>,
     pub(super) scan_cost_max: Option<f64>,
     pub(super) space_cost_max: Option<f64>,
-    /// With a weight for range reads.
+    /// The weights that the caller asked for, with the weight of range reads.
     pub(super) weights: Weights,
-    /// The same, with which all costs count alike.
+    /// Weights that count all costs alike.
     pub(super) even: Weights,
 }
 

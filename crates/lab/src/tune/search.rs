@@ -146,7 +146,7 @@ impl Search<'_> {
     }
 
     /// Returns the candidates that were simulated on more than the smallest sample, with their
-    /// costs, and that are within the limits by the error that these may have.
+    /// costs. Leaves out candidates whose costs, plus the error of their sample, exceed a limit.
     pub(super) fn well_known(&self) -> Vec<(&Candidate, TrialCosts)> {
         let indexes = (0..self.candidates.len()).filter(|&index| self.candidates[index].step > 0);
         let within = |index: usize| {

@@ -26,7 +26,7 @@ pub struct BatchedTable {
 struct Batch {
     /// Its share of all live entries of the append table.
     share: f64,
-    /// Blocks with live entries of it.
+    /// The number of blocks that hold live entries of the batch.
     blocks: f64,
 }
 

@@ -155,8 +155,8 @@ impl<'a> Store<'a> {
         Err(self.broken(Law::Rest, format!("no rest after {plans_max} plans")))
     }
 
-    /// Returns an error if a tree at rest holds writers back. Plans of somebody else may keep it
-    /// from going on.
+    /// Returns an error if a tree at rest holds writers back. Does not judge a tree with
+    /// reservations: it may have to wait for these plans.
     fn rests(&self) -> Result<(), LawError> {
         let pressure = self.policy.pressure(&self.view, &Load::default());
         if pressure == 0.0 || !self.view.reservations.is_empty() {

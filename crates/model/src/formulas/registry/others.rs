@@ -318,8 +318,8 @@ fn rate(params: &Params<'_>) -> Result<f64, SpecError> {
     }
 }
 
-/// Returns the costs of the policy jungle that `spec` names, as the store has it, over all full
-/// memtables of `setting`. [`evaluate`](super::evaluate) has the paper's table of costs instead.
+/// Returns the costs of the store's policy `jungle` with the parameters of `spec`: means over all
+/// full memtables of `setting`. [`evaluate`](super::evaluate) uses the paper's table of costs.
 /// `None` if single entries make append tables, which is [beyond the formula](JungleTables::holds).
 ///
 /// # Errors

@@ -56,8 +56,8 @@ impl Leveled {
         build: |params| Ok(Arc::new(original("leveldb", params, Pick::InTurn)?)),
     };
 
-    /// RocksDB by Lim et al., FAST 2016: as LevelDB, but any table goes down. RocksDB took the
-    /// largest, which is as good as any.
+    /// RocksDB as Lim et al. model it (FAST 2016): as LevelDB, but a random table of the level goes
+    /// down. RocksDB itself took the largest table, which costs as much as a random one.
     pub const ROCKSDB: PolicyInfo = PolicyInfo {
         name: "rocksdb",
         source: SOURCE,

@@ -8,8 +8,8 @@ use lsmith_spec::{Params, SpecError};
 pub enum Score {
     /// The bytes that move down over all bytes of the merge, at least a half.
     Ratio,
-    /// The bytes that move down, each level above the last counted twice as often as the one below
-    /// it, less the bytes that they meet.
+    /// The weighted bytes of the levels that move down, less the bytes in the level that takes the
+    /// output. The weight of a level is twice the weight of the level below it.
     Bytes,
 }
 

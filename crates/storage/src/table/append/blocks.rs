@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::slice;
 
-/// Bytes of an entry in front of its value, at least, if the key is short.
+/// A lower bound on the bytes of an entry in front of its value, for entries with short keys.
 const HEAD_BYTES: u64 = 32;
 
 /// The most bytes of a value that are loaded ahead. A processor loads the rest by itself, once it
