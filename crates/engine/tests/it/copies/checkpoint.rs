@@ -197,9 +197,9 @@ fn a_checkpoint_of_a_checkpoint_outlives_both() {
     let batches = Batches { keys: 300, ..Batches::new(1) };
     let mut progress = Progress::default();
     let dir = |number: u64| format!("/copies/{number}");
-    small_at(&dir(0), &env).open().unwrap();
+    small_at(dir(0), &env).open().unwrap();
     for number in 0..6 {
-        let store = small_at(&dir(number), &env).open().unwrap();
+        let store = small_at(dir(number), &env).open().unwrap();
         check(&store, &batches, number * 40);
         write(&store, &batches, &mut progress, 40);
         store.checkpoint(dir(number + 1)).unwrap();
@@ -209,7 +209,7 @@ fn a_checkpoint_of_a_checkpoint_outlives_both() {
         }
     }
     for number in 4..=6 {
-        let store = small_at(&dir(number), &env).open().unwrap();
+        let store = small_at(dir(number), &env).open().unwrap();
         check(&store, &batches, (number + 1).min(6) * 40);
     }
 }

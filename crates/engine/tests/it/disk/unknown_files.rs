@@ -88,10 +88,10 @@ fn a_shared_cache_keeps_stores_apart_whatever_their_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let cache = Cache::new(1 << 20);
     let open = |name: &str| {
-        let builder = small_on_disk(&dir.path().join(name)).cache(&cache);
+        let builder = small_on_disk(dir.path().join(name)).cache(&cache);
         builder.env(Arc::new(RealEnv::new().unmapped())).open().unwrap()
     };
-    small_on_disk(&dir.path().join("left")).open().unwrap();
+    small_on_disk(dir.path().join("left")).open().unwrap();
     fs::write(dir.path().join("left/1099511627776.table"), "").unwrap();
     let stores = ["left", "right"].map(|name| (name, open(name)));
     for (name, store) in &stores {

@@ -10,7 +10,7 @@
 
 use crate::frame::small::{fill, small_on_disk};
 use crate::frame::watchdog::{Watchdog, wait_until};
-use lsmith::{ErrorKind, Keyspace, PersistMode, Store, TableWriter};
+use lsmith::{Builder, ErrorKind, Keyspace, PersistMode, Store, TableWriter};
 use std::env;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -84,6 +84,12 @@ fn child() {
     }
 }
 
+/// Returns the builder of a store that flushes and begins logs now and then: each waits for the
+/// device.
+fn builder() -> Builder {
+    small_on_disk("data").memtable_bytes(64 << 10).log_bytes(256 << 10)
+}
+
 fn space(store: &Store) -> Keyspace {
     store.keyspace("default").unwrap()
 }
@@ -105,7 +111,7 @@ fn refused<T>(result: lsmith::Result<T>) {
 }
 
 fn every_call() {
-    let store = small_on_disk("data").lockstep(false).open().unwrap();
+    let store = builder().lockstep(false).open().unwrap();
     let space = space(&store);
     fill(&space, 0..1000, [7; 200]);
     let snapshot = store.snapshot();
@@ -185,7 +191,7 @@ fn every_call_in_a_child_says_what_to_do() {
 }
 
 fn every_drop(lockstep: bool) {
-    let store = small_on_disk("data").lockstep(lockstep).open().unwrap();
+    let store = builder().lockstep(lockstep).open().unwrap();
     let space = space(&store);
     fill(&space, 0..300, [7; 200]);
     store.persist(PersistMode::SyncAll).unwrap();
@@ -224,7 +230,7 @@ fn dropping_a_store_in_a_child_does_nothing() {
 
 /// The parent of the daemon ends without closing the store, and the daemon opens it anew.
 fn become_daemon() {
-    let store = small_on_disk("data").lockstep(false).open().unwrap();
+    let store = builder().lockstep(false).open().unwrap();
     fill(&space(&store), 0..300, [7; 200]);
     in_fork(|| {
         let store = Store::builder("other").open().unwrap();
@@ -266,7 +272,7 @@ const CHILDREN: u32 = 100;
 fn fork_while_busy() {
     // A child that fails leaves the other thread writing.
     let _watchdog = Watchdog::new("a child failed, or waits");
-    let store = small_on_disk("data").lockstep(false).open().unwrap();
+    let store = builder().lockstep(false).open().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|threads| {
         threads.spawn(|| {
@@ -298,7 +304,7 @@ fn children_of_a_busy_process_use_stores_of_their_own() {
 }
 
 fn fork_reader() {
-    let writer = small_on_disk("data").open().unwrap();
+    let writer = builder().open().unwrap();
     fill(&space(&writer), 0..300, [7; 200]);
     let reader = Store::builder("data").read_only(true).open().unwrap();
     let read = reader.existing_keyspace("default").unwrap();

@@ -14,7 +14,7 @@ fn what_is_written_is_read_before_and_after_reopening() {
         ["none", "bigtable(k=3)", "tiered(ratio=2)", "leveled(ratio=2)", "minlatency(k=2)"]
     {
         let env = MemEnv::new();
-        let (store, keyspace) = open(small(&env).policy(policy));
+        let (store, keyspace) = open(small(&env).memtable_bytes(2000).policy(policy));
         for number in 0..500 {
             keyspace.put(key(number * 7 % 500), format!("value{number}")).unwrap();
         }
