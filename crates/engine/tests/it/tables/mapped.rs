@@ -9,9 +9,14 @@ use crate::frame::contents::{self, Map, contents};
 use crate::frame::small::{open, small_at, small_on_disk};
 use bytes::Bytes;
 use lsmith::env::RealEnv;
-use lsmith::{ErrorKind, Keyspace, Store};
+use lsmith::{Builder, ErrorKind, Keyspace, Store};
 use std::fs;
 use std::path::Path;
+
+/// Returns the builder of a store in `dir`. Each flush waits for the device, so there are not many.
+fn builder(dir: &Path) -> Builder {
+    small_on_disk(dir).memtable_bytes(20_000).block_bytes(500)
+}
 
 fn key(number: usize) -> Vec<u8> {
     format!("{number:06}").into_bytes()
@@ -31,7 +36,7 @@ fn open_under_any(dir: &Path, dice: &mut Dice) -> (Store, &'static str) {
     let policies =
         ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)", "jungle(c=2, ratio=3)"];
     let policy = *dice.pick(&policies);
-    (small_on_disk(dir).policy(policy).open().unwrap(), policy)
+    (builder(dir).policy(policy).open().unwrap(), policy)
 }
 
 #[test]
@@ -102,7 +107,7 @@ fn read_both_ways(policy: &str) {
     let dir = tempfile::tempdir().unwrap();
     let mut expected = Map::new();
     {
-        let (_store, space) = open(small_on_disk(dir.path()).policy(policy));
+        let (_store, space) = open(builder(dir.path()).policy(policy));
         write(&space, &mut expected, &mut Dice::new(1), 8000);
     }
     for env in [RealEnv::new(), RealEnv::new().unmapped()] {
@@ -124,7 +129,7 @@ fn a_changed_byte_is_found_when_its_block_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut expected = Map::new();
     {
-        let (_store, space) = open(small_on_disk(dir.path()));
+        let (_store, space) = open(builder(dir.path()));
         write(&space, &mut expected, &mut Dice::new(2), 3000);
         space.merge().unwrap();
     }
@@ -137,7 +142,7 @@ fn a_changed_byte_is_found_when_its_block_is_read() {
     let mut bytes = fs::read(&table).unwrap();
     bytes[700] ^= 1;
     fs::write(&table, &bytes).unwrap();
-    let store = small_on_disk(dir.path()).open().unwrap();
+    let store = builder(dir.path()).open().unwrap();
     let space = store.existing_keyspace("default").unwrap();
     let mut damaged = 0;
     for (key, value) in &expected {
