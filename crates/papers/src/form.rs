@@ -2,7 +2,7 @@
 
 pub(crate) use crate::figure::ALL;
 pub(crate) use crate::numbers::{
-    farthest, joined, least, less, mean, most, over, percent_off, ranked,
+    farthest, joined, least, less, mean, most, over, pairs_turned, percent_off, ranked,
 };
 pub(crate) use crate::sweep::{Spot, Sweep, spots};
 pub(crate) use crate::{Effort, Figure, Panel, Task};

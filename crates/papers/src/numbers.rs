@@ -55,6 +55,24 @@ pub(crate) fn ranked<T>(
     })
 }
 
+/// Costs that differ by at most this share count as equal when policies are ranked.
+const TIE: f64 = 0.03;
+
+/// Returns the number of pairs of `names` whose order by `cost` differs from their order by
+/// `before`. Ignores pairs that differ by less than the share [`TIE`] in either.
+pub(crate) fn pairs_turned(
+    names: &[&str],
+    cost: impl Fn(&str) -> f64,
+    before: impl Fn(&str) -> f64,
+) -> f64 {
+    let is_above = |one: f64, other: f64| one > other * (1.0 + TIE);
+    let turned = |one: &str, other: &str| {
+        is_above(cost(one), cost(other)) && is_above(before(other), before(one))
+    };
+    let pairs = names.iter().flat_map(|one| names.iter().map(move |other| (one, other)));
+    pairs.filter(|(one, other)| turned(one, other)).count() as f64
+}
+
 /// Returns `words`, separated by `separator`.
 pub(crate) fn joined(separator: &str, words: impl IntoIterator<Item = String>) -> String {
     words.into_iter().collect::<Vec<_>>().join(separator)

@@ -8,6 +8,15 @@ use lsmith_sim::{
 };
 use lsmith_workload::FlushSizes;
 
+/// The policies that bound the number of runs: two that look at the number of flushes only, two
+/// that look at sizes, and one whose write cost grows far above all others.
+pub(super) const BOUNDED: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", CONSTANT];
+pub(super) const STATIC: [&str; 2] = ["minlatency", "binomial"];
+pub(super) const DYNAMIC: [&str; 2] = ["bigtable", "exploring"];
+/// All but [`CONSTANT`].
+pub(super) const CHEAP: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
+pub(super) const CONSTANT: &str = "constant";
+
 /// The content of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input<'a> {

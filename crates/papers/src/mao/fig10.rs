@@ -1,20 +1,15 @@
 //! Write cost over time, on the store and as simulated.
 
-use super::course::{Course, Courses, Input, Plan, panel};
+use super::course::{BOUNDED, CONSTANT, Course, Courses, DYNAMIC, Input, Plan, STATIC, panel};
 use super::fig9::scale;
 use super::fit::fit_line;
 use super::store::{Scale, StoreRun, flushed_first};
 use crate::form::*;
 
 const K: u64 = 7;
-/// The policies: two that look at the number of flushes only, two that look at sizes, and constant.
-const POLICIES: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", CONSTANT];
-const STATIC: [&str; 2] = ["minlatency", "binomial"];
-const DYNAMIC: [&str; 2] = ["bigtable", "exploring"];
 
 /// Constant has a tenth of the flushes: its write cost grows to hundreds. The paper ended its runs
 /// early too.
-const CONSTANT: &str = "constant";
 const CONSTANT_PART: u64 = 10;
 
 /// The scales of the full and the quick measurement, with the paper's flushes and values.
@@ -50,7 +45,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let full = scale(task.effort, SCALE, SCALE_QUICK);
     let short = Scale { flushes: (full.flushes / CONSTANT_PART).max(1), ..full };
     let of = |policy: &str| if policy == CONSTANT { short } else { full };
-    let observed = task.each("runs on the store", &POLICIES, |policy| of(policy).flushes, {
+    let observed = task.each("runs on the store", &BOUNDED, |policy| of(policy).flushes, {
         |policy, ticker| {
             let scale = of(policy);
             let spec = flushed_first(policy, &format!("k={K}"));
@@ -58,13 +53,13 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         }
     })?;
     let every = (full.flushes / POINTS).max(1);
-    let plans = POLICIES.map(|policy| {
+    let plans = BOUNDED.map(|policy| {
         let input = Input::Unit(of(policy).flushes);
         Plan { spec: format!("{policy}(k={K})"), input, every }
     });
     let Courses(simulated) = Courses::simulate(task, &plans)?;
     let runs = observed.iter().zip(&simulated);
-    let pairs: Vec<Pair> = POLICIES
+    let pairs: Vec<Pair> = BOUNDED
         .into_iter()
         .zip(runs)
         .map(|(policy, (run, course))| pair(policy, run, course))

@@ -1,6 +1,6 @@
 //! Long runs.
 
-use super::course::{Courses, Input, Plan, flushes_of, panel};
+use super::course::{BOUNDED, CHEAP, Courses, Input, Plan, flushes_of, panel};
 use crate::form::*;
 
 /// A panel: the bound of the stacks, and the ratio for which leveled has the same read cost.
@@ -53,8 +53,7 @@ impl Setting {
 
     /// Returns all curves.
     fn specs(&self) -> Vec<String> {
-        let bounded = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
-        let mut specs = bounded.map(|name| self.bounded(name)).to_vec();
+        let mut specs = BOUNDED.map(|name| self.bounded(name)).to_vec();
         specs.push("tiered(ratio=2)".to_owned());
         specs.extend(self.ratios().iter().map(|ratio| format!("leveled(ratio={ratio})")));
         specs
@@ -100,8 +99,7 @@ fn claim_reads(figure: &mut Figure, setting: &Setting, courses: &Courses) {
         let claim = format!("{name}: mean read cost of leveled(ratio={ratio})");
         figure.near(claim, leveled_read, leveled, 0.01);
     }
-    let reads = ["minlatency", "binomial", "bigtable", "exploring"]
-        .map(|name| read(&setting.bounded(name)) / k as f64);
+    let reads = CHEAP.map(|name| read(&setting.bounded(name)) / k as f64);
     let claim =
         format!("{name}: most mean read cost over k, bounded policies but constant (below 1)");
     figure.at_most(claim, most(reads), 1.0);
@@ -117,8 +115,7 @@ fn claim_reads(figure: &mut Figure, setting: &Setting, courses: &Courses) {
 fn claim_costs(figure: &mut Figure, setting: &Setting, courses: &Courses) {
     let name = setting.name;
     let cost = |policy: &str| courses.cost(&setting.bounded(policy));
-    let [minlatency, binomial, bigtable, exploring] =
-        ["minlatency", "binomial", "bigtable", "exploring"].map(cost);
+    let [minlatency, binomial, bigtable, exploring] = CHEAP.map(cost);
     for ratio in setting.ratios().into_iter().rev() {
         let leveled = courses.cost(&format!("leveled(ratio={ratio})"));
         for (policy, cost) in [("binomial", binomial), ("minlatency", minlatency)] {

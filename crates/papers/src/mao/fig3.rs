@@ -1,6 +1,6 @@
 //! Write cost over flushes of the policies that bound the number of runs.
 
-use super::course::{Course, Courses, flushes_of, panel, specs};
+use super::course::{BOUNDED, CHEAP, CONSTANT, Course, Courses, flushes_of, panel, specs};
 use super::fit::{fit_line, power_of};
 use crate::form::*;
 
@@ -18,13 +18,9 @@ const FLUSHES: u64 = 100_000;
 const EVERY: u64 = 10;
 const EVERY_LONG: u64 = 100;
 
-/// The drawn policies; [`CONSTANT`] would flatten all others.
-const SHOWN: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
-const CONSTANT: &str = "constant";
-
 pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let bounds = PANELS.map(|(k, ..)| k);
-    let all = specs(SHOWN.into_iter().chain([CONSTANT]), "k", &bounds);
+    let all = specs(BOUNDED, "k", &bounds);
     let courses = Courses::unit(task, all, flushes_of(FLUSHES, task.effort), EVERY)?;
     let panel = |name, k, shown: u64| {
         panel(name, &format!("k = {k}, {shown} flushes, 4^k = {}", regime(k)))
@@ -34,13 +30,13 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(long.into_iter().chain(beginnings));
     for (k, long, _) in PANELS {
         let is_shown = |at: u64| at <= SHOWN_LONG && at.is_multiple_of(EVERY_LONG);
-        courses.draw(&mut figure, long, specs(SHOWN, "k", &[k]), is_shown);
+        courses.draw(&mut figure, long, specs(CHEAP, "k", &[k]), is_shown);
     }
     for (k, _, beginning) in PANELS {
-        courses.draw(&mut figure, beginning, specs(SHOWN, "k", &[k]), |at| at <= SHOWN_SHORT);
+        courses.draw(&mut figure, beginning, specs(CHEAP, "k", &[k]), |at| at <= SHOWN_SHORT);
     }
     for k in bounds {
-        let shown = SHOWN.map(|name| courses.of(&format!("{name}(k={k})")));
+        let shown = CHEAP.map(|name| courses.of(&format!("{name}(k={k})")));
         claim_small(&mut figure, k, shown);
         claim_large(&mut figure, k, shown, courses.of(&format!("{CONSTANT}(k={k})")));
     }

@@ -1,6 +1,6 @@
 //! The trade between write cost and read cost.
 
-use super::course::{Courses, flushes_of, specs};
+use super::course::{BOUNDED, Courses, STATIC, flushes_of, specs};
 use super::fig4::RATIOS;
 use super::fit::between;
 use crate::form::*;
@@ -9,9 +9,6 @@ use crate::form::*;
 const FLUSHES: u64 = 24_000;
 
 const BOUNDS: [u64; 6] = [4, 5, 6, 7, 8, 10];
-
-/// The policies with a bound, the most expensive last.
-const BOUNDED: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
 
 /// More bounds of minlatency, for its write costs at the read costs of tiered. Not drawn.
 const FARTHER: [u64; 3] = [12, 14, 16];
@@ -153,7 +150,7 @@ fn claim_sized(figure: &mut Figure, curves: &Curves) {
     let leveled_most = most(leveled.iter().map(|(_, read)| *read));
     let claim = "most read cost of leveled over the most of the bounded policies (comparable)";
     figure.near(claim, 1.0, over(leveled_most, bounded_most), 0.2);
-    for name in ["minlatency", "binomial"] {
+    for name in STATIC {
         let claim = format!(
             "least write cost of leveled over that of {name} at the same read cost ({name} is \
              closer to the frontier)"

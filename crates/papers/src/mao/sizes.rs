@@ -1,14 +1,10 @@
 //! Write cost where flushes differ in size.
 
-use super::course::{Course, Courses, Input, Plan, flushes_of, panel};
+use super::course::{CHEAP, Course, Courses, Input, Plan, STATIC, flushes_of, panel};
 use crate::form::*;
 use lsmith_model::optimum::least_of_sizes;
 use lsmith_sim::UNIT_BYTES;
 use lsmith_workload::{FlushSizes, NoInputs, Rng};
-
-/// The policies: two that look at the number of flushes only, and two that look at sizes.
-const POLICIES: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
-const STATIC: [&str; 2] = ["minlatency", "binomial"];
 
 /// The curve of the exact optimum.
 const LEAST: &str = "least";
@@ -125,7 +121,7 @@ impl Setting {
 /// The costs of one panel at one x, the means of all draws.
 struct At {
     x: f64,
-    /// In the order of [`POLICIES`].
+    /// In the order of [`CHEAP`].
     costs: [f64; 4],
     /// The most eager write costs of [`STATIC`].
     eager_most: [f64; 2],
@@ -140,7 +136,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(SETTINGS.map(|setting| setting.panel()));
     for (setting, full) in settings.iter().zip(&SETTINGS) {
         let found = costs(setting, full.draws(task.effort), task)?;
-        for (index, policy) in POLICIES.into_iter().enumerate() {
+        for (index, policy) in CHEAP.into_iter().enumerate() {
             let costs = found.iter().map(|at| (at.x, at.costs[index]));
             figure.draw(setting.name, policy, costs);
         }
@@ -161,7 +157,7 @@ fn costs(setting: &Setting, draws: u64, task: &Task<'_>) -> anyhow::Result<Vec<A
             sizes.push(setting.flush_sizes(*x, draw)?);
         }
     }
-    let plans = sizes.iter().flat_map(|sizes| POLICIES.map(|policy| setting.plan(policy, sizes)));
+    let plans = sizes.iter().flat_map(|sizes| CHEAP.map(|policy| setting.plan(policy, sizes)));
     let Courses(courses) = Courses::simulate(task, &plans.collect::<Vec<_>>())?;
     let optima = match setting.flushes {
         ..=FLUSHES => task.each(
@@ -178,14 +174,14 @@ fn costs(setting: &Setting, draws: u64, task: &Task<'_>) -> anyhow::Result<Vec<A
     };
     let draws = draws as usize;
     let at = |(place, x): (usize, &f64)| {
-        let own = &courses[place * draws * POLICIES.len()..][..draws * POLICIES.len()];
-        let of = |policy: usize| own.iter().skip(policy).step_by(POLICIES.len());
+        let own = &courses[place * draws * CHEAP.len()..][..draws * CHEAP.len()];
+        let of = |policy: usize| own.iter().skip(policy).step_by(CHEAP.len());
         let cost = |policy| mean(of(policy).map(Course::write_cost)).unwrap_or(0.0);
         let eager =
             |policy| most(of(policy).map(|course| course.last().write_cost_eager)).unwrap_or(0.0);
         let optima = optima.get(place * draws..(place + 1) * draws);
         let over = |optima: &[f64]| {
-            let pairs = own.chunks(POLICIES.len()).zip(optima);
+            let pairs = own.chunks(CHEAP.len()).zip(optima);
             least(pairs.flat_map(|(draw, optimum)| {
                 draw.iter().map(move |course| course.write_cost() / optimum)
             }))

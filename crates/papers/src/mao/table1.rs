@@ -1,12 +1,10 @@
 //! The table of the appendix: write and read costs of all runs, after some numbers of flushes.
 
-use super::course::{Courses, flushes_of, panel, specs};
+use super::course::{BOUNDED, Courses, STATIC, flushes_of, panel, specs};
 use super::fig4::RATIOS;
 use crate::form::*;
 use lsmith_sim::Figures;
 
-/// The policies with a bound, and the paper's bounds.
-const BOUNDED: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
 const BOUNDS: [u64; 8] = [3, 4, 5, 6, 7, 8, 9, 10];
 
 /// The flushes at which the paper tells costs.
@@ -105,7 +103,7 @@ fn claims(figure: &mut Figure, courses: &Courses) {
     figure.at_most(claim, farthest(apart), ROUNDED);
     // Every bound and every time: the curves of the policies that the paper proposes.
     let mut excess = Vec::new();
-    for name in ["minlatency", "binomial"] {
+    for name in STATIC {
         for k in BOUNDS {
             for (flushes, one) in looks(name, k).iter().filter(|(at, _)| *at > 1 << (2 * k)) {
                 let others = ["bigtable", "exploring", "constant"].map(|name| looks(name, k));

@@ -23,9 +23,6 @@ const KEY_BYTES: usize = 23;
 /// Flushes between two points of a curve.
 pub(super) const EVERY: u64 = 100;
 
-/// Costs that differ by at most this share count as equal when policies are ranked.
-pub(super) const TIE: f64 = 0.03;
-
 pub(super) const BOUNDED: [&str; 4] =
     ["minlatency(k=6)", "binomial(k=6)", "bigtable(k=6)", "exploring(k=6)"];
 pub(super) const TIERED: [&str; 4] =
@@ -131,8 +128,8 @@ impl Courses {
         mean(pairs.map(|(one, other)| one.1 / other.1))
     }
 
-    /// Returns the number of pairs of `specs` whose order by write cost at the end differs here and
-    /// in `others`. Ignores pairs that differ by less than the share [`TIE`] in either.
+    /// Returns how many [pairs](pairs_turned) of `specs` have another order by write cost at the
+    /// end here than in `others`.
     pub(super) fn pairs_turned(&self, others: &Courses, specs: &[&str]) -> f64 {
         self.turned_by(others, specs, Course::write_cost)
     }
@@ -144,12 +141,7 @@ impl Courses {
         specs: &[&str],
         cost: impl Fn(&Course) -> f64,
     ) -> f64 {
-        let above = |courses: &Courses, one: &str, other: &str| {
-            cost(courses.of(one)) > cost(courses.of(other)) * (1.0 + TIE)
-        };
-        let turned = |one: &str, other: &str| above(self, one, other) && above(others, other, one);
-        let pairs = specs.iter().flat_map(|one| specs.iter().map(move |other| (one, other)));
-        pairs.filter(|(one, other)| turned(one, other)).count() as f64
+        pairs_turned(specs, |spec| cost(self.of(spec)), |spec| cost(others.of(spec)))
     }
 }
 
