@@ -72,11 +72,12 @@ pub(crate) enum Command {
     /// Takes two minutes. Other work at the same time makes the result wrong. `--machine` of
     /// `compare` and `simulate` takes what it prints, to predict time.
     Calibrate(CalibrateArgs),
-    /// Say what the compactions of a RocksDB cost, and which settings would cost less
+    /// Say what the compactions of a RocksDB cost
     ///
-    /// Reads its LOG, MANIFEST and OPTIONS, and changes nothing. Prints what was flushed and
-    /// compacted, the write amplification of both, and the nearest policy of lsmith. Then it plays
-    /// the flushes again with other settings, and says what to put into OPTIONS.
+    /// And which settings would cost less. Reads its LOG, MANIFEST and OPTIONS, and changes nothing.
+    /// Prints what was flushed and compacted, the write amplification of both, and the nearest
+    /// policy of lsmith. Then it plays the flushes again with other settings, and says what to put
+    /// into OPTIONS.
     Doctor(DoctorArgs),
     /// Run a workload and keep the store
     ///

@@ -47,14 +47,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
             "lsmith tune --workload 'ycsb(a, records=1M, ops=2M)' --drift 0.5 --verify",
         ],
     ),
-    (
-        "calibrate",
-        &[
-            "lsmith calibrate --out machine",
-            "lsmith compare --policies 'leveled; minlatency' --free --machine machine \\\n      \
-             --workload 'churn(keys=500k, ops=1500k, value=100B)'",
-        ],
-    ),
+    ("calibrate", &["lsmith calibrate --out machine", "lsmith calibrate --dir /data"]),
     ("doctor", &["lsmith doctor /var/lib/app/rocksdb", "lsmith doctor LOG --json"]),
     (
         "run",
