@@ -74,10 +74,10 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Say what the compactions of a RocksDB cost
     ///
-    /// And which settings would cost less. Reads its LOG, MANIFEST and OPTIONS, and changes nothing.
-    /// Prints what was flushed and compacted, the write amplification of both, and the nearest
-    /// policy of lsmith. Then it plays the flushes again with other settings, and says what to put
-    /// into OPTIONS.
+    /// And which settings would cost less. Reads its LOG, MANIFEST and OPTIONS, and changes
+    /// nothing. Prints what was flushed and compacted, the write amplification of both, and the
+    /// nearest policy of lsmith. Then it plays the flushes again with other settings, and says what
+    /// to put into OPTIONS.
     Doctor(DoctorArgs),
     /// Run a workload and keep the store
     ///

@@ -79,7 +79,7 @@ mod tests {
     fn spec_of_a_machine_is_read_back() {
         let mut machine = Machine::default();
         for (number, (_, field)) in (1..).zip(FIELDS) {
-            *field(&mut machine) = f64::from(number) * 1.25;
+            *field(&mut machine) = f64::from(number) + 0.5;
         }
         let spec = spec_of_machine(&machine);
         assert_eq!(machine_of(&spec.to_string().parse().unwrap()).unwrap(), machine);
