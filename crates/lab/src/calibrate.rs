@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn machine_is_measured() {
         let dir = Scratch::new("lsmith-calibrate-test-").unwrap();
-        let bench = Bench { parent: dir.path(), progress: &NoProgress, shrink: 20 };
+        let bench = Bench { parent: dir.path(), progress: &NoProgress, shrink: 50 };
         let machine = bench.machine().unwrap();
         assert!(machine.cores >= 1.0 && machine.slowdown >= 1.0, "{machine:?}");
         for rate in [machine.write.nanos(1.0, 100.0), machine.flush.nanos(1.0, 100.0)] {
