@@ -17,10 +17,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Workspaces of their own, each with features that take longer than a minute to compile.
-const OTHERS: [(&str, &[&str]); 3] = [
+const OTHERS: [(&str, &[&str]); 4] = [
     ("crates/rivals", &["rocksdb", "leveldb"]),
     ("examples/raft-kv", &[]),
     ("examples/own-policy", &[]),
+    ("hosts/python", &[]),
 ];
 
 /// Checks all commands and features. With `all`, also features that take long to compile.

@@ -1,6 +1,6 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask modules`, `cargo xtask bless`,
 //! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask pages`, `cargo xtask planted`,
-//! `cargo xtask schedules`, `cargo xtask plain`, `cargo xtask package`.
+//! `cargo xtask schedules`, `cargo xtask plain`, `cargo xtask package`, `cargo xtask python`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -13,6 +13,7 @@ mod commands;
 mod instructions;
 mod pages;
 mod planted;
+mod python;
 mod tidy;
 
 use anyhow::Result;
@@ -35,6 +36,7 @@ cargo xtask instructions [--bless]
                      what the store's hot paths take, against the record (needs valgrind)
 cargo xtask pages [LSMITH]
                      opens pages of LSMITH, a binary, or of a release build, in chromium
+cargo xtask python   builds the Python package and runs its tests (needs python3)
 cargo xtask planted [WORD]
                      plants bugs whose names contain WORD, and sees the tests catch each
 cargo xtask schedules
@@ -54,6 +56,7 @@ fn chore(words: &[&str]) -> Option<Chore> {
         ["commands", "all"] => Box::new(|root| commands::check(root, true)),
         ["plain"] => Box::new(chores::plain),
         ["package"] => Box::new(chores::package),
+        ["python"] => Box::new(python::python),
         ["ci"] => Box::new(ci::ci),
         ["instructions"] => Box::new(|root| instructions::instructions(root, false)),
         ["instructions", "--bless"] => Box::new(|root| instructions::instructions(root, true)),

@@ -32,8 +32,8 @@ use std::time::{Duration, Instant};
 const LIST: &str = "crates/engine/tests/planted.txt";
 
 /// The parts of the workspace that are copied. Tests compare pages with what is measured.
-const COPIED: [&str; 7] =
-    ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "docs", "examples", "xtask"];
+const COPIED: [&str; 8] =
+    ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "docs", "examples", "hosts", "xtask"];
 
 /// The example that is a workspace of its own, with tests of its own.
 const EXAMPLE: &str = "examples/raft-kv/";

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Returns the Rust files of all workspaces.
 pub(super) fn sources(root: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    for folder in ["crates", "examples", "xtask"] {
+    for folder in ["crates", "examples", "hosts", "xtask"] {
         files_with("rs", &root.join(folder), &mut paths)?;
     }
     Ok(paths)

@@ -1,0 +1,181 @@
+"""The package as its users see it: ``python -m unittest discover hosts/python/tests``."""
+
+import pathlib
+import re
+import tempfile
+import threading
+import unittest
+
+import lsmith
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+WORKLOAD = "churn(keys=2k, ops=20k, value=100B)"
+
+
+def rows(table):
+    return table if isinstance(table, list) else table.to_dict("records")
+
+
+class Store(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+
+    def test_what_is_written_is_there_after_reopening(self):
+        with lsmith.Store(self.dir.name, policy="tiered(ratio=4)", memtable_bytes=64 << 10) as store:
+            words = store.keyspace("words")
+            for number in range(5000):
+                words[b"%05d" % number] = b"v%d" % number
+            del words[b"00007"]
+            words.delete_range(b"00100", b"00200")
+            self.assertEqual(store.keyspaces(), ["words"])
+            store.persist()
+        with lsmith.Store(pathlib.Path(self.dir.name)) as store:
+            words = store.keyspace("words")
+            self.assertEqual(words[b"04999"], b"v4999")
+            self.assertIsNone(words.get(b"00007"))
+            self.assertNotIn(b"00150", words)
+            self.assertEqual(len(list(words)), 5000 - 1 - 100)
+            self.assertEqual(words.merge_policy(), "tiered(ratio=4)")
+            with self.assertRaises(KeyError) as missing:
+                words[b"00007"]
+            self.assertEqual(missing.exception.args, (b"00007",))
+
+    def test_ranges_go_both_ways(self):
+        with lsmith.Store(self.dir.name) as store:
+            keyspace = store.keyspace("default")
+            for key in [b"a", b"b1", b"b2", b"c"]:
+                keyspace[key] = key.upper()
+            self.assertEqual(list(keyspace.range(b"b", b"c")), [(b"b1", b"B1"), (b"b2", b"B2")])
+            self.assertEqual([key for key, _ in keyspace.range(reverse=True)][:2], [b"c", b"b2"])
+            self.assertEqual([key for key, _ in keyspace.prefix(b"b")], [b"b1", b"b2"])
+
+    def test_batches_and_snapshots_are_whole(self):
+        with lsmith.Store(self.dir.name) as store:
+            left, right = store.keyspace("left"), store.keyspace("right")
+            left[b"key"] = b"before"
+            before = store.snapshot()
+            batch = lsmith.Batch()
+            batch.put(left, b"key", b"after")
+            batch.put(right, b"key", b"after")
+            batch.delete(left, b"missing")
+            self.assertEqual(len(batch), 3)
+            store.write(batch, mode="sync_data")
+            self.assertEqual((left[b"key"], right[b"key"]), (b"after", b"after"))
+            self.assertEqual(before.get(left, b"key"), b"before")
+            self.assertIsNone(before.get(right, b"key"))
+            self.assertEqual(list(before.range(left)), [(b"key", b"before")])
+
+    def test_threads_write_side_by_side(self):
+        with lsmith.Store(self.dir.name, memtable_bytes=64 << 10) as store:
+            keyspace = store.keyspace("default")
+
+            def write(thread):
+                for number in range(2000):
+                    keyspace[b"%d-%d" % (thread, number)] = b"x" * 50
+
+            threads = [threading.Thread(target=write, args=(thread,)) for thread in range(4)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+            store.settle()
+            self.assertEqual(sum(1 for _ in keyspace), 8000)
+            self.assertEqual(store.stats()["entries_written"], 8000)
+
+    def test_errors_are_exceptions_with_a_kind(self):
+        with lsmith.Store(self.dir.name) as store:
+            with self.assertRaises(lsmith.Error) as locked:
+                lsmith.Store(self.dir.name)
+            self.assertEqual(locked.exception.kind, "Locked")
+            with self.assertRaisesRegex(lsmith.Error, "did you mean `tiered`"):
+                store.keyspace("default").set_merge_policy("tierd(ratio=4)")
+            with self.assertRaisesRegex(lsmith.Error, "expected one of: buffer"):
+                store.persist(mode="maybe")
+
+    def test_closing_takes_all_handles_back(self):
+        store = lsmith.Store(self.dir.name)
+        keyspace = store.keyspace("default")
+        keyspace[b"a"] = b"1"
+        batch = lsmith.Batch()
+        batch.put(keyspace, b"b", b"2")
+        snapshot, items = store.snapshot(), keyspace.range()
+        store.close()
+        uses = [
+            lambda: store.keyspace("default"),
+            lambda: keyspace.get(b"a"),
+            lambda: keyspace.put(b"a", b"2"),
+            lambda: snapshot.get(keyspace, b"a"),
+            lambda: next(items),
+            lambda: len(batch),
+        ]
+        for use in uses:
+            with self.assertRaisesRegex(lsmith.Error, "the store is closed"):
+                use()
+        store.close()
+        with lsmith.Store(self.dir.name) as again:
+            self.assertEqual(list(again.keyspace("default")), [(b"a", b"1")])
+
+
+class Lab(unittest.TestCase):
+    def test_simulation_and_store_agree_in_lockstep(self):
+        compared = rows(lsmith.compare("leveled(ratio=4); tiered", WORKLOAD, memtable="64KiB"))
+        self.assertEqual(len(compared), 2)
+        simulated = lsmith.simulate("leveled(ratio=4)", WORKLOAD, memtable="64KiB")
+        row = compared[0]
+        engine = row["engine.write_cost_system"] if "engine.write_cost_system" in row else row[
+            "engine"]["write_cost_system"]
+        self.assertEqual(engine, simulated["write_cost_system"])
+
+    def test_time_is_simulated_on_a_machine(self):
+        machine = "machine(cores=2, write=2000, flush_entry=500, merge_entry=500)"
+        time = lsmith.simulate("tiered", WORKLOAD, memtable="64KiB", machine=machine)["time"]
+        self.assertEqual(time["ops"], 20_000)
+        self.assertGreaterEqual(time["seconds"], 0.04)
+
+    def test_advice_formulas_and_lists(self):
+        best = lsmith.tune(WORKLOAD, memtable="64KiB", read_cost_max=4)["best"]
+        self.assertLessEqual(best["read_cost_mean"], 4)
+        self.assertGreater(lsmith.model("leveldb", keys=10_000_000)["write_cost_user"], 1)
+        names = [row["name"] for row in rows(lsmith.policies())]
+        self.assertIn("minlatency", names)
+        with self.assertRaisesRegex(lsmith.Error, "unknown workload"):
+            lsmith.simulate("tiered", "laod(keys=2k)")
+
+    def test_doctor_reads_a_directory(self):
+        found = lsmith.doctor(ROOT / "crates/doctor/tests/data/leveled")
+        self.assertEqual(found["version"], "7.8.3")
+        with self.assertRaises(lsmith.Error):
+            lsmith.doctor(ROOT / "nowhere")
+
+
+def pairs(view):
+    """Merges the two newest runs on storage whenever there are more than three."""
+    levels = [line for line in view.splitlines() if re.match(r"L\d+ r", line)]
+    runs = re.findall(r"\b(r\d+)\[", " ".join(levels))
+    return f"merge {runs[0]} {runs[1]} over .. in place" if len(runs) > 3 else None
+
+
+class OwnPolicy(unittest.TestCase):
+    def test_policy_in_python_is_simulated_and_runs_on_the_store(self):
+        policy = lsmith.Policy("pairs", pairs, runs_max=4)
+        simulated = lsmith.simulate(policy, WORKLOAD, memtable="64KiB")
+        self.assertEqual(simulated["policy"], "pairs")
+        self.assertGreater(simulated["merges"], 5)
+        self.assertLessEqual(simulated["runs_max"], 4)
+
+    def test_exceptions_of_a_policy_come_out(self):
+        def broken(view):
+            raise ValueError("no plan today")
+
+        with self.assertRaisesRegex(ValueError, "no plan today"):
+            lsmith.simulate(lsmith.Policy("broken", broken), WORKLOAD, memtable="64KiB")
+        with self.assertRaisesRegex(lsmith.Error, "nonsense: plan `what`"):
+            nonsense = lsmith.Policy("nonsense", lambda view: "what")
+            lsmith.simulate(nonsense, WORKLOAD, memtable="64KiB")
+
+    def test_laws_find_a_policy_that_never_merges_enough(self):
+        self.assertIsNone(lsmith.check_laws("tiered(ratio=3)"))
+        self.assertIsNotNone(lsmith.check_laws(lsmith.Policy("never", lambda view: None, 3)))
+
+
+if __name__ == "__main__":
+    unittest.main()
