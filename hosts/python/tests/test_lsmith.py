@@ -1,5 +1,7 @@
 """The package as its users see it: ``python -m unittest discover hosts/python/tests``."""
 
+import contextlib
+import io
 import pathlib
 import re
 import tempfile
@@ -175,6 +177,31 @@ class OwnPolicy(unittest.TestCase):
     def test_laws_find_a_policy_that_never_merges_enough(self):
         self.assertIsNone(lsmith.check_laws("tiered(ratio=3)"))
         self.assertIsNotNone(lsmith.check_laws(lsmith.Policy("never", lambda view: None, 3)))
+
+
+class Page(unittest.TestCase):
+    def test_examples_of_the_page_run(self):
+        page = (ROOT / "docs/python.md").read_text()
+        blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+        self.assertEqual(len(blocks), 3)
+        # Smaller, and with a store that is here.
+        for shown, run in [
+            ("churn(keys=100k, ops=400k,", "churn(keys=2k, ops=20k,"),
+            ("256KiB", "64KiB"),
+            ('"/var/lib/app/rocksdb"', repr(str(ROOT / "crates/doctor/tests/data/leveled"))),
+            ("table.plot.scatter(", "print("),
+        ]:
+            self.assertIn(shown, page)
+            blocks = [block.replace(shown, run) for block in blocks]
+        names = {"rows": rows}
+        with tempfile.TemporaryDirectory() as folder:
+            blocks = [block.replace('"data"', repr(folder)) for block in blocks]
+            with contextlib.redirect_stdout(io.StringIO()):
+                for block in blocks:
+                    exec(compile(block, "docs/python.md", "exec"), names)
+        row = rows(names["table"])[0]
+        for figure in re.findall(r'"engine\.([a-z_.]+)"', page):
+            self.assertTrue(figure in row.get("engine", {}) or f"engine.{figure}" in row, figure)
 
 
 if __name__ == "__main__":
