@@ -8,6 +8,7 @@ use super::notes::unfilled;
 use super::run::l0_one;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
+use crate::failure::bad_argument;
 use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
@@ -17,7 +18,7 @@ use anyhow::anyhow;
 use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
 use lsmith_policy::MergePolicy;
-use lsmith_sim::KeyedWorkload;
+use lsmith_sim::{KeyedWorkload, Machine};
 use lsmith_spec::format_bytes;
 use lsmith_workload::Workload;
 use serde::Serialize;
@@ -62,7 +63,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         record_trees: args.html.is_some(),
         duration: args.duration,
         threads: args.threads.unwrap_or(usual.threads),
-        machine: specs::machine(args.machine.machine.as_deref())?,
+        machine: machine(args)?,
         ..usual
     });
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -108,6 +109,15 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     page::write("lsmith compare", groups, args.html.as_deref(), args.svg.as_deref())?;
     print(args, json, &tables)?;
     end
+}
+
+/// Returns the machine on which free runs are simulated.
+fn machine(args: &CompareArgs) -> anyhow::Result<Option<Machine>> {
+    if args.machine.machine.is_some() && !args.free {
+        let message = "`--machine` predicts free runs: expected `--free` with it, or `simulate`";
+        return Err(bad_argument(message));
+    }
+    specs::machine(args.machine.machine.as_deref())
 }
 
 /// Prints the rows of each workload, and what they mean.

@@ -252,6 +252,8 @@ fn a_machine_can_be_in_a_file() {
     }
     let unit = refused(2, &[&simulate[..], &["--machine", name]].concat());
     assert!(unit.contains("time depends on keys"), "{unit}");
+    let alone = refused(2, &["compare", "--policies", "tiered", "--machine", name]);
+    assert!(alone.contains("expected `--free` with it"), "{alone}");
 }
 
 #[test]
