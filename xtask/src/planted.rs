@@ -39,9 +39,10 @@ const COPIED: [&str; 8] =
 const EXAMPLE: &str = "examples/raft-kv/";
 
 /// The packages outside the store whose own tests catch bugs.
-const OUTER: [(&str, &str); 4] = [
+const OUTER: [(&str, &str); 5] = [
     ("crates/cli/", "lsmith-cli"),
     ("crates/policy/", "lsmith-policy"),
+    ("crates/sim/", "lsmith-sim"),
     ("crates/workload/", "lsmith-workload"),
     ("crates/doctor/", "lsmith-doctor"),
 ];

@@ -82,6 +82,16 @@ fn slower_merges_hold_writers_back_and_leave_more_runs() {
 }
 
 #[test]
+fn what_a_tree_owes_slows_writers() {
+    // A stack of its own accord lets writers fill it up to twice its bound.
+    for (policy, bound) in [("minlatency(k=4)", 4), ("bigtable(k=3)", 3), ("binomial(k=4)", 4)] {
+        let figures = run(policy, CHURN, machine(5000.0), 2).simulation.figures;
+        assert!(figures.runs_max <= bound + 2, "{policy}: {figures:?}");
+        assert!(figures.read_cost_mean <= bound as f64, "{policy}: {figures:?}");
+    }
+}
+
+#[test]
 fn threads_share_cores() {
     let one_core = Machine { cores: 1.0, ..machine(1000.0) };
     let free = run("tiered(ratio=4)", CHURN, one_core, 2);
