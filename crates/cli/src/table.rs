@@ -35,6 +35,15 @@ pub(crate) struct Column<T> {
     pub(crate) cell: fn(&T) -> String,
 }
 
+/// Returns a column, for constants.
+pub(crate) const fn column<T>(
+    name: &'static str,
+    importance: Importance,
+    cell: fn(&T) -> String,
+) -> Column<T> {
+    Column { name, importance, cell }
+}
+
 /// Returns an aligned table of `values`, as [`ranked`] does.
 pub(crate) fn table_of<T>(columns: &[Column<T>], left: usize, values: &[T]) -> String {
     let header: Vec<Head<'_>> =

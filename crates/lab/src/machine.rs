@@ -38,7 +38,7 @@ const FIELDS: [Field; 20] = [
 /// Returns the machine that `spec` describes.
 ///
 /// # Errors
-/// Fails if a rate is missing, unknown or out of range.
+/// Fails if a rate is unknown or out of range. A rate that is left out is 0.
 pub fn machine_of(spec: &Spec) -> Result<Machine, SpecError> {
     if spec.name != NAME {
         return Err(SpecError::unknown("machine", &spec.name, &[NAME]));

@@ -97,7 +97,7 @@ pub const MEASURE_BYTES: u64 = 4 << 10;
 pub const LOOK_AGAIN_NANOS: u64 = 50_000_000;
 
 /// Returns how long a writer sleeps, in nanoseconds, if writers owe `owed_nanos` of sleep. `None`
-/// if it goes on, because a short sleep costs more than it gives.
+/// if it goes on: a short sleep would slow it down by more than was meant.
 #[must_use]
 pub fn sleep_nanos(owed_nanos: u64) -> Option<u64> {
     (owed_nanos >= SLEEP_MIN_NANOS).then(|| owed_nanos.min(SLEEP_MAX_NANOS))

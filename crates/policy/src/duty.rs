@@ -31,7 +31,7 @@ pub struct Turn<'a> {
     pub view: &'a TreeView,
     /// The duty of the thread.
     pub duty: Duty,
-    /// Sealed memtables that no plan under way takes.
+    /// Sealed memtables that wait, as for the [pressure](crate::Load::waiting_memtables).
     pub waiting_memtables: usize,
     /// True if the policy says itself what comes before a flush. A memtable of append tables that
     /// became a run of its own would cost a merge with its whole level.

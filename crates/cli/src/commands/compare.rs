@@ -13,7 +13,7 @@ use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
 use crate::table::Importance::{Least, OfTheOneBefore, Rank};
-use crate::table::{Column, Importance, cost, cost_if_known, percent, short, table_of};
+use crate::table::{Column, column, cost, cost_if_known, percent, short, table_of};
 use anyhow::anyhow;
 use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
@@ -196,14 +196,6 @@ const COLUMNS: [Column<Row>; 20] = [
     column("1000\nops/s", Rank(6), |row| format!("{:.1}", row.engine.ops_per_second / 1000.0)),
     column("cpu\ns", Rank(7), |row| format!("{:.1}", row.engine.cpu_seconds)),
 ];
-
-const fn column(
-    name: &'static str,
-    importance: Importance,
-    cell: fn(&Row) -> String,
-) -> Column<Row> {
-    Column { name, importance, cell }
-}
 
 const LEGEND: &str = "\
 write eager: bytes of runs that are new after a flush, per byte flushed. system: bytes of every

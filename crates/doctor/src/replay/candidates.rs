@@ -7,7 +7,7 @@ use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::format_bytes;
 use std::sync::Arc;
 
-/// Policies of lsmith that are played besides the nearest one.
+/// Policies of lsmith that are played. The nearest one is played too.
 const OURS: [&str; 6] = [
     "leveled(ratio=4, pick=best_ratio)",
     "leveled(ratio=10, pick=best_ratio)",

@@ -83,7 +83,7 @@ fn written(family: &Family, flushes: &Flushes, keys: f64, deletes_max: f64) -> (
                     counted += entries;
                 }
             } else {
-                // As many writes as leave so many entries.
+                // The number of writes that leaves this number of entries.
                 let left = (1.0 - entries / room).max((-WRITES_MAX).exp());
                 held.writes = -room * left.ln();
                 held.deletes = held.writes * output.deletes as f64 / entries.max(1.0);

@@ -95,8 +95,9 @@ impl Replay {
         let sizes: Vec<u64> = family.flushes().map(|job| job.output_bytes()).collect();
         let (mut candidates, mut rows) = (Vec::new(), Vec::new());
         let mut doubts = trust::doubts(case, family, &flushes, now.dropped);
-        for candidate in present.candidates() {
-            match play(&candidate.policy, &writes) {
+        for (place, candidate) in present.candidates().into_iter().enumerate() {
+            // The first one has the settings of now.
+            match if place == 0 { Ok(now) } else { play(&candidate.policy, &writes) } {
                 Ok(played) => {
                     rows.push(row(&candidate, &played, &sizes));
                     candidates.push(candidate);

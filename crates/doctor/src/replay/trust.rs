@@ -68,7 +68,7 @@ pub(super) fn doubts(case: &Case, family: &Family, flushes: &Flushes, dropped: f
     }
     let count = flushes.flushes.iter().filter(|flush| !flush.is_base).count();
     if count < FLUSHES_FEW {
-        doubts.push(format!("how it goes on: {count} flushes are few"));
+        doubts.push(format!("what later flushes would cost: {count} flushes are few"));
     }
     doubts.push("whether some keys are written more often than others".to_owned());
     doubts.push("flushes while a compaction is under way".to_owned());

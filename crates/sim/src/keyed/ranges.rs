@@ -58,15 +58,24 @@ impl Ranges {
         folds: bool,
     ) -> WriteSpan {
         self.sealed.retain(|sealed| tree.run(sealed.run).is_some());
-        let mut oldest = std::mem::replace(&mut self.first, SeqNo(newest.0 + 1));
-        let mut range_deletes = std::mem::take(&mut self.active);
-        if folds {
-            for sealed in self.sealed.drain(..) {
-                oldest = oldest.min(sealed.writes.oldest);
-                range_deletes = RangeDeletes::all([&sealed.range_deletes, &range_deletes]);
-            }
-        }
+        let oldest = std::mem::replace(&mut self.first, SeqNo(newest.0 + 1));
+        let range_deletes = std::mem::take(&mut self.active);
         let writes = WriteSpan { oldest, newest };
+        self.sealed.push(Sealed { run, writes, range_deletes });
+        if folds { self.fold(run) } else { writes }
+    }
+
+    /// Notes that all of memory, where there is something, becomes `run`. Returns the writes of the
+    /// run.
+    pub(super) fn fold(&mut self, run: RunId) -> WriteSpan {
+        let span = |all: WriteSpan, writes: WriteSpan| WriteSpan {
+            oldest: all.oldest.min(writes.oldest),
+            newest: all.newest.max(writes.newest),
+        };
+        let writes = self.sealed.iter().map(|sealed| sealed.writes).reduce(span);
+        let writes = writes.unwrap_or(WriteSpan { oldest: SeqNo(0), newest: SeqNo(0) });
+        let range_deletes = RangeDeletes::all(self.sealed.iter().map(|one| &one.range_deletes));
+        self.sealed.clear();
         self.sealed.push(Sealed { run, writes, range_deletes });
         writes
     }

@@ -227,9 +227,13 @@ impl KeyedSim {
             let id = drive.tree().next_table();
             let memtable = added(drive.content_mut(), id, entries, writes);
             drive.seal(memtable, observe)
-        })?;
+        })
+    }
+
+    /// Asks the policy at how many bytes the next memtable is sealed. The answer changes with the
+    /// tree.
+    pub(crate) fn ask_seal_bytes(&mut self) {
         self.seal_bytes = self.drive.policy().seal_bytes(self.drive.view());
-        Ok(())
     }
 
     /// Calls `act` with the drive, and with an observer that counts before it calls `observe`.
@@ -259,8 +263,11 @@ impl KeyedSim {
         if !drive.policy().needs().blocks || memory.len() < 2 || !is_free {
             return Ok(());
         }
-        let id = drive.tree().next_table();
-        let folded = drive.content_mut().fold(id, &[], &memory);
+        let (id, run) = (drive.tree().next_table(), drive.tree().next_run());
+        let content = drive.content_mut();
+        let writes = content.ranges.as_mut().map(|ranges| ranges.fold(run));
+        let folded = content.fold(id, &[], &memory);
+        let folded = folded.map(|memory| content.dated(memory, writes));
         drive.set_memory(folded)
     }
 

@@ -4,8 +4,8 @@
 //! [`Machine`] with the merging threads: if more want to run than there are cores, each gets an
 //! equal part. Which plan a thread takes, how hard writers are held back, and how long they sleep
 //! is decided by the code that the store runs ([`Turn`](lsmith_policy::Turn),
-//! [`BackPressure`]). What a merge writes is keyed content, as in lockstep. Only
-//! the time that work takes is a model: the rates of the machine.
+//! [`BackPressure`]). What a merge writes is keyed content, as in lockstep. Only the time that work
+//! takes is a model: the rates of the machine.
 //!
 //! What is not simulated: merges that are split among threads, merges that commit part by part, and
 //! spills of the log.
@@ -17,7 +17,7 @@ pub use machine::{Machine, Rate};
 
 use crate::keyed::KeyedSim;
 use crate::simulate::Feed;
-use crate::{Event, KeyedWorkload, Observer, SimError, Simulation};
+use crate::{KeyedWorkload, Observer, SimError, Simulation};
 use lsmith_policy::MergePolicy;
 use lsmith_policy::back_pressure::{
     BackPressure, LOOK_AGAIN_NANOS, MEASURE_BYTES, WAITING_MEMTABLES_MAX, delay_nanos_per_byte,
@@ -160,10 +160,11 @@ impl FreeRun<'_, '_> {
         self.look()
     }
 
-    /// Starts plans, and asks for the pressure.
+    /// Starts plans, and asks for the pressure and for the size of the next memtable.
     fn look(&mut self) -> Result<(), SimError> {
         self.sim.fold_memory_if_free()?;
         self.threads.start(self.sim.drive_mut())?;
+        self.sim.ask_seal_bytes();
         (self.pressure, self.waiting) = self.threads.back_pressure(self.sim.drive());
         if self.pressure.full <= 0.0 {
             self.owed_nanos = 0.0;
@@ -267,7 +268,6 @@ impl FreeRun<'_, '_> {
         if self.sim.flushes() > 0 {
             self.sim.sample(self.observe);
         }
-        (self.observe)(Event::Rest { tree: self.sim.tree() });
         let merge_cpu = self.threads.cpu_nanos;
         Ok(FreeSimulation {
             simulation: self.sim.finish(),

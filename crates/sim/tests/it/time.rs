@@ -53,6 +53,19 @@ fn merges_that_take_no_time_are_those_of_lockstep() {
 }
 
 #[test]
+fn range_deletes_are_folded_with_memory() {
+    let churn = "churn(keys=3k, ops=20k, value=50B, ranges=0.02)";
+    for policy in ["rr(ratio=4)", "leveled(ratio=4)"] {
+        let free = run(policy, churn, machine(0.0), 1);
+        let built = Registry::builtin().build(policy).unwrap();
+        let locked = simulate_keyed(&built, &workload(churn), MEMTABLE_BYTES, &mut |_| {}).unwrap();
+        assert_eq!(free.simulation.figures.parts, locked.figures.parts, "{policy}");
+        let held = |tree: &lsmith_tree::Tree| (tree.disk_bytes(), tree.memory().bytes());
+        assert_eq!(held(&free.simulation.tree), held(&locked.tree), "{policy}");
+    }
+}
+
+#[test]
 fn client_alone_takes_the_time_of_its_operations() {
     let mut machine = machine(0.0);
     machine.get = Rate { each: 500.0, part: 0.0 };

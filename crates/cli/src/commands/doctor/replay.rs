@@ -2,7 +2,7 @@
 
 use super::bytes;
 use crate::table::Importance::{Least, Rank};
-use crate::table::{Column, Importance, cost, percent, table_of};
+use crate::table::{Column, column, cost, percent, table_of};
 use lsmith_doctor::{Move, Replay, Row};
 
 const COLUMNS: [Column<Row>; 8] = [
@@ -17,14 +17,6 @@ const COLUMNS: [Column<Row>; 8] = [
     column("space\npeak", Rank(4), |row| cost(row.space_peak)),
     column("\nnow", Least, |row| cost(row.space_now)),
 ];
-
-const fn column(
-    name: &'static str,
-    importance: Importance,
-    cell: fn(&Row) -> String,
-) -> Column<Row> {
-    Column { name, importance, cell }
-}
 
 const LEGEND: &str = "\
 level: files in level 0 that are merged, bytes of level 1, multiplier. universal: runs that are
