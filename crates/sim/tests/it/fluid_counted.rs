@@ -91,6 +91,28 @@ fn trace(lines: impl Iterator<Item = String>) -> Workload {
     Workload::from_spec(&spec, &Text(text)).expect("a trace, damaged or not")
 }
 
+/// What broke: deletes make a memtable smaller, so one that was full for a moment was passed over.
+/// It was sealed thousands of writes later, with other bytes.
+#[test]
+fn memtables_that_deletes_make_smaller_are_sealed_when_full() {
+    let line = |at: u64| match at {
+        0..2500 => format!("{at},put,key{at:06},300"),
+        2500..5000 => format!("{at},delete,key{:06},0", 4999 - at),
+        _ => format!("{at},put,key{at:06},300"),
+    };
+    let trace = trace((0..15_000).map(line));
+    let input = lsmith_sim::KeyedWorkload::new(trace.clone());
+    let counted = FluidWorkload::new(&trace).unwrap();
+    let policy = policy("none");
+    for memtable_bytes in [650_000, 670_000, 700_000] {
+        let keyed = lsmith_sim::simulate_keyed(&policy, &input, memtable_bytes, &mut |_| {});
+        let fluid = simulate_fluid(&policy, &counted, memtable_bytes, &mut |_| {});
+        let keyed = keyed.unwrap().figures.parts;
+        let fluid = fluid.unwrap().figures.parts;
+        assert_eq!(fluid.flush_bytes, keyed.flush_bytes, "memtables of {memtable_bytes}");
+    }
+}
+
 /// Hot keys with short values and cold ones with long values.
 #[test]
 fn a_trace_is_counted_with_its_sizes() {

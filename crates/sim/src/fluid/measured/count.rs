@@ -8,7 +8,7 @@ use lsmith_tree::logical_bytes;
 use lsmith_workload::{Op, OpKind, Workload};
 use std::ops::Range;
 
-/// The most writes that can be counted. Counting takes some 40 bytes per write.
+/// The most writes that can be counted. Counting takes some 50 bytes per write.
 pub(crate) const WRITES_MAX: usize = 100_000_000;
 
 /// The most separate parts of the key space, and the least keys of a part.
@@ -39,8 +39,29 @@ pub(in crate::fluid) struct Counted {
     /// True if the keys of a part are written in an order that is independent of key order.
     is_even: bool,
     writes: usize,
+    /// What each write does to a memtable.
+    memory: Vec<MemoryWrite>,
     /// Logical bytes of all writes before each step.
     bytes: Vec<u64>,
+}
+
+/// A write, as a memtable sees it.
+#[derive(Clone, Copy, Debug)]
+struct MemoryWrite {
+    bytes: u32,
+    /// The index of the write to the key before this one.
+    before: Option<u32>,
+    /// True if both writes vanish from a memtable that has both: an insert and a remove.
+    cancels: bool,
+}
+
+impl MemoryWrite {
+    /// Returns the logical bytes that a memtable holds of the write, if it starts with write
+    /// `first`.
+    fn left(self, first: usize) -> u64 {
+        let is_gone = self.cancels && self.before.is_some_and(|before| before as usize >= first);
+        if is_gone { 0 } else { self.bytes.into() }
+    }
 }
 
 /// A write that the workload requests.
@@ -95,11 +116,12 @@ impl Counted {
             sum
         };
         let bytes = std::iter::once(0).chain(writes.requests.chunks(STEP).map(add)).collect();
+        let memory = (0..writes.requests.len()).map(|at| writes.in_memory(at)).collect();
         let identity: Vec<u32> = (0..writes.requests.len() as u32).collect();
         let all: Vec<CellWrite> = identity.iter().map(|&at| writes.write(at, &identity)).collect();
         let whole = Cell::new(None, &all);
         let (cells, is_even) = writes.cells();
-        Counted { whole, cells, is_even, writes: all.len(), bytes }
+        Counted { whole, cells, is_even, writes: all.len(), memory, bytes }
     }
 
     /// Returns true if the overlap of the keys of a block is known, except for chance.
@@ -135,30 +157,20 @@ impl Counted {
     /// Returns the index of the write at which a memtable is full that started after write `from`;
     /// `None` if the writes end before.
     pub(in crate::fluid) fn memtable_end(&self, from: f64, seal_bytes: u64) -> Option<f64> {
-        let before = self.requested_bytes(from);
-        let is_full = |until: usize| {
-            let until = until as f64;
-            let found = self.all(from, until);
-            let live_bytes = (found.put_bytes + found.tombstone_bytes).round() as u64;
-            let written_bytes = (self.requested_bytes(until) - before) as u64;
-            is_memtable_full(seal_bytes, live_bytes, written_bytes)
-        };
-        // A full memtable stays full, except for pairs that cancel, which are few in one memtable.
-        let mut open = from as usize;
-        let mut step = 1;
-        while !is_full((open + step).min(self.writes)) {
-            open += step;
-            step *= 2;
-            if open >= self.writes {
-                return None;
+        let first = from as usize;
+        let (mut live, mut written) = (0, 0);
+        for at in first..self.writes {
+            written += u64::from(self.memory[at].bytes);
+            live += self.memory[at].left(first);
+            if let Some(before) = self.memory[at].before.filter(|before| *before as usize >= first)
+            {
+                live -= self.memory[before as usize].left(first);
+            }
+            if is_memtable_full(seal_bytes, live, written) {
+                return Some((at + 1) as f64);
             }
         }
-        let (mut open, mut full) = (open, (open + step).min(self.writes));
-        while open + 1 < full {
-            let middle = open.midpoint(full);
-            if is_full(middle) { full = middle } else { open = middle }
-        }
-        Some(full as f64)
+        None
     }
 
     /// Returns true if keys that are written together lie together.
@@ -219,6 +231,18 @@ impl Writes {
             next: if next == NEVER { NEVER } else { at(next) },
             kind,
             bytes,
+        }
+    }
+
+    /// Returns what the write at `index` does to a memtable.
+    fn in_memory(&self, index: usize) -> MemoryWrite {
+        let before = Some(self.before[index]).filter(|before| *before != NEVER);
+        let is_insert = |before: u32| self.requests[before as usize].kind == Kind::Insert;
+        let Request { bytes, kind, .. } = self.requests[index];
+        MemoryWrite {
+            bytes,
+            before,
+            cancels: kind == Kind::Remove && before.is_some_and(is_insert),
         }
     }
 
