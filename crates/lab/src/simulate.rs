@@ -185,7 +185,9 @@ pub fn simulate_observed(
         },
         report: SimulationReport {
             uncertainty: match content {
-                Content::Fluid(workload) => Some(workload.uncertainty(&**policy, memtable_bytes)),
+                Content::Fluid(workload) => {
+                    Some(workload.uncertainty(policy, memtable_bytes, &simulation)?)
+                }
                 Content::Unit { .. } | Content::Keyed(_) => None,
             },
             physical: files.map(|files| files.costs(&simulation.figures)),

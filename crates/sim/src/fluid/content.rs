@@ -42,12 +42,17 @@ impl FluidContent {
     /// Returns content without tables. `by_block` is true if the policy counts in blocks.
     #[must_use]
     pub fn new(workload: FluidWorkload, by_block: bool) -> FluidContent {
+        FluidContent::drawn(workload, by_block, SEED)
+    }
+
+    /// Returns content without tables, with random draws of another seed.
+    pub(super) fn drawn(workload: FluidWorkload, by_block: bool, seed: u64) -> FluidContent {
         FluidContent {
             tables: BTreeMap::new(),
             workload,
             by_block,
             block_bytes: BLOCK_BYTES_USUAL,
-            draws: Rng::new(SEED, 0),
+            draws: Rng::new(seed, 0),
         }
     }
 

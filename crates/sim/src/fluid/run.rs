@@ -22,19 +22,61 @@ pub fn simulate_fluid(
     memtable_bytes: u64,
     observe: &mut Observer<'_>,
 ) -> Result<Simulation, SimError> {
+    simulate_varied(policy, workload, memtable_bytes, &Variation::NONE, observe)
+}
+
+/// A change of the kind that chance makes. The difference that it makes to an answer shows how much
+/// the answer depends on chance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Variation {
+    /// The seed of all random draws.
+    pub(super) seed: u64,
+    /// The bytes at which memtables are sealed, over the policy's. The policy does not know.
+    pub(super) factor: f64,
+    /// The standard deviation of these bytes, as a share of them.
+    pub(super) spread: f64,
+    /// The flushes after which the simulation ends, if the workload has as many.
+    pub(super) flushes_max: u64,
+}
+
+impl Variation {
+    const NONE: Variation =
+        Variation { seed: SEED, factor: 1.0, spread: 0.0, flushes_max: u64::MAX };
+
+    /// Returns the bytes at which to seal a memtable that should be sealed at `seal_bytes`.
+    fn seal_bytes(&self, seal_bytes: u64, draws: &mut Rng) -> u64 {
+        if self.spread == 0.0 {
+            return (seal_bytes as f64 * self.factor) as u64;
+        }
+        let factor = self.factor * (1.0 + self.spread * draw::normal(draws));
+        (seal_bytes as f64 * factor.max(0.0)) as u64
+    }
+}
+
+/// Simulates as [`simulate_fluid`] does, with a change.
+pub(super) fn simulate_varied(
+    policy: &Arc<dyn MergePolicy>,
+    workload: &FluidWorkload,
+    memtable_bytes: u64,
+    variation: &Variation,
+    observe: &mut Observer<'_>,
+) -> Result<Simulation, SimError> {
     if policy.needs().blocks {
-        workload.check_blocks()?;
+        workload.check_blocks(memtable_bytes)?;
     }
     let by_block = policy.needs().blocks;
-    let content = FluidContent::new(workload.clone(), by_block);
+    let content = FluidContent::drawn(workload.clone(), by_block, variation.seed);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::of_scans(workload.scan_items(), by_block);
-    let mut draws = Rng::new(SEED, 1);
+    let mut draws = Rng::new(variation.seed, 1);
+    let mut seal_draws = Rng::new(variation.seed, 2);
     let mut writes = 0.0;
     let mut count = FullMemtableShare::default();
     let mut flushes = 0;
-    while flushes < workload.flushes_max() {
+    let flushes_max = workload.flushes_max().min(variation.flushes_max);
+    while flushes < flushes_max {
         let seal_bytes = policy.seal_bytes(drive.view());
+        let seal_bytes = variation.seal_bytes(seal_bytes, &mut seal_draws);
         let from = writes;
         let draw = draw::normal(&mut draws);
         let end = workload.memtable_end(from, seal_bytes, draw);
@@ -45,7 +87,7 @@ pub fn simulate_fluid(
             count.filled += 1.0;
         }
         // The limit on flushes may end in the middle of a small memtable.
-        let is_beyond = count.filled > workload.flushes_max() as f64 + SHARE_ERROR;
+        let is_beyond = count.filled > flushes_max as f64 + SHARE_ERROR;
         let until = end.filter(|_| !is_beyond);
         if let Some(until) = until {
             writes = until;
@@ -65,7 +107,7 @@ pub fn simulate_fluid(
                 drive.flush(memtable, observe)?;
             }
         }
-        while flushes < count.whole().min(workload.flushes_max()) {
+        while flushes < count.whole().min(flushes_max) {
             flushes += 1;
             observe(Event::Flushed { tree: drive.tree() });
         }

@@ -1,26 +1,59 @@
 //! How far expected sizes may be off.
+//!
+//! A fluid simulation makes the decisions of a policy on expected sizes. Where real sizes, which
+//! vary by chance, decide otherwise, an answer may be off by a whole merge of a level. So the error
+//! is measured: the workload is simulated again, with changes as small as chance makes them, and
+//! with other bounds of the parts of the key space. What answers then differ by is their spread.
+//! What such changes do not show has constants, from measured errors (`docs/model.md`).
 
 use super::FluidWorkload;
-use crate::SimError;
+use super::run::{Variation, simulate_varied};
+use super::workload::Chance;
+use crate::{Figures, SimError, Simulation, simulate_fluid};
 use lsmith_policy::{MergePolicy, Shape};
-use lsmith_tree::MergePlan;
+use lsmith_tree::{BLOCK_BYTES_USUAL, MergePlan, Tree};
+use std::sync::Arc;
 
-/// The error of stacks and of levels of many tables.
-const USUAL: f64 = 0.03;
+/// The error of stacks, besides the spread.
+const STACKS: f64 = 0.01;
+
+/// The error of levels of many tables.
+const LEVELS: f64 = 0.02;
+
+/// The added error of levels: this over the entries of a table. Tables of few entries vary in size.
+const FEW: f64 = 1.5;
+
+/// The spreads by which an answer may be off. The few changes that are tried do not find the
+/// largest one.
+const SPREADS: f64 = 1.5;
+
+/// The bytes at which memtables are sealed in changed simulations, over the usual ones.
+const FACTORS: [f64; 2] = [0.99, 1.01];
+
+/// The same for policies that compare sizes which are equal but for chance. There are more courses
+/// that merges can take.
+const FACTORS_OF_TIES: [f64; 6] = [0.98, 0.99, 0.997, 1.003, 1.01, 1.02];
+
+/// The same where only the length of keys varies.
+const SAME: [f64; 2] = [1.0, 1.0];
+
+/// The standard deviation of the size of a memtable in changed simulations, over the standard
+/// deviation of a random number of so many entries.
+const CHANCE: f64 = 0.3;
 
 /// The error of policies that keep blocks, if windows hold many entries.
 const BLOCKS: f64 = 0.05;
 
+/// The added error of policies that keep blocks, if each entry fills a block. The more entries a
+/// block has, the less they vary.
+const BLOCKS_OF_ONE: f64 = 0.15;
+
 /// The added error of policies that keep blocks, if keys are hashes of numbers in a row. Such keys
 /// do not lie as by chance, and whole levels merge or not by a few blocks.
-const HASHED: f64 = 0.15;
+const HASHED: f64 = 0.12;
 
-/// The added error if keys that are written together lie together, and plans take windows of keys.
-const CLUSTERS: f64 = 0.30;
-
-/// The added error if single bytes decide, and if no key is written twice, so that they often do.
-const TIES: f64 = 0.03;
-const TIES_OF_NEW_KEYS: f64 = 0.27;
+/// The added error of policies that keep blocks, if keys that are written together lie together.
+const CLUSTERS: f64 = 0.20;
 
 /// The added error under policies that use append tables: this over the entries of a memtable.
 /// Expected trees are equally large, where real ones vary, and are split and fused one by one.
@@ -45,29 +78,84 @@ const TABLE_ENTRIES_MIN: f64 = 16.0;
 const BLOCK_ENTRIES_MIN: f64 = 64.0;
 
 impl FluidWorkload {
-    /// Returns the relative error of write costs that is to be expected of a fluid simulation under
-    /// `policy`, compared with a keyed one: no measured case of this kind was further off.
+    /// Returns how far the write costs of `found`, a fluid simulation under `policy`, may be off: a
+    /// keyed simulation should find costs that differ from them by at most this share of them. The
+    /// claim is about write costs alone.
     ///
-    /// The parts are measured, see `docs/model.md`. Tables and windows of few entries vary more
-    /// than expected sizes do.
-    #[must_use]
-    pub fn uncertainty(&self, policy: &dyn MergePolicy, memtable_bytes: u64) -> f64 {
+    /// Simulates the workload two to eight times more, unless chance has no part in its sizes.
+    ///
+    /// # Errors
+    /// Fails as [`simulate_fluid`] does.
+    pub fn uncertainty(
+        &self,
+        policy: &Arc<dyn MergePolicy>,
+        memtable_bytes: u64,
+        found: &Simulation,
+    ) -> Result<f64, SimError> {
+        let mut spread = 0.0_f64;
+        for variation in self.variations(&**policy, memtable_bytes, &found.figures) {
+            let other = simulate_varied(policy, self, memtable_bytes, &variation, &mut |_| {})?;
+            spread = spread.max(difference(&found.figures, &other.figures));
+        }
+        // Whole runs do not depend on the parts of the key space.
+        let others = [self.coarser(), self.narrower()].into_iter().flatten();
+        for other in others.filter(|_| takes_parts(&**policy)) {
+            let other = simulate_fluid(policy, &other, memtable_bytes, &mut |_| {})?;
+            spread = spread.max(difference(&found.figures, &other.figures));
+        }
+        Ok(self.usual_error(&**policy, memtable_bytes, &found.tree) + SPREADS * spread)
+    }
+
+    /// Returns changes as small as chance makes them. Levels are divided into tables, whose sizes
+    /// always vary; the sizes of whole runs may be known.
+    fn variations(
+        &self,
+        policy: &dyn MergePolicy,
+        memtable_bytes: u64,
+        found: &Figures,
+    ) -> Vec<Variation> {
+        let entries = memtable_bytes as f64 / self.entry_bytes();
+        let needs = policy.needs();
+        let (factors, spread): (&[f64], f64) = match self.chance() {
+            _ if needs.appends => return Vec::new(),
+            Chance::Order => (&SAME, 0.0),
+            chance if takes_parts(policy) || chance == Chance::Keys => {
+                let factors = if needs.exact_sizes { &FACTORS_OF_TIES[..] } else { &FACTORS };
+                // A policy that keeps blocks seals small parts of a memtable.
+                let spread = if needs.blocks { 0.0 } else { CHANCE / entries.max(1.0).sqrt() };
+                (factors, spread)
+            }
+            Chance::Entries => (&SAME, 0.0),
+            Chance::Keys | Chance::None => return Vec::new(),
+        };
+        let variation = |(seed, factor): (u64, &f64)| Variation {
+            seed,
+            factor: *factor,
+            spread,
+            flushes_max: found.parts.flushes,
+        };
+        (2..).zip(factors).map(variation).collect()
+    }
+
+    /// Returns the relative error of write costs that was not exceeded, as far as it does not hang
+    /// on chance or on the parts of the key space. Tables and windows of few entries vary more than
+    /// expected sizes do.
+    fn usual_error(&self, policy: &dyn MergePolicy, memtable_bytes: u64, tree: &Tree) -> f64 {
         let needs = policy.needs();
         let entries = memtable_bytes as f64 / self.entry_bytes();
-        let is_leveled = matches!(policy.shape(), Shape::Leveled { .. });
-        let mut error = match (needs.blocks, is_leveled) {
+        let mut error = match (needs.blocks, takes_parts(policy)) {
             (true, _) => BLOCKS + 2.5 / (WINDOW * entries).max(1.0),
-            (false, true) => USUAL + 1.0 / entries,
-            (false, false) => USUAL,
+            (false, true) => LEVELS + FEW / table_entries(tree).unwrap_or(entries).min(entries),
+            (false, false) => STACKS,
         };
+        if needs.blocks {
+            error += BLOCKS_OF_ONE * (self.entry_bytes() / BLOCK_BYTES_USUAL as f64).min(1.0);
+        }
         if needs.blocks && self.is_hashed() {
             error += HASHED;
         }
-        if needs.windows && self.is_clustered() {
+        if needs.blocks && self.is_clustered() {
             error += CLUSTERS;
-        }
-        if needs.exact_sizes {
-            error += if self.is_new() { TIES_OF_NEW_KEYS } else { TIES };
         }
         if let (true, Shape::Leveled { ratio, .. }) = (needs.appends, policy.shape()) {
             let least = entries / (ratio * MergePlan::NEW_APPEND_PARTS as f64);
@@ -88,8 +176,7 @@ impl FluidWorkload {
         policy: &dyn MergePolicy,
         memtable_bytes: u64,
     ) -> Result<(), SimError> {
-        let is_leveled = matches!(policy.shape(), Shape::Leveled { .. });
-        let least = match (policy.needs().blocks, is_leveled) {
+        let least = match (policy.needs().blocks, is_leveled(policy)) {
             (true, _) => BLOCK_ENTRIES_MIN,
             (false, true) => TABLE_ENTRIES_MIN,
             (false, false) => return Ok(()),
@@ -102,4 +189,33 @@ impl FluidWorkload {
         let memtable_bytes_min = (least * self.entry_bytes()).ceil() as u64;
         Err(SimError::FewEntries { policy: policy.spec(), entry_bytes, memtable_bytes_min })
     }
+}
+
+fn is_leveled(policy: &dyn MergePolicy) -> bool {
+    matches!(policy.shape(), Shape::Leveled { .. })
+}
+
+/// Returns true if merges take parts of runs.
+fn takes_parts(policy: &dyn MergePolicy) -> bool {
+    is_leveled(policy) || policy.needs().windows
+}
+
+/// Returns the mean number of entries of a table below level 0; `None` if there is none.
+fn table_entries(tree: &Tree) -> Option<f64> {
+    let below = tree.levels().iter().skip(1).flat_map(|level| level.runs());
+    let slices = || below.clone().flat_map(|run| run.slices().iter());
+    let entries: u64 = slices().map(|slice| slice.size().entries).sum();
+    let count = slices().count();
+    (count > 0).then(|| (entries as f64 / count as f64).max(1.0))
+}
+
+/// Returns the largest relative difference between two write costs.
+fn difference(found: &Figures, other: &Figures) -> f64 {
+    let costs = |figures: &Figures| {
+        [figures.write_cost_eager, figures.write_cost_system, figures.write_cost_blocks]
+    };
+    let pairs = costs(found).into_iter().zip(costs(other));
+    let differences = pairs.map(|(found, other)| (other / found - 1.0).abs());
+    // A cost of nothing is no number.
+    differences.filter(|difference| difference.is_finite()).fold(0.0, f64::max)
 }

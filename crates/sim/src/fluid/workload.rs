@@ -10,13 +10,19 @@ use lsmith_policy::written_bytes_max;
 use lsmith_spec::{Spec, parse_bytes};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{OpKind, Workload};
-use std::sync::Arc;
 
 /// Memtables of fewer entries are full after equally many.
 const FEW_ENTRIES: f64 = 64.0;
 
 /// The number of keys that are read for their mean length.
 const KEYS_SAMPLED: u64 = 10_000;
+
+/// The share of the entries of a full part of the key space that a part in part has at most.
+const FULL: f64 = 0.9;
+
+/// A memtable of this many times the keys of a part of the key space hardly shows the parts at the
+/// ends of its stretches, which its writes reach only in part.
+const PARTS_OF_MEMTABLE: f64 = 64.0;
 
 /// The properties of a workload that fluid simulations need: the number of different keys in any
 /// interval of its writes, and the size of entries.
@@ -27,6 +33,8 @@ pub struct FluidWorkload {
     /// The mean number of entries of a range read.
     scan_items: f64,
     keys: Keys,
+    /// True if a memtable leaves out parts of the key space that its writes reach only in part.
+    is_inner: bool,
 }
 
 /// The written keys.
@@ -35,7 +43,7 @@ enum Keys {
     /// A formula, with equal entries except tombstones.
     Formula(Formula, Entries),
     /// Counts from the writes themselves.
-    Counted(Arc<Counted>),
+    Counted(Counted),
 }
 
 /// The formula for the number of different keys in an interval of writes.
@@ -47,6 +55,19 @@ enum Formula {
     Swept(f64),
     /// Each write draws its key independently, with the same probabilities.
     Drawn(Popularity),
+}
+
+/// What is left to chance in the sizes of whole runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chance {
+    /// How many keys are drawn again.
+    Keys,
+    /// How long keys are.
+    Entries,
+    /// Nothing, as keys are counted.
+    None,
+    /// Nothing, and no two tables overlap, as keys are written in their order.
+    Order,
 }
 
 /// The properties of equal writes.
@@ -72,7 +93,13 @@ impl FluidWorkload {
             spread: 0.0,
         };
         let keys = Keys::Formula(Formula::Drawn(popularity), entries);
-        FluidWorkload { spec: None, flushes_max: u64::MAX, scan_items: SCAN_ITEMS, keys }
+        FluidWorkload {
+            spec: None,
+            flushes_max: u64::MAX,
+            scan_items: SCAN_ITEMS,
+            keys,
+            is_inner: false,
+        }
     }
 
     /// Returns the properties of `workload`: for `load` and `churn` by formula, with any number of
@@ -99,7 +126,7 @@ impl FluidWorkload {
             ("load", _) => Popularity::zipf(items, LOAD_SKEW).map(Formula::Drawn),
             ("churn", _) => Popularity::uniform(items).map(Formula::Drawn),
             _ => {
-                let keys = Keys::Counted(Arc::new(Counted::of(workload)?));
+                let keys = Keys::Counted(Counted::of(workload)?);
                 return Ok(FluidWorkload::of(workload, keys));
             }
         };
@@ -111,7 +138,13 @@ impl FluidWorkload {
     fn of(workload: &Workload, keys: Keys) -> FluidWorkload {
         let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
         let scan_items = workload.scan_items().unwrap_or(SCAN_ITEMS);
-        FluidWorkload { spec: Some(workload.spec().clone()), flushes_max, scan_items, keys }
+        FluidWorkload {
+            spec: Some(workload.spec().clone()),
+            flushes_max,
+            scan_items,
+            keys,
+            is_inner: false,
+        }
     }
 
     /// Returns the spec of the workload, if it has one.
@@ -170,6 +203,9 @@ impl FluidWorkload {
             }
             start = border;
         }
+        if self.is_inner {
+            segments = inner(segments);
+        }
         segments
     }
 
@@ -178,19 +214,26 @@ impl FluidWorkload {
         matches!(self.keys, Keys::Formula(Formula::Swept(_), _))
     }
 
-    /// Checks that the number of blocks that overlap nothing is known.
+    /// Checks that the number of blocks that overlap nothing is known, with memtables of
+    /// `memtable_bytes`.
     ///
     /// # Errors
-    /// Fails with [`SimError::NotFluid`] if keys that are written together lie next to each other.
-    pub(super) fn check_blocks(&self) -> Result<(), SimError> {
-        match (&self.keys, &self.spec) {
-            (Keys::Counted(counted), Some(spec)) if !counted.is_even() => {
-                let what = "keys that are written together lie next to each other, so the number \
-                            of keys does not tell which blocks meet nothing";
-                Err(SimError::NotFluid { workload: spec.clone(), what })
-            }
-            _ => Ok(()),
-        }
+    /// Fails with [`SimError::NotFluid`] if keys that are written together lie next to each other,
+    /// or if deletes leave less than half of the data.
+    pub(super) fn check_blocks(&self, memtable_bytes: u64) -> Result<(), SimError> {
+        let (Keys::Counted(counted), Some(spec)) = (&self.keys, &self.spec) else { return Ok(()) };
+        let entries = memtable_bytes as f64 / self.entry_bytes();
+        let is_ordered = entries < PARTS_OF_MEMTABLE * counted.ordered_keys() as f64;
+        let what = if !counted.is_even() || is_ordered {
+            "keys that are written together lie next to each other, so the number of keys does not \
+             tell which blocks meet nothing"
+        } else if counted.shrinks() {
+            "deletes leave less than half of its data, so the number of keys does not tell how \
+             blocks share tombstones and values"
+        } else {
+            return Ok(());
+        };
+        Err(SimError::NotFluid { workload: spec.clone(), what })
     }
 
     /// Returns true if the properties of the key space change at `place`.
@@ -223,6 +266,21 @@ impl FluidWorkload {
         }
     }
 
+    /// Returns the same workload with half as many parts of the key space. `None` if keys that are
+    /// written together lie anywhere.
+    pub(super) fn coarser(&self) -> Option<FluidWorkload> {
+        let Keys::Counted(counted) = &self.keys else { return None };
+        Some(FluidWorkload { keys: Keys::Counted(counted.coarser()?), ..self.clone() })
+    }
+
+    /// Returns the same workload with memtables that leave out the ends of their stretches of the
+    /// key space, where writes in key order reach parts of it only in part. Two memtables whose
+    /// writes follow each other in key order then share no part. `None` if keys that are written
+    /// together lie anywhere.
+    pub(super) fn narrower(&self) -> Option<FluidWorkload> {
+        self.is_clustered().then(|| FluidWorkload { is_inner: true, ..self.clone() })
+    }
+
     /// Returns the mean number of entries of a range read.
     pub(super) fn scan_items(&self) -> f64 {
         self.scan_items
@@ -240,9 +298,14 @@ impl FluidWorkload {
         is_named && spec.param("order") != Some("sequential")
     }
 
-    /// Returns true if no key is written twice.
-    pub(super) fn is_new(&self) -> bool {
-        matches!(self.keys, Keys::Formula(Formula::New | Formula::Swept(_), _))
+    /// Returns the chance in the sizes of runs.
+    pub(super) fn chance(&self) -> Chance {
+        match &self.keys {
+            Keys::Formula(Formula::Drawn(_), _) => Chance::Keys,
+            Keys::Formula(Formula::Swept(_), _) => Chance::Order,
+            Keys::Formula(Formula::New, _) => Chance::Entries,
+            Keys::Counted(_) => Chance::None,
+        }
     }
 
     /// Returns true if keys that are written together lie together.
@@ -288,6 +351,22 @@ impl FluidWorkload {
         let end = from + unique.min((written_bytes_max(seal_bytes) as f64 / entry_bytes).ceil());
         (end <= all.writes).then_some(end)
     }
+}
+
+/// Returns the segments without the ends of stretches that hold less than [`FULL`] of what is next
+/// to them.
+fn inner(segments: Vec<Segment>) -> Vec<Segment> {
+    let entries = |at: usize| segments[at].density.entries;
+    let touches = |left: usize, right: usize| segments[left].end == segments[right].start;
+    let is_partial = |at: usize| {
+        let before = at.checked_sub(1).filter(|before| touches(*before, at));
+        let after = Some(at + 1).filter(|after| *after < segments.len() && touches(at, *after));
+        match (before, after) {
+            (Some(other), None) | (None, Some(other)) => entries(at) < FULL * entries(other),
+            _ => false,
+        }
+    };
+    (0..segments.len()).filter(|at| !is_partial(*at)).map(|at| segments[at]).collect()
 }
 
 impl Formula {

@@ -163,7 +163,10 @@ fn errors_are_within_the_uncertainty_of_the_answer() {
         let expected = FluidWorkload::new(input.workload()).expect("a fluid workload");
         for name in policies {
             let policy = policy(name);
-            let uncertainty = expected.uncertainty(&*policy, MEMTABLE_BYTES);
+            let found = simulate_fluid(&policy, &expected, MEMTABLE_BYTES, &mut |_| {});
+            let found = found.expect("a policy of this project");
+            let uncertainty = expected.uncertainty(&policy, MEMTABLE_BYTES, &found);
+            let uncertainty = uncertainty.expect("a policy of this project");
             assert!(uncertainty < 0.5, "{name} under {spec}: {uncertainty}");
             agree(spec, &[name], uncertainty);
         }

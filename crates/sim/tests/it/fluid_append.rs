@@ -131,7 +131,11 @@ fn loads_of_few_flushes_are_within_their_uncertainty() {
     ] {
         let input = KeyedWorkload::new(workload(spec));
         let expected = FluidWorkload::new(input.workload()).expect("a fluid workload");
-        let allowed = expected.uncertainty(&*policy(name), memtable_bytes);
+        let policy = policy(name);
+        let found = simulate_fluid(&policy, &expected, memtable_bytes, &mut |_| {});
+        let found = found.expect("legal plans");
+        let allowed = expected.uncertainty(&policy, memtable_bytes, &found);
+        let allowed = allowed.expect("legal plans");
         assert!(allowed < 0.15, "{spec}: {allowed}");
         let tolerance = Tolerance { writes: allowed, reads: 0.06, space: 0.04 };
         agree(&[(spec, memtable_bytes, std::slice::from_ref(&name))], tolerance);

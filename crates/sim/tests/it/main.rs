@@ -11,6 +11,7 @@ mod figures;
 mod fluid;
 mod fluid_append;
 mod fluid_counted;
+mod held_out;
 mod jungle;
 mod keyed;
 mod learning;

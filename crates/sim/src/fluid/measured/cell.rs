@@ -149,6 +149,16 @@ impl Cell {
     }
 }
 
+impl std::ops::AddAssign for DistinctKeys {
+    fn add_assign(&mut self, other: DistinctKeys) {
+        self.keys += other.keys;
+        self.puts += other.puts;
+        self.put_bytes += other.put_bytes;
+        self.tombstones += other.tombstones;
+        self.tombstone_bytes += other.tombstone_bytes;
+    }
+}
+
 /// Returns the class of a write: tombstone or not, and sizes within a quarter of each other.
 fn class_of(write: &CellWrite) -> u32 {
     let log = 31 - write.bytes.max(1).leading_zeros();

@@ -7,6 +7,7 @@ use lsmith_policy::is_memtable_full;
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{Op, OpKind, Workload};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The most writes that can be counted. Counting takes some 50 bytes per write.
 pub(crate) const WRITES_MAX: usize = 100_000_000;
@@ -21,6 +22,9 @@ const NEAR_KEYS: usize = 32;
 /// The number of parts of time in which parts of the key space are compared.
 const EPOCHS: usize = 16;
 
+/// The number of moments at which the live bytes are looked at.
+const MOMENTS: usize = 64;
+
 /// The ratio from which on parts of the key space differ: the variance of their numbers of keys in
 /// a part of time, relative to the variance by chance.
 const UNEVEN: f64 = 1.5;
@@ -32,17 +36,22 @@ const STEP: usize = 256;
 /// of a key in its part of the key space.
 #[derive(Clone, Debug)]
 pub(in crate::fluid) struct Counted {
-    whole: Cell,
+    whole: Arc<Cell>,
     /// Parts of the key space with equally many keys, in key order. Empty if keys that are written
     /// together lie anywhere, else a power of two.
-    cells: Vec<Cell>,
-    /// True if the keys of a part are written in an order that is independent of key order.
+    cells: Arc<[Cell]>,
+    /// The number of neighbouring parts that are counted together, a power of two.
+    joined: usize,
+    /// True if the keys of a part are written in an order that is independent of key order, as far
+    /// as long times show.
     is_even: bool,
+    /// The number of keys of a part, if its own writes show a key order.
+    ordered_keys: Option<usize>,
     writes: usize,
     /// What each write does to a memtable.
-    memory: Vec<MemoryWrite>,
+    memory: Arc<[MemoryWrite]>,
     /// Logical bytes of all writes before each step.
-    bytes: Vec<u64>,
+    bytes: Arc<[u64]>,
 }
 
 /// A write, as a memtable sees it.
@@ -119,9 +128,20 @@ impl Counted {
         let memory = (0..writes.requests.len()).map(|at| writes.in_memory(at)).collect();
         let identity: Vec<u32> = (0..writes.requests.len() as u32).collect();
         let all: Vec<CellWrite> = identity.iter().map(|&at| writes.write(at, &identity)).collect();
-        let whole = Cell::new(None, &all);
+        let whole = Arc::new(Cell::new(None, &all));
         let (cells, is_even) = writes.cells();
-        Counted { whole, cells, is_even, writes: all.len(), memory, bytes }
+        let is_ordered = !cells.is_empty() && writes.is_ordered(cells.len());
+        let ordered_keys = is_ordered.then(|| (writes.keys.len() - 1) / cells.len());
+        Counted {
+            whole,
+            cells: cells.into(),
+            joined: 1,
+            is_even,
+            ordered_keys,
+            writes: all.len(),
+            memory,
+            bytes,
+        }
     }
 
     /// Returns true if the overlap of the keys of a block is known, except for chance.
@@ -129,18 +149,45 @@ impl Counted {
         self.is_even
     }
 
+    /// Returns the number of neighbouring keys whose writes are in key order, as far as that is not
+    /// counted; 0 if there is no such order.
+    pub(in crate::fluid) fn ordered_keys(&self) -> usize {
+        self.ordered_keys.unwrap_or(0)
+    }
+
+    /// Returns true if at some moment less than half of the bytes are live that were live before.
+    pub(in crate::fluid) fn shrinks(&self) -> bool {
+        let mut most = 0.0_f64;
+        (1..=MOMENTS).any(|moment| {
+            let live = self.whole.found(0, (self.writes * moment / MOMENTS) as u32).put_bytes;
+            most = most.max(live);
+            live < most / 2.0
+        })
+    }
+
     /// Returns the totals of the writes of an interval, if all of the key space were like the part
     /// that contains `place`.
     pub(in crate::fluid) fn found(&self, place: u64, from: f64, until: f64) -> DistinctKeys {
         let from = from.round() as u32;
         let until = until.round() as u32;
-        match self.cells.len() {
-            0 => self.whole.found(from, until),
-            count => {
-                let cell = (place / (PLACES / count as u64)).min(count as u64 - 1);
-                self.cells[cell as usize].found(from, until).times(count as f64)
-            }
+        if self.cells.is_empty() {
+            return self.whole.found(from, until);
         }
+        let parts = self.cells.len() / self.joined;
+        let part = (place / (PLACES / parts as u64)).min(parts as u64 - 1) as usize;
+        let cells = &self.cells[part * self.joined..][..self.joined];
+        let mut sum = DistinctKeys::default();
+        for cell in cells {
+            sum += cell.found(from, until);
+        }
+        sum.times(parts as f64)
+    }
+
+    /// Returns the same counts with half as many parts of the key space. `None` if there are no
+    /// parts.
+    pub(in crate::fluid) fn coarser(&self) -> Option<Counted> {
+        let joined = 2 * self.joined;
+        (self.cells.len() >= joined).then(|| Counted { joined, ..self.clone() })
     }
 
     /// Returns the same totals for the whole key space.
@@ -150,7 +197,7 @@ impl Counted {
 
     /// Returns the end of the part of the key space that contains `place`.
     pub(in crate::fluid) fn border_after(&self, place: u64) -> u64 {
-        let width = PLACES / self.cells.len().max(1) as u64;
+        let width = PLACES / (self.cells.len() / self.joined).max(1) as u64;
         (place / width + 1) * width
     }
 
@@ -276,6 +323,27 @@ impl Writes {
     /// Returns the indexes of all writes to some keys.
     fn numbers(&self, keys: &Range<usize>) -> &[u32] {
         &self.by_key[self.keys[keys.start]..self.keys[keys.end]]
+    }
+
+    /// Returns true if the first writes to the keys of each of `count` parts of the key space are
+    /// not in random order: if the lower half of the keys comes early, or late.
+    fn is_ordered(&self, count: usize) -> bool {
+        let mut squares = 0.0;
+        let mut chance = 0.0;
+        for keys in parts(&(0..self.keys.len() - 1), count) {
+            let mut firsts: Vec<u32> =
+                keys.clone().map(|key| self.by_key[self.keys[key]]).collect();
+            let sorted = &mut firsts.clone();
+            sorted.sort_unstable();
+            let middle = sorted[sorted.len() / 2];
+            let half = firsts.len() / 2;
+            firsts.truncate(half);
+            let early = firsts.iter().filter(|first| **first < middle).count() as f64;
+            squares += (early - half as f64 / 2.0).powi(2);
+            // The variance of the number of early ones among a random half.
+            chance += half as f64 / 8.0;
+        }
+        squares / chance > UNEVEN
     }
 
     /// Returns how much the number of keys written in a part of time differs between the parts of
