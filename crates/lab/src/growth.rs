@@ -18,6 +18,10 @@ use std::sync::Arc;
 /// represents the same number of writes.
 const MOMENTS: u32 = 24;
 
+/// The least share of the keys that were written which must be live, mean over the writes. Formulas
+/// take all of them to be live. Where fewer are, they have been ten times too high.
+const LIVE_SHARE_MIN: f64 = 0.5;
+
 /// The costs of a policy by formula, with what is to be known about them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
@@ -80,8 +84,8 @@ impl Formula {
 
     /// Returns the costs of `policy`, and may run it. A policy that merges whole runs decides which
     /// runs merge when, on the expected sizes of `workload`; the formula computes the sizes of the
-    /// outputs. `None` for policies that keep blocks, and for policies that merge parts of runs
-    /// except `leveled` and `jungle`.
+    /// outputs. `None` for policies that keep blocks, for policies that merge parts of runs except
+    /// `leveled` and `jungle`, and for workloads whose deletes leave less than half of the keys.
     ///
     /// # Errors
     /// Fails if the policy breaks a rule.
@@ -91,7 +95,7 @@ impl Formula {
         profile: &Profile,
         memtable_bytes: u64,
     ) -> Result<Option<Prediction>, SimError> {
-        if policy.needs().blocks {
+        if policy.needs().blocks || profile.live_share < LIVE_SHARE_MIN {
             return Ok(None);
         }
         let profile = profile.in_phases();

@@ -27,6 +27,9 @@ pub(crate) struct Profile {
     pub(crate) scan_items: f64,
     /// What is not known of the requests.
     pub(crate) unknown: Unknown,
+    /// The live keys over all keys that were written before, mean over the writes. Formulas take
+    /// it to be 1.
+    pub(crate) live_share: f64,
 }
 
 /// What formulas do not know of requests that a report should name.
@@ -59,6 +62,7 @@ impl Profile {
             Some("sequential") if spec.name == "load" => KeyOrder::Ascending,
             _ => KeyOrder::Random,
         };
+        let share = |name| spec.param(name).and_then(|share| share.parse::<f64>().ok());
         let is_above_0 = |name| spec.param(name).is_some_and(|share| share != "0");
         let deletes = is_above_0("deletes") || is_above_0("delete");
         if let Some(popularity) = known {
@@ -71,6 +75,7 @@ impl Profile {
                 order,
                 scan_items,
                 unknown: if deletes { Unknown::Deletes } else { Unknown::Nothing },
+                live_share: 1.0 - share("deletes").unwrap_or(0.0),
             });
         }
         let mut counts = Counts::default();
@@ -85,6 +90,7 @@ impl Profile {
         }
         // A run phase that writes new keys has no popularity.
         let is_load = counts.items.len() == load_ops && later.writes > 0.0;
+        let live_share = counts.live_share();
         Ok(Profile {
             writes: counts.writes,
             popularity: counts.popularity()?,
@@ -93,6 +99,7 @@ impl Profile {
             loaded: 0.0,
             order,
             scan_items,
+            live_share,
             unknown: match spec.name.as_str() {
                 "mix" if is_load && deletes => Unknown::Deletes,
                 "ycsb" | "mix" if is_load => Unknown::Nothing,
@@ -169,6 +176,13 @@ struct Counts {
     writes: f64,
     /// The writes of each item.
     items: Vec<u32>,
+    /// True for each item that is live.
+    live: Vec<bool>,
+    /// The live items, and the items written so far.
+    live_count: f64,
+    written_count: f64,
+    /// The sum of the shares of live items, over the writes.
+    live_shares: f64,
 }
 
 impl Counts {
@@ -179,10 +193,21 @@ impl Counts {
             let item = usize::try_from(op.item)?;
             if item >= self.items.len() {
                 self.items.resize(item + 1, 0);
+                self.live.resize(item + 1, false);
             }
+            let is_live = !matches!(op.kind, OpKind::Delete | OpKind::Remove);
+            self.written_count += f64::from(u8::from(self.items[item] == 0));
+            self.live_count += f64::from(u8::from(is_live)) - f64::from(u8::from(self.live[item]));
+            self.live_shares += self.live_count / self.written_count;
+            self.live[item] = is_live;
             self.items[item] += 1;
         }
         Ok(())
+    }
+
+    /// Returns the live keys over the written ones, mean over the writes.
+    fn live_share(&self) -> f64 {
+        self.live_shares / self.writes.max(1.0)
     }
 
     /// # Errors
