@@ -430,8 +430,9 @@ pub struct SimulationReport {
     pub costs: Costs,
     /// Bytes by part, logical and physical.
     pub bytes: LogicalBytes,
-    /// The relative error of write costs that is to be expected. `None` unless the content is
-    /// fluid.
+    /// How far the write costs may be off, as a share of them
+    /// ([`FluidWorkload::uncertainty`](lsmith_sim::FluidWorkload::uncertainty)). `None` unless the
+    /// content is fluid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uncertainty: Option<f64>,
     /// The bytes of files. `None` for unit content, and if [`FileSizes`](crate::FileSizes) are

@@ -8,24 +8,31 @@
 
 use super::FluidWorkload;
 use super::run::{Variation, simulate_varied};
-use super::workload::Chance;
 use crate::{Figures, SimError, Simulation, simulate_fluid};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_tree::{BLOCK_BYTES_USUAL, MergePlan, Tree};
 use std::sync::Arc;
 
 /// The error of stacks, besides the spread.
-const STACKS: f64 = 0.01;
+const STACKS: f64 = 0.012;
+
+/// The added error of stacks: this over the entries of a memtable, which ends with a whole entry.
+const FEW_OF_STACKS: f64 = 0.3;
 
 /// The error of levels of many tables.
-const LEVELS: f64 = 0.02;
+const LEVELS: f64 = 0.015;
 
 /// The added error of levels: this over the entries of a table. Tables of few entries vary in size.
 const FEW: f64 = 1.5;
 
+/// The added error of policies that compare sizes which are equal but for chance, and of policies
+/// that take windows of whole entries. The changes that are tried do not show all of it.
+const TIES: f64 = 0.05;
+const WINDOWS: f64 = 0.03;
+
 /// The spreads by which an answer may be off. The few changes that are tried do not find the
 /// largest one.
-const SPREADS: f64 = 1.5;
+const SPREADS: f64 = 1.25;
 
 /// The bytes at which memtables are sealed in changed simulations, over the usual ones.
 const FACTORS: [f64; 2] = [0.99, 1.01];
@@ -34,8 +41,8 @@ const FACTORS: [f64; 2] = [0.99, 1.01];
 /// that merges can take.
 const FACTORS_OF_TIES: [f64; 6] = [0.98, 0.99, 0.997, 1.003, 1.01, 1.02];
 
-/// The same where only the length of keys varies.
-const SAME: [f64; 2] = [1.0, 1.0];
+/// The same if the number of keys is known, and no table overlaps another by chance.
+const SAME: [f64; 2] = [1.0; 2];
 
 /// The standard deviation of the size of a memtable in changed simulations, over the standard
 /// deviation of a random number of so many entries.
@@ -50,7 +57,7 @@ const BLOCKS_OF_ONE: f64 = 0.15;
 
 /// The added error of policies that keep blocks, if keys are hashes of numbers in a row. Such keys
 /// do not lie as by chance, and whole levels merge or not by a few blocks.
-const HASHED: f64 = 0.12;
+const HASHED: f64 = 0.10;
 
 /// The added error of policies that keep blocks, if keys that are written together lie together.
 const CLUSTERS: f64 = 0.20;
@@ -82,7 +89,7 @@ impl FluidWorkload {
     /// keyed simulation should find costs that differ from them by at most this share of them. The
     /// claim is about write costs alone.
     ///
-    /// Simulates the workload two to eight times more, unless chance has no part in its sizes.
+    /// Simulates the workload two to eight times more.
     ///
     /// # Errors
     /// Fails as [`simulate_fluid`] does.
@@ -106,8 +113,9 @@ impl FluidWorkload {
         Ok(self.usual_error(&**policy, memtable_bytes, &found.tree) + SPREADS * spread)
     }
 
-    /// Returns changes as small as chance makes them. Levels are divided into tables, whose sizes
-    /// always vary; the sizes of whole runs may be known.
+    /// Returns changes as small as chance makes them. The number of keys in a table always varies;
+    /// in a whole run it may be known. Then a few bytes more or less show whether a policy compares
+    /// sizes that are nearly equal.
     fn variations(
         &self,
         policy: &dyn MergePolicy,
@@ -116,17 +124,16 @@ impl FluidWorkload {
     ) -> Vec<Variation> {
         let entries = memtable_bytes as f64 / self.entry_bytes();
         let needs = policy.needs();
-        let (factors, spread): (&[f64], f64) = match self.chance() {
-            _ if needs.appends => return Vec::new(),
-            Chance::Order => (&SAME, 0.0),
-            chance if takes_parts(policy) || chance == Chance::Keys => {
-                let factors = if needs.exact_sizes { &FACTORS_OF_TIES[..] } else { &FACTORS };
-                // A policy that keeps blocks seals small parts of a memtable.
-                let spread = if needs.blocks { 0.0 } else { CHANCE / entries.max(1.0).sqrt() };
-                (factors, spread)
-            }
-            Chance::Entries => (&SAME, 0.0),
-            Chance::Keys | Chance::None => return Vec::new(),
+        if needs.appends {
+            return Vec::new();
+        }
+        let chance = CHANCE / entries.max(1.0).sqrt();
+        let is_known = if takes_parts(policy) { self.is_swept() } else { !self.is_drawn() };
+        let (factors, spread) = match (is_known, needs.exact_sizes) {
+            (true, _) => (&SAME[..], chance / 10.0),
+            (false, true) => (&FACTORS_OF_TIES[..], chance),
+            // A policy that keeps blocks seals small parts of a memtable.
+            (false, false) => (&FACTORS[..], if needs.blocks { 0.0 } else { chance }),
         };
         let variation = |(seed, factor): (u64, &f64)| Variation {
             seed,
@@ -146,8 +153,14 @@ impl FluidWorkload {
         let mut error = match (needs.blocks, takes_parts(policy)) {
             (true, _) => BLOCKS + 2.5 / (WINDOW * entries).max(1.0),
             (false, true) => LEVELS + FEW / table_entries(tree).unwrap_or(entries).min(entries),
-            (false, false) => STACKS,
+            (false, false) => STACKS + FEW_OF_STACKS / entries,
         };
+        if needs.exact_sizes {
+            error += TIES;
+        }
+        if needs.windows && !needs.blocks {
+            error += WINDOWS;
+        }
         if needs.blocks {
             error += BLOCKS_OF_ONE * (self.entry_bytes() / BLOCK_BYTES_USUAL as f64).min(1.0);
         }

@@ -57,19 +57,6 @@ enum Formula {
     Drawn(Popularity),
 }
 
-/// What is left to chance in the sizes of whole runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Chance {
-    /// How many keys are drawn again.
-    Keys,
-    /// How long keys are.
-    Entries,
-    /// Nothing, as keys are counted.
-    None,
-    /// Nothing, and no two tables overlap, as keys are written in their order.
-    Order,
-}
-
 /// The properties of equal writes.
 #[derive(Clone, Copy, Debug)]
 struct Entries {
@@ -298,14 +285,9 @@ impl FluidWorkload {
         is_named && spec.param("order") != Some("sequential")
     }
 
-    /// Returns the chance in the sizes of runs.
-    pub(super) fn chance(&self) -> Chance {
-        match &self.keys {
-            Keys::Formula(Formula::Drawn(_), _) => Chance::Keys,
-            Keys::Formula(Formula::Swept(_), _) => Chance::Order,
-            Keys::Formula(Formula::New, _) => Chance::Entries,
-            Keys::Counted(_) => Chance::None,
-        }
+    /// Returns true if chance decides how many keys an interval has.
+    pub(super) fn is_drawn(&self) -> bool {
+        matches!(self.keys, Keys::Formula(Formula::Drawn(_), _))
     }
 
     /// Returns true if keys that are written together lie together.

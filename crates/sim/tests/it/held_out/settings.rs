@@ -55,12 +55,12 @@ impl Draws {
 pub(super) const BYTES_MAX: u64 = 100_000_000;
 
 impl Setting {
-    /// Draws the setting with this number.
+    /// Draws the setting with this number. All policies come by turns.
     pub(super) fn draw(seed: u64, number: u64) -> Setting {
         let mut draws = Draws::new(seed, number);
         let registry = Registry::builtin();
         let names: Vec<&str> = registry.infos().iter().map(|info| info.name).collect();
-        let name = draws.one_of(&names);
+        let name = names[number as usize % names.len()];
         let value = draws.count(50, 4096);
         let ops = draws.count(20_000, (BYTES_MAX / value).min(300_000));
         let (workload, workload_name) = workload(&mut draws, ops, value);
