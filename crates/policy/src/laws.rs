@@ -19,6 +19,7 @@ mod law;
 mod odd;
 mod outcome;
 mod random;
+mod shrink;
 mod store;
 mod suite;
 
@@ -30,8 +31,13 @@ use crate::MergePolicy;
 /// Checks `policy` against every law.
 ///
 /// # Errors
-/// Fails with the first law that the policy breaks, and the view on which it does.
+/// Fails with the first law that the policy breaks, and the view on which it does. A view that
+/// breaks the law by itself is made as small as it can be.
 pub fn check(policy: &dyn MergePolicy) -> Result<(), LawError> {
+    check_all(policy).map_err(|error| shrink::shrunk(policy, error))
+}
+
+fn check_all(policy: &dyn MergePolicy) -> Result<(), LawError> {
     suite::words(policy)?;
     suite::any_tree(policy)?;
     suite::odd_trees(policy)?;

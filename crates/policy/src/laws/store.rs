@@ -45,6 +45,10 @@ impl<'a> Store<'a> {
         Store { view, random, sizes, policy, merged_bytes: 0, asked: 0 }
     }
 
+    pub(super) fn policy(&self) -> &'a dyn MergePolicy {
+        self.policy
+    }
+
     pub(super) fn shape(&self) -> Shape {
         self.policy.shape()
     }
@@ -96,8 +100,17 @@ impl<'a> Store<'a> {
     }
 
     fn next_merge(&self, view: &TreeView) -> Result<Option<MergePlan>, LawError> {
-        catch_unwind(AssertUnwindSafe(|| self.policy.next_merge(view)))
-            .map_err(|_| self.broken(Law::Total, "no plan, but a panic"))
+        self.guarded(|| self.policy.next_merge(view))
+    }
+
+    /// Returns what the policy answers. Fails if it panics.
+    pub(super) fn guarded<T>(&self, ask: impl FnOnce() -> T) -> Result<T, LawError> {
+        catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            let said = text.map_or_else(String::new, |text| format!(": {text}"));
+            self.broken(Law::Total, format!("no answer, but a panic{said}"))
+        })
     }
 
     /// Returns the policy's plan, or else the flush of a waiting memtable. Returns `None` if there
@@ -153,6 +166,14 @@ impl<'a> Store<'a> {
             }
         }
         Err(self.broken(Law::Rest, format!("no rest after {plans_max} plans")))
+    }
+
+    /// Returns an error if the tree is at rest and holds writers back.
+    pub(super) fn stays_at_rest(&mut self) -> Result<(), LawError> {
+        match self.next_plan()? {
+            Some(_) => Ok(()),
+            None => self.rests(),
+        }
     }
 
     /// Returns an error if a tree at rest holds writers back. Does not judge a tree with

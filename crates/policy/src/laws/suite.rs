@@ -39,40 +39,46 @@ pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
     }
     for seed in 0..TREES {
         let random = &mut Random::new(seed);
-        let store = store(policy, seed, random);
-        let explained = policy.explain(&store.view);
-        if explained.plan != policy.next_merge(&store.view) {
-            return Err(store.broken(Law::Words, "it explains another plan than it makes"));
+        words_on(&store(policy, seed, random))?;
+    }
+    Ok(())
+}
+
+/// Checks on one view that the explanation is of the plan, and that the pressure is sound.
+pub(super) fn words_on(store: &Store<'_>) -> Result<(), LawError> {
+    let policy = store.policy();
+    let explained = store.guarded(|| policy.explain(&store.view))?;
+    if explained.plan != store.guarded(|| policy.next_merge(&store.view))? {
+        return Err(store.broken(Law::Words, "it explains another plan than it makes"));
+    }
+    // If the policy has none, the store flushes a memtable.
+    let no_plan = explained.plan.is_none() && MergePlan::flush(&store.view.tree).is_none();
+    let mut least = 0.0;
+    for waiting_memtables in 0..8 {
+        let load = Load { waiting_memtables, ..Load::default() };
+        let pressure = store.guarded(|| policy.pressure(&store.view, &load))?;
+        if !(0.0..=1.0).contains(&pressure) || pressure < least {
+            let what = format!("its pressure is {pressure}, where {least} to 1 is expected");
+            return Err(store.broken(Law::Pressure, what));
         }
-        // If the policy has none, the store flushes a memtable.
-        let no_plan = explained.plan.is_none() && MergePlan::flush(&store.view.tree).is_none();
-        let mut least = 0.0;
-        for waiting_memtables in 0..8 {
-            let load = Load { waiting_memtables, ..Load::default() };
-            let pressure = policy.pressure(&store.view, &load);
-            if !(0.0..=1.0).contains(&pressure) || pressure < least {
-                let what = format!("its pressure is {pressure}, where {least} to 1 is expected");
-                return Err(store.broken(Law::Pressure, what));
-            }
-            if waiting_memtables == 0 && pressure >= 1.0 && no_plan {
-                return Err(store.broken(Law::Pressure, "its pressure is 1, but it has no plan"));
-            }
-            least = pressure;
+        if waiting_memtables == 0 && pressure >= 1.0 && no_plan {
+            return Err(store.broken(Law::Pressure, "its pressure is 1, but it has no plan"));
         }
-        let mut least = 0.0;
-        for memtables in 0..8 {
-            let owed_bytes = store.view.memtable_bytes.saturating_mul(memtables);
-            let load = Load { owed_bytes, ..Load::default() };
-            let pressure = policy.pressure(&store.view, &load);
-            if !(0.0..=1.0).contains(&pressure) || pressure < least {
-                let what = format!(
-                    "its pressure is {pressure} for {owed_bytes} bytes owed, where {least} to 1 is \
-                     expected"
-                );
-                return Err(store.broken(Law::Pressure, what));
-            }
-            least = pressure;
+        least = pressure;
+    }
+    let mut least = 0.0;
+    for memtables in 0..8 {
+        let owed_bytes = store.view.memtable_bytes.saturating_mul(memtables);
+        let load = Load { owed_bytes, ..Load::default() };
+        let pressure = store.guarded(|| policy.pressure(&store.view, &load))?;
+        if !(0.0..=1.0).contains(&pressure) || pressure < least {
+            let what = format!(
+                "its pressure is {pressure} for {owed_bytes} bytes owed, where {least} to 1 is \
+                 expected"
+            );
+            return Err(store.broken(Law::Pressure, what));
         }
+        least = pressure;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The law suite finds policies that break laws.
 
-use lsmith_policy::laws::{self, Law};
+use lsmith_policy::laws::{self, Law, LawError};
 use lsmith_policy::{Load, MergePolicy, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Place, Reason, TreeView};
@@ -44,12 +44,16 @@ impl MergePolicy for Faulty {
 }
 
 fn broken_law(sound: &str, shape: Shape, fault: Fault) -> Option<Law> {
+    Some(error_of(sound, shape, fault)?.law())
+}
+
+fn error_of(sound: &str, shape: Shape, fault: Fault) -> Option<LawError> {
     let sound = Registry::builtin().build(sound).expect(sound);
     let policy = Faulty { sound, fault, calls: AtomicU64::new(0), shape };
     let error = laws::check(&policy).err()?;
     assert!(error.to_string().starts_with("faulty breaks the law"), "{error}");
     assert!(error.view().parse::<TreeView>().is_ok(), "{error}");
-    Some(error.law())
+    Some(error)
 }
 
 const STACK: Shape = Shape::Stack { runs_max: 3 };
@@ -106,6 +110,51 @@ fn a_panic_is_found() {
         it.sound.next_merge(view)
     });
     assert_eq!(law, Some(Law::Total));
+}
+
+/// The trees of the suite have dozens of slices with profiles. What a person sees has only what the
+/// law needs.
+#[test]
+fn view_of_a_broken_law_is_small() {
+    let error = error_of("constant(k=3)", STACK, |it, view| {
+        assert!(view.tree.disk_run_count() < 4, "too many runs");
+        it.sound.next_merge(view)
+    });
+    let error = error.expect("it panics");
+    assert_eq!(error.law(), Law::Total);
+    assert!(error.to_string().contains("a panic: too many runs"), "{error}");
+    let view: TreeView = error.view().parse().expect("the text of a view");
+    assert_eq!(view.tree.disk_run_count(), 4, "{error}");
+    let slices: Vec<_> = view.tree.runs().flat_map(|(_, run)| run.slices()).collect();
+    assert!(slices.iter().all(|slice| slice.table().profile.is_empty()), "{error}");
+    assert_eq!(slices.len(), 4, "{error}");
+    assert_eq!((view.tree.memory().runs().len(), view.tree.flushes()), (0, 0), "{error}");
+    assert!(!error.view().contains(" of ") && !error.view().contains(" s"), "{error}");
+
+    let error = error_of("constant(k=3)", STACK, |it, view| {
+        it.sound.next_merge(view).or_else(|| {
+            let oldest = view.tree.disk_runs().last()?.id();
+            let again = MergePlan::merge([oldest], Place::Oldest, Reason::new("again", [0; 3]));
+            lsmith_tree::check_plan(view, &again).is_ok().then_some(again)
+        })
+    });
+    let error = error.expect("it makes plans for ever");
+    let view: TreeView = error.view().parse().expect("the text of a view");
+    assert_eq!((error.law(), view.tree.runs().count()), (Law::Rest, 1), "{error}");
+}
+
+/// A reservation that the law needs stays, and so do the runs of its plan.
+#[test]
+fn small_view_keeps_the_reservation_that_matters() {
+    let error = error_of("constant(k=3)", STACK, |it, view| {
+        let mut alone = view.clone();
+        alone.reservations.clear();
+        it.sound.next_merge(&alone)
+    });
+    let error = error.expect("it takes reserved runs");
+    let view: TreeView = error.view().parse().expect("the text of a view");
+    assert_eq!((error.law(), view.reservations.len()), (Law::Legal, 1), "{error}");
+    assert!(view.tree.runs().count() <= 4, "{error}");
 }
 
 #[test]
