@@ -55,6 +55,6 @@ pub use drawing::draw_svg;
 pub use effort::Effort;
 pub use figure::{Claim, Figure, Panel, Point, Test, Verdict};
 pub use registry::{FIGURES, figure_named};
-pub use task::FigureInfo;
+pub use task::{FigureInfo, Takes};
 
 use task::Task;

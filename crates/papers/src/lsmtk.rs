@@ -4,7 +4,6 @@
 use crate::form::*;
 use crate::shuffle::shuffled;
 use anyhow::Context;
-use lsmith_policy::Registry;
 use lsmith_sim::{Event, KeyedSim, Parts};
 use lsmith_spec::format_bytes;
 use lsmith_tree::{EntryKind, Mode};
@@ -107,10 +106,10 @@ impl Keys {
 }
 
 /// One simulation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ingest {
     keys: Keys,
-    spec: &'static str,
+    spec: String,
     /// Tables ingested.
     flushes: u64,
 }
@@ -143,8 +142,8 @@ fn cost(parts: &Parts) -> f64 {
 }
 
 impl Ingest {
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
-        let policy = Registry::builtin().build(self.spec)?;
+    fn measure(&self, task: &Task<'_>, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
+        let policy = task.policy(&self.spec)?;
         let mut sim = KeyedSim::new(&policy, MEMTABLE_BYTES);
         // A few more than fill the memtables, and more where keys are overwritten within one.
         let spare = if self.keys == Keys::Skewed { 4 } else { 1 };
@@ -173,7 +172,7 @@ impl Ingest {
                     let tables = inputs.sum::<u64>() as f64 / MEMTABLE_BYTES as f64;
                     merges.push(((before + 1) as f64, tables));
                 };
-                sim.flush(live_bytes, &mut observe).with_context(|| self.spec.to_owned())?;
+                sim.flush(live_bytes, &mut observe).with_context(|| self.spec.clone())?;
             }
             let now = sim.flushes();
             if now == before {
@@ -201,24 +200,27 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         false => LEVELS,
     };
     let flushes = BATCH << levels;
-    let ingest = |panel, keys, spec: &'static str| Spot {
+    let ingest = |panel, keys, spec: &str| Spot {
         panel,
         curve: spec.to_owned(),
         x: 0.0,
-        job: Ingest { keys, spec, flushes },
+        job: Ingest { keys, spec: spec.to_owned(), flushes },
     };
+    let own = task.own_beside(POLICIES);
+    let own = || own.iter().map(String::as_str);
     let mut all = vec![ingest(THEORY, Keys::Theory, UNLIMITED)];
     for (panel, keys, _) in ORDERS {
-        all.extend(POLICIES.map(|spec| ingest(panel, keys, spec)));
+        all.extend(POLICIES.into_iter().chain(own()).map(|spec| ingest(panel, keys, spec)));
     }
     let work = |ingest: &Ingest| ingest.flushes;
-    let courses = Courses::measure(task, "keyed simulation", all, work, Ingest::measure)?;
+    let measure = |ingest: &Ingest, ticker: &Ticker<'_>| ingest.measure(task, ticker);
+    let courses = Courses::measure(task, "keyed simulation", all, work, measure)?;
     let mut figure = task.figure(panels(flushes));
     for (spot, course) in courses.iter().filter(|(spot, _)| spot.panel != THEORY) {
         figure.draw(spot.panel, &spot.curve, course.costs());
     }
     theory(&mut figure, &courses, levels);
-    for spec in [RATIO, BYTES] {
+    for spec in [RATIO, BYTES].into_iter().chain(own()) {
         let course = courses.at(UNIFORM, spec, 0.0);
         figure.draw("triangles", spec, course.into_iter().flat_map(|it| it.merges.iter().copied()));
     }

@@ -4,7 +4,6 @@ use crate::form::*;
 use anyhow::Context;
 use lsmith_model::formulas::write_cost_bound;
 use lsmith_model::optimum::{Hull, write_cost_least};
-use lsmith_policy::Registry;
 use lsmith_sim::{Event, Figures, UNIT_BYTES, simulate_unit};
 
 /// The number of simulated flushes.
@@ -61,7 +60,14 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         "unit simulation",
         &settings,
         |_| flushes,
-        |setting, ticker| simulate(&setting.spec, flushes, ticker),
+        |setting, ticker| simulate(&setting.spec, flushes, task, ticker),
+    )?;
+    let own = task.own_beside(settings.iter().map(|setting| &setting.spec));
+    let simulated_own = task.each(
+        "unit simulation of yours",
+        &own,
+        |_| flushes,
+        |spec, ticker| simulate(spec, flushes, task, ticker),
     )?;
     let hull = Hull::new(flushes);
     let found = settings.into_iter().zip(simulated).map(|(setting, figures)| {
@@ -81,6 +87,11 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
                 figure.point("b", curve, runs, 1.0 + excess / 100.0);
             }
         }
+    }
+    for (spec, figures) in own.iter().zip(&simulated_own) {
+        let (runs, cost) = (figures.read_cost_mean, figures.write_cost_system);
+        figure.point("a", spec, runs, cost);
+        figure.point("b", spec, runs, cost / hull.write_cost(runs));
     }
     let points = hull.points(HULL_POINTS).into_iter().map(|it| (it.runs_mean, it.write_cost));
     figure.draw("a", HULL, points.filter(|(runs, cost)| is_shown(*runs, *cost)));
@@ -111,8 +122,13 @@ fn settings() -> Vec<Setting> {
     bounded.chain(leveled).collect()
 }
 
-fn simulate(spec: &str, flushes: u64, ticker: &Ticker<'_>) -> anyhow::Result<Figures> {
-    let policy = Registry::builtin().build(spec)?;
+fn simulate(
+    spec: &str,
+    flushes: u64,
+    task: &Task<'_>,
+    ticker: &Ticker<'_>,
+) -> anyhow::Result<Figures> {
+    let policy = task.policy(spec)?;
     let sizes = std::iter::repeat_n(UNIT_BYTES, flushes as usize);
     let simulated = simulate_unit(&policy, sizes, UNIT_BYTES, &mut |event| {
         if matches!(event, Event::Rest { .. }) {

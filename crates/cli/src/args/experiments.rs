@@ -232,6 +232,13 @@ pub(crate) struct ReproduceArgs {
     /// Without it, or with `list`: all figures are listed.
     #[arg(value_parser = PAPER_FIGURES, hide_possible_values = true)]
     pub(crate) figure: Option<String>,
+    /// A policy beside the paper's policies
+    ///
+    /// Such as 'tiered(ratio=6)'. It gets a curve of its own, and no claim is about it. May be
+    /// given several times. `lsmith reproduce` says which figures take which policies.
+    #[arg(long, value_name = "SPEC", requires = "figure")]
+    #[arg(value_parser = POLICIES, hide_possible_values = true)]
+    pub(crate) policy: Vec<String>,
     /// Measure fewer points
     ///
     /// The scale is smaller too. It takes less than a minute.

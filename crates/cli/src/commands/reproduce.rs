@@ -5,18 +5,27 @@ use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::layout::{prose_width, wrapped};
 use crate::output::{print, print_json};
+use crate::specs;
 use crate::table::{prose, table};
-use lsmith_papers::{Claim, Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named};
+use lsmith_papers::{
+    Claim, Effort, FIGURES, Figure, Panel, Takes, Test, Verdict, draw_svg, figure_named,
+};
 use serde_json::{Value, json};
 
 pub(crate) fn reproduce(args: &ReproduceArgs, json: bool) -> anyhow::Result<()> {
     let Some(name) = args.figure.as_deref().filter(|name| *name != "list") else {
-        return list(json);
+        return match args.policy.is_empty() {
+            true => list(json),
+            false => Err(bad_argument("`--policy` needs a figure: expected such as `mao-fig5`")),
+        };
     };
     let info = figure_named(name).map_err(bad_argument)?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let own = args.policy.iter().map(|spec| specs::policy(spec));
+    let own = own.collect::<anyhow::Result<Vec<_>>>()?;
+    own.iter().try_for_each(|own| info.check_takes(&**own)).map_err(bad_argument)?;
     let bars = Bars::new();
-    let figure = info.measure(effort, &bars)?;
+    let figure = info.measure_beside(&own, effort, &bars)?;
     drop(bars);
     let drawn = match &args.svg {
         Some(dir) => draw_svg(&figure, dir)?,
@@ -33,11 +42,24 @@ pub(crate) fn reproduce(args: &ReproduceArgs, json: bool) -> anyhow::Result<()> 
 /// Prints all figures that can be reproduced.
 fn list(json: bool) -> anyhow::Result<()> {
     if json {
-        let figures = FIGURES.iter().map(|info| json!({ "name": info.name, "title": info.title }));
+        let figures = FIGURES.iter().map(
+            |info| json!({ "name": info.name, "title": info.title, "policies": taken(info.takes) }),
+        );
         return print_json(&json!({ "figures": figures.collect::<Value>() }));
     }
-    let rows = FIGURES.iter().map(|info| vec![info.name.to_owned(), info.title.to_owned()]);
-    Ok(print(prose(&["figure", "what it shows"], rows.collect()))?)
+    let rows = FIGURES.iter().map(|info| {
+        vec![info.name.to_owned(), info.title.to_owned(), taken(info.takes).to_owned()]
+    });
+    Ok(print(prose(&["figure", "what it shows", "--policy"], rows.collect()))?)
+}
+
+/// Returns the policies that `--policy` may name.
+fn taken(takes: Takes) -> &'static str {
+    match takes {
+        Takes::Any => "any",
+        Takes::InBlocks => "in blocks",
+        Takes::Nothing(_) => "none",
+    }
 }
 
 fn shown(figure: &Figure) -> String {

@@ -75,6 +75,41 @@ fn costs_by_formula_are_judged() {
     assert_eq!(panels, ["a", "b", "c"]);
 }
 
+/// A policy of one's own has a curve. A figure that cannot have one says why.
+#[test]
+fn policies_of_ones_own_are_measured_beside_the_papers() {
+    let policies = ["--policy", "tiered(ratio=6)", "--policy=binomial(k=9)"];
+    let figure = json(&[&["reproduce", FIGURE, "--quick"], &policies[..]].concat());
+    let points = figure["series"].as_array().unwrap();
+    for policy in ["tiered(ratio=6)", "binomial(k=9)"] {
+        let count = |policy: &str| points.iter().filter(|point| point["policy"] == policy).count();
+        assert!(count(policy) > 10 && count(policy) == count("tiered(ratio=4)"), "{policy}");
+    }
+    let claims = figure["claims"].as_array().unwrap();
+    let is_own = |claim: &serde_json::Value| claim["claim"].as_str().unwrap().contains("ratio=6");
+    assert!(!claims.iter().any(is_own), "{claims:?}");
+    let text = fine(&[&["reproduce", FIGURE, "--quick"], &policies[..]].concat());
+    assert!(
+        text.contains("Not in the paper, and part of no claim: tiered(ratio=6); binomial(k=9)")
+    );
+
+    let none = refused(2, &["reproduce", "jungle-costs", "--policy", "tiered"]);
+    assert!(none.contains("jungle-costs takes no policy of yours: its costs are by formula"));
+    let blocks = refused(2, &["reproduce", "thonangi-fig8", "--policy", "tiered"]);
+    assert!(blocks.contains("count in blocks") && blocks.contains("tiered(ratio=4)"), "{blocks}");
+    let unknown = refused(2, &["reproduce", FIGURE, "--policy", "teired"]);
+    assert!(unknown.contains("did you mean `tiered`?"), "{unknown}");
+    refused(2, &["reproduce", "list", "--policy", "tiered"]);
+    let listed = json(&["reproduce"]);
+    let takes = |name: &str| {
+        let figures = listed["figures"].as_array().unwrap();
+        figures.iter().find(|figure| figure["name"] == name).unwrap()["policies"].clone()
+    };
+    assert_eq!(takes("mao-fig6"), "any");
+    assert_eq!(takes("thonangi-fig8"), "in blocks");
+    assert_eq!(takes("msls-unique"), "none");
+}
+
 #[test]
 fn a_figure_in_text_has_tables_and_drawings() {
     let dir = tempfile::tempdir().unwrap();

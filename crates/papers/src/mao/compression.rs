@@ -52,7 +52,7 @@ struct Cost {
 type Costs = Sweep<Setting, Cost>;
 
 impl Setting {
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Cost> {
+    fn measure(&self, task: &Task<'_>, ticker: &Ticker<'_>) -> anyhow::Result<Cost> {
         let Setting { keys, share, .. } = self;
         let spec = format!("load(keys={keys}, value=1000B, compressible={share})");
         let workload = Workload::from_spec(&spec.parse()?, &NoInputs)?;
@@ -63,7 +63,7 @@ impl Setting {
             ..Options::default()
         };
         let dir = Scratch::new("lsmith-reproduce-")?;
-        let report = run(self.policy.as_str(), &workload, dir.path(), &options, &NoProgress)?;
+        let report = run(task.policy(&self.policy)?, &workload, dir.path(), &options, &NoProgress)?;
         ticker.tick(1);
         let bytes = &report.bytes.physical;
         let flushed = report.bytes.logical.flush.max(1) as f64;
@@ -80,7 +80,9 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = task.pick(task.effort.shrink, 1);
     let keys = (KEYS / shrink).max(200);
     let memtable_bytes = (MEMTABLE_BYTES / shrink).max(8 << 10);
-    let settings = POLICIES.into_iter().flat_map(|policy| {
+    let own = task.own_beside(POLICIES);
+    let all = POLICIES.into_iter().chain(own.iter().map(String::as_str));
+    let settings = all.flat_map(|policy| {
         let of = move |codec, shares| {
             spots(codec, [policy], shares, |policy, share| {
                 let policy = policy.to_owned();
@@ -94,7 +96,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         "runs on the store",
         &settings,
         |_| 1,
-        |spot, ticker| spot.job.measure(ticker),
+        |spot, ticker| spot.job.measure(task, ticker),
     )?;
     let costs = Costs::of(settings, found);
     let x = || Axis::linear("share of each value that is zeros", "");

@@ -2,7 +2,6 @@
 
 use crate::form::*;
 use anyhow::Context;
-use lsmith_policy::Registry;
 use lsmith_sim::{
     Event, FigureCounter, Figures, KeyedWorkload, UNIT_BYTES, simulate_keyed, simulate_unit,
 };
@@ -77,8 +76,8 @@ impl Plan<'_> {
         }
     }
 
-    fn simulate(&self, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
-        let policy = Registry::builtin().build(&self.spec)?;
+    fn simulate(&self, task: &Task<'_>, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
+        let policy = task.policy(&self.spec)?;
         let mut counter = FigureCounter::new();
         let mut looks = Vec::new();
         let mut flushes = 0;
@@ -148,7 +147,8 @@ impl Courses {
     /// # Errors
     /// Fails if a policy cannot be built or breaks a rule.
     pub(super) fn simulate(task: &Task<'_>, plans: &[Plan<'_>]) -> anyhow::Result<Courses> {
-        Ok(Courses(task.each("simulation", plans, Plan::work, Plan::simulate)?))
+        let simulate = |plan: &Plan<'_>, ticker: &Ticker<'_>| plan.simulate(task, ticker);
+        Ok(Courses(task.each("simulation", plans, Plan::work, simulate)?))
     }
 
     /// Simulates `flushes` of size one under each of `specs`.

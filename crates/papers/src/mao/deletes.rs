@@ -22,11 +22,13 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let scale = Scale::of(task.effort);
     let stacks = || BOUNDED.into_iter().chain(TIERED);
     let by_size = || BY_SIZE.into_iter().map(|(_, by_size)| by_size);
+    let own = task.own_beside(stacks().chain(by_size()).chain(LEVELED));
+    let own_specs = || own.iter().map(String::as_str);
     let mut runs = Vec::new();
     for deletes in SHARES {
         let run = Run::Update { share: 0.7, deletes, dist: "latest" };
         let leveled = LEVELED.into_iter().filter(|_| deletes == SHOWN);
-        let specs = stacks().chain(by_size()).chain(leveled);
+        let specs = stacks().chain(by_size()).chain(leveled).chain(own_specs());
         runs.push((deletes, scale.simulate(task, run, "hashed", specs)?));
     }
     let loads = scale.simulate(task, Run::Load, "hashed", stacks().chain(LEVELED))?;
@@ -37,8 +39,8 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(panels().into_iter().chain([by_share]));
     let shown = runs.iter().find(|(deletes, _)| *deletes == SHOWN);
     let (_, shown) = shown.context("no run has the share of deletes that is shown")?;
-    draw(&mut figure, shown);
-    for spec in stacks().chain(by_size()) {
+    draw(&mut figure, shown, &own);
+    for spec in stacks().chain(by_size()).chain(own_specs()) {
         let costs = runs.iter().map(|(deletes, courses)| (*deletes, courses.cost(spec)));
         figure.draw("by-share", spec, costs);
     }

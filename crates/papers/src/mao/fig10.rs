@@ -21,7 +21,7 @@ const POINTS: u64 = 240;
 
 /// The write costs of a policy over flushes.
 struct Pair {
-    policy: &'static str,
+    policy: String,
     observed: Vec<(f64, f64)>,
     simulated: Vec<(f64, f64)>,
 }
@@ -45,46 +45,52 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let full = scale(task.effort, SCALE, SCALE_QUICK);
     let short = Scale { flushes: (full.flushes / CONSTANT_PART).max(1), ..full };
     let of = |policy: &str| if policy == CONSTANT { short } else { full };
-    let observed = task.each("runs on the store", &BOUNDED, |policy| of(policy).flushes, {
+    let own = task.own_beside(BOUNDED.map(|policy| format!("{policy}(k={K})")));
+    let all: Vec<&str> = BOUNDED.into_iter().chain(own.iter().map(String::as_str)).collect();
+    let observed = task.each("runs on the store", &all, |policy| of(policy).flushes, {
         |policy, ticker| {
             let scale = of(policy);
-            let spec = flushed_first(policy, &format!("k={K}"));
-            scale.run(&spec, &scale.workload()?, &mut || ticker.tick(1))
+            let choice = match BOUNDED.contains(policy) {
+                true => task.policy(&flushed_first(policy, &format!("k={K}")))?,
+                false => task.policy(policy)?,
+            };
+            scale.run(choice, &scale.workload()?, &mut || ticker.tick(1))
         }
     })?;
     let every = (full.flushes / POINTS).max(1);
-    let plans = BOUNDED.map(|policy| {
+    let plan = |policy: &&str| {
         let input = Input::Unit(of(policy).flushes);
-        Plan { spec: format!("{policy}(k={K})"), input, every }
-    });
-    let Courses(simulated) = Courses::simulate(task, &plans)?;
+        let spec = match BOUNDED.contains(policy) {
+            true => format!("{policy}(k={K})"),
+            false => (*policy).to_owned(),
+        };
+        Plan { spec, input, every }
+    };
+    let Courses(simulated) = Courses::simulate(task, &all.iter().map(plan).collect::<Vec<_>>())?;
     let runs = observed.iter().zip(&simulated);
-    let pairs: Vec<Pair> = BOUNDED
-        .into_iter()
-        .zip(runs)
-        .map(|(policy, (run, course))| pair(policy, run, course))
-        .collect();
+    let runs = all.iter().zip(runs);
+    let pairs: Vec<Pair> = runs.map(|(policy, (run, course))| pair(policy, run, course)).collect();
     let mut figure = task.figure([
         panel("a", &format!("on the store, k = {K}")),
         panel("b", &format!("simulated, k = {K}")),
     ]);
     // Constant would flatten all others.
     let shown = || pairs.iter().filter(|pair| pair.policy != CONSTANT);
-    shown().for_each(|pair| figure.draw("a", pair.policy, pair.observed.iter().copied()));
-    shown().for_each(|pair| figure.draw("b", pair.policy, pair.simulated.iter().copied()));
-    claims(&mut figure, &pairs);
+    shown().for_each(|pair| figure.draw("a", &pair.policy, pair.observed.iter().copied()));
+    shown().for_each(|pair| figure.draw("b", &pair.policy, pair.simulated.iter().copied()));
+    claims(&mut figure, &pairs[..BOUNDED.len()]);
     note(&mut figure, full, short, &pairs);
     Ok(figure)
 }
 
 /// Returns the costs that both have, at the same flushes.
-fn pair(policy: &'static str, run: &StoreRun, course: &Course) -> Pair {
+fn pair(policy: &str, run: &StoreRun, course: &Course) -> Pair {
     let simulated = course.write_costs();
     let observed = simulated.iter().filter_map(|(flushes, _)| {
         let cost = run.write_costs.get((*flushes as usize).checked_sub(1)?)?;
         Some((*flushes, *cost))
     });
-    Pair { policy, observed: observed.collect(), simulated }
+    Pair { policy: policy.to_owned(), observed: observed.collect(), simulated }
 }
 
 fn claims(figure: &mut Figure, pairs: &[Pair]) {

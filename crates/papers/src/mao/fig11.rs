@@ -35,16 +35,19 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let leveled = Scale { flushes: scale.flushes.min(FLUSHES_LEVELED), ..scale };
     let workload = KeyedWorkload::new(scale.workload()?);
     let leveled_workload = KeyedWorkload::new(leveled.workload()?);
-    let of = |family: &str| match family {
-        "leveled" => (leveled, &leveled_workload),
+    // So do policies of the caller, which may have as many files.
+    let of = |setting: &Setting| match (setting.curve.as_str(), &setting.parameter) {
+        ("leveled", _) | (_, None) => (leveled, &leveled_workload),
         _ => (scale, &workload),
     };
-    let settings = settings(task);
-    let work = |(family, _): &(&str, String)| of(family).0.flushes;
-    let observed = task.each("runs on the store", &settings, work, |(family, own), ticker| {
-        let (scale, workload) = of(family);
-        let spec = flushed_first(family, own);
-        Ok(scale.run(&spec, workload.workload(), &mut || ticker.tick(1))?.write_cost)
+    let mut settings = settings(task);
+    let own = task.own_beside(settings.iter().map(Setting::spec));
+    settings.extend(own.iter().map(|spec| Setting { curve: spec.clone(), parameter: None }));
+    let work = |setting: &Setting| of(setting).0.flushes;
+    let observed = task.each("runs on the store", &settings, work, |setting, ticker| {
+        let (scale, workload) = of(setting);
+        let policy = task.policy(&setting.flushed_first())?;
+        Ok(scale.run(policy, workload.workload(), &mut || ticker.tick(1))?.write_cost)
     })?;
     let panel = |name: &str, title: &str| {
         let y = Axis::log("write cost on the store", "");
@@ -55,39 +58,72 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         panel(BY_KEY, "simulated key by key"),
     ]);
     for panel in [BY_SIZE, BY_KEY] {
-        let plan = |(family, own): &(&str, String)| {
-            let (scale, workload) = of(family);
+        let plan = |setting: &Setting| {
+            let (scale, workload) = of(setting);
             let input = match panel {
                 BY_KEY => Input::Keyed(workload, scale.memtable_bytes),
                 _ => Input::Unit(scale.flushes),
             };
-            Plan { spec: format!("{family}({own})"), input, every: scale.flushes }
+            Plan { spec: setting.spec(), input, every: scale.flushes }
         };
         let plans: Vec<Plan<'_>> = settings.iter().map(plan).collect();
         let Courses(simulated) = Courses::simulate(task, &plans)?;
-        for (family, _) in FAMILIES {
+        let families = FAMILIES.into_iter().map(|(family, _)| family);
+        for family in families.chain(own.iter().map(String::as_str)) {
             let rows = settings.iter().zip(&simulated).zip(&observed);
-            let own = rows.filter(|(((name, _), _), _)| *name == family);
+            let rows = rows.filter(|((setting, _), _)| setting.curve == family);
             let mut points: Vec<(f64, f64)> =
-                own.map(|((_, course), observed)| (course.write_cost(), *observed)).collect();
+                rows.map(|((_, course), observed)| (course.write_cost(), *observed)).collect();
             points.sort_by(|one, other| one.0.total_cmp(&other.0));
             figure.draw(panel, family, points);
         }
     }
     claims(&mut figure);
     note(&mut figure, scale);
+    if !own.is_empty() {
+        figure.note(format!("{}: {} flushes too.", joined(", ", own), leveled.flushes));
+    }
     Ok(figure)
 }
 
-/// Returns all measured policies with their parameters.
-fn settings(task: &Task<'_>) -> Vec<(&'static str, String)> {
+/// A measured policy.
+struct Setting {
+    /// The family, or the spec of a policy of the caller.
+    curve: String,
+    /// The parameter of a policy of a family.
+    parameter: Option<String>,
+}
+
+impl Setting {
+    fn spec(&self) -> String {
+        match &self.parameter {
+            Some(parameter) => format!("{}({parameter})", self.curve),
+            None => self.curve.clone(),
+        }
+    }
+
+    /// Returns the spec for a store that writes each flush before it merges it, as in the paper. A
+    /// policy of the caller does as it likes.
+    fn flushed_first(&self) -> String {
+        match &self.parameter {
+            Some(parameter) => flushed_first(&self.curve, parameter),
+            None => self.curve.clone(),
+        }
+    }
+}
+
+/// Returns all policies of the figure.
+fn settings(task: &Task<'_>) -> Vec<Setting> {
     let setting = |(family, parameter): (&'static str, &'static str)| {
         let values = match parameter {
             "k" => task.pick(&BOUNDS_QUICK[..], &BOUNDS),
             _ => task.pick(&RATIOS_QUICK[..], &RATIOS),
         };
         let values = values.iter().filter(move |value| !TOO_COSTLY.contains(&(family, **value)));
-        values.map(move |value| (family, format!("{parameter}={value}")))
+        values.map(move |value| Setting {
+            curve: family.to_owned(),
+            parameter: Some(format!("{parameter}={value}")),
+        })
     };
     FAMILIES.into_iter().flat_map(setting).collect()
 }

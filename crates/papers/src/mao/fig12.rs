@@ -51,7 +51,14 @@ impl Setting {
         if self.k == 10 { vec![RATIO_MEANT, self.ratio] } else { vec![self.ratio] }
     }
 
-    /// Returns all curves.
+    /// Returns all curves, the caller's policies last.
+    fn all(&self, task: &Task<'_>) -> Vec<String> {
+        let mut specs = self.specs();
+        specs.extend(task.own_beside(&specs));
+        specs
+    }
+
+    /// Returns all curves of the paper.
     fn specs(&self) -> Vec<String> {
         let mut specs = BOUNDED.map(|name| self.bounded(name)).to_vec();
         specs.push("tiered(ratio=2)".to_owned());
@@ -65,7 +72,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let plans = SETTINGS.iter().rev().flat_map(|setting| {
         let flushes = setting.flushes(task.effort);
         let every = (flushes / POINTS).max(1);
-        let specs = setting.specs().into_iter().rev();
+        let specs = setting.all(task).into_iter().rev();
         specs.map(move |spec| Plan { spec, input: Input::Unit(flushes), every })
     });
     let Courses(mut courses) = Courses::simulate(task, &plans.collect::<Vec<_>>())?;
@@ -75,7 +82,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         ..panel(setting.name, &format!("k = {}", setting.k))
     }));
     for setting in &SETTINGS {
-        let specs = setting.specs();
+        let specs = setting.all(task);
         let own = Courses(courses.drain(..specs.len()).collect());
         own.draw(&mut figure, setting.name, specs, |_| true);
         // The numbers of the text are for the full length.

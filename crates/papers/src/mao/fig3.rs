@@ -21,7 +21,11 @@ const EVERY_LONG: u64 = 100;
 pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let bounds = PANELS.map(|(k, ..)| k);
     let all = specs(BOUNDED, "k", &bounds);
+    let own = task.own_beside(&all);
+    let all = all.iter().chain(&own);
     let courses = Courses::unit(task, all, flushes_of(FLUSHES, task.effort), EVERY)?;
+    // Policies of the caller are in every panel.
+    let shown = |k| [specs(CHEAP, "k", &[k]), own.clone()].concat();
     let panel = |name, k, shown: u64| {
         panel(name, &format!("k = {k}, {shown} flushes, 4^k = {}", regime(k)))
     };
@@ -30,10 +34,10 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure(long.into_iter().chain(beginnings));
     for (k, long, _) in PANELS {
         let is_shown = |at: u64| at <= SHOWN_LONG && at.is_multiple_of(EVERY_LONG);
-        courses.draw(&mut figure, long, specs(CHEAP, "k", &[k]), is_shown);
+        courses.draw(&mut figure, long, shown(k), is_shown);
     }
     for (k, _, beginning) in PANELS {
-        courses.draw(&mut figure, beginning, specs(CHEAP, "k", &[k]), |at| at <= SHOWN_SHORT);
+        courses.draw(&mut figure, beginning, shown(k), |at| at <= SHOWN_SHORT);
     }
     for k in bounds {
         let shown = CHEAP.map(|name| courses.of(&format!("{name}(k={k})")));

@@ -22,6 +22,8 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let [tiered, leveled] = ["tiered", "leveled"].map(|name| specs([name], "ratio", &RATIOS));
     let bounded = specs(CHEAP, "k", &BOUNDS);
     let all = tiered.iter().chain(&leveled).chain(&bounded);
+    let own = task.own_beside(all.clone());
+    let all = all.chain(&own);
     let courses = Courses::unit(task, all, flushes, EVERY)?;
     let sized = [("tiered", &tiered), ("leveled", &leveled)];
     let parts = [("a", flushes), ("b", BEGINNING.min(flushes))];
@@ -31,10 +33,11 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     }));
     for (name, specs) in sized {
         let long = |at: u64| at.is_multiple_of(EVERY_LONG);
-        courses.draw(&mut figure, &format!("a-{name}"), specs, long);
+        courses.draw(&mut figure, &format!("a-{name}"), specs.iter().chain(&own), long);
     }
     for (name, specs) in sized {
-        courses.draw(&mut figure, &format!("b-{name}"), specs, |at| at <= BEGINNING);
+        let all = specs.iter().chain(&own);
+        courses.draw(&mut figure, &format!("b-{name}"), all, |at| at <= BEGINNING);
     }
     let of = |specs: &[String]| specs.iter().map(|spec| courses.of(spec)).collect::<Vec<_>>();
     let [tiered, leveled] = [of(&tiered), of(&leveled)];

@@ -25,11 +25,16 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut all = specs(BOUNDED, "k", &BOUNDS);
     all.extend(specs(["tiered", "leveled"], "ratio", &RATIOS));
     all.extend(specs(["minlatency"], "k", &FARTHER));
+    let own = task.own_beside(&all);
+    all.extend(own.iter().cloned());
     let curves = Curves(Courses::unit(task, all, flushes, flushes)?);
     let x = Axis::log("write cost", "");
     let mut figure = task.figure([Panel::only(x, Axis::log("runs after a flush, mean", ""))]);
     for name in BOUNDED.into_iter().chain(["tiered", "leveled"]) {
         figure.draw("", name, ascending(&curves.of(name)));
+    }
+    for spec in &own {
+        figure.draw("", spec, curves.points(std::slice::from_ref(spec)));
     }
     claim_large(&mut figure, &curves);
     claim_small(&mut figure, &curves);

@@ -2,7 +2,6 @@
 
 use super::course::flushes_of;
 use crate::form::*;
-use lsmith_policy::Registry;
 use lsmith_sim::{Event, FigureCounter, UNIT_BYTES, simulate_unit};
 
 /// The approximate flushes of a run.
@@ -23,8 +22,13 @@ const SPECS: [&str; 6] = [
 
 /// Simulates `spec`. Returns the greatest space per flushed byte within each range of flushes, over
 /// the last flush of the range.
-fn spaces(spec: &str, flushes_max: u64, ticker: &Ticker<'_>) -> anyhow::Result<Vec<(f64, f64)>> {
-    let policy = Registry::builtin().build(spec)?;
+fn spaces(
+    spec: &str,
+    flushes_max: u64,
+    task: &Task<'_>,
+    ticker: &Ticker<'_>,
+) -> anyhow::Result<Vec<(f64, f64)>> {
+    let policy = task.policy(spec)?;
     let mut counter = FigureCounter::new();
     let mut windows = Vec::new();
     let mut flushes = 0;
@@ -51,11 +55,13 @@ fn spaces(spec: &str, flushes_max: u64, ticker: &Ticker<'_>) -> anyhow::Result<V
 
 pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let flushes = flushes_of(FLUSHES, task.effort);
-    let curves =
-        task.each("simulation", &SPECS, |_| flushes, |spec, ticker| spaces(spec, flushes, ticker))?;
+    let own = task.own_beside(SPECS);
+    let specs: Vec<&str> = SPECS.into_iter().chain(own.iter().map(String::as_str)).collect();
+    let space = |spec: &&str, ticker: &Ticker<'_>| spaces(spec, flushes, task, ticker);
+    let curves = task.each("simulation", &specs, |_| flushes, space)?;
     let x = Axis::linear("flushes", "");
     let mut figure = task.figure([Panel::only(x, Axis::linear("space over data flushed", ""))]);
-    for (spec, curve) in SPECS.iter().zip(curves) {
+    for (spec, curve) in specs.iter().zip(curves) {
         figure.draw("", spec, curve);
     }
     claims(&mut figure, (flushes / 2) as f64);

@@ -24,10 +24,11 @@ pub(super) fn panels() -> Vec<Panel> {
     PANELS.map(|(name, title, _)| panel(name, title)).to_vec()
 }
 
-/// Draws costs in these panels.
-pub(super) fn draw(figure: &mut Figure, courses: &Courses) {
+/// Draws costs in these panels. The policies `own` are in each.
+pub(super) fn draw(figure: &mut Figure, courses: &Courses, own: &[String]) {
     for (name, _, specs) in PANELS {
-        courses.draw(figure, name, specs, |_| true);
+        let all = specs.into_iter().chain(own.iter().map(String::as_str));
+        courses.draw(figure, name, all, |_| true);
     }
 }
 
@@ -35,7 +36,9 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let scale = Scale::of(task.effort);
     let stacks: Vec<&str> = BOUNDED.into_iter().chain(TIERED).collect();
     let all = || stacks.iter().copied().chain(LEVELED);
-    let updates = scale.simulate(task, UPDATES, "hashed", all())?;
+    let own = task.own_beside(all());
+    let of_updates = all().chain(own.iter().map(String::as_str));
+    let updates = scale.simulate(task, UPDATES, "hashed", of_updates)?;
     let loads = scale.simulate(task, Run::Load, "hashed", all())?;
     let mut others = Vec::new();
     for dist in ["uniform", "zipf"] {
@@ -43,7 +46,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         others.push((dist, scale.simulate(task, run, "hashed", stacks.iter().copied())?));
     }
     let mut figure = task.figure(panels());
-    draw(&mut figure, &updates);
+    draw(&mut figure, &updates, &own);
     let left = flushes_left(task.effort)?;
     let claim = "flushes over those of as many new keys, memtables of 3300 records";
     figure.near(claim, FLUSHES_LEFT, left, 0.1);

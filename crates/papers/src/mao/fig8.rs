@@ -11,12 +11,15 @@ const FEW_UPDATES: Run = Run::Update { share: 0.05, deletes: 0.0, dist: "latest"
 pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let scale = Scale::of(task.effort);
     let all = || LEVELED.into_iter().chain(BOUNDED);
-    let ordered = scale.simulate(task, UPDATES, "sequential", all())?;
+    let own = task.own_beside(all());
+    let in_order = all().chain(own.iter().map(String::as_str));
+    let ordered = scale.simulate(task, UPDATES, "sequential", in_order)?;
     let hashed = scale.simulate(task, UPDATES, "hashed", all())?;
     let loads = scale.simulate(task, Run::Load, "sequential", LEVELED)?;
     let few = scale.simulate(task, FEW_UPDATES, "sequential", LEVELED)?;
     let mut figure = task.figure([panel("", "")]);
-    ordered.draw(&mut figure, "", LEVELED, |_| true);
+    let shown = LEVELED.into_iter().chain(own.iter().map(String::as_str));
+    ordered.draw(&mut figure, "", shown, |_| true);
     claim_order(&mut figure, &ordered, &hashed);
     claim_appends(&mut figure, &loads, &few);
     figure.note(scale.note());

@@ -42,14 +42,16 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
                 .map(|value| (family, flushed_first(family, &format!("{parameter}={value}")))),
         );
     }
+    let own = task.own_beside(settings.iter().map(|(_, spec)| spec));
+    settings.extend(own.iter().map(|spec| (spec.as_str(), spec.clone())));
     let work = |_: &(&str, String)| scale.flushes;
     let found = task.each_in_turn("runs on the store", &settings, work, |(_, spec), ticker| {
-        scale.run(spec, &workload, &mut || ticker.tick(1))
+        scale.run(task.policy(spec)?, &workload, &mut || ticker.tick(1))
     })?;
     // The merges of each run.
     let runs: Vec<(&str, Vec<Merge>)> =
         settings.iter().zip(found).map(|((family, _), run)| (*family, run.merges)).collect();
-    let own = |family: &str| -> Vec<&[Merge]> {
+    let of = |family: &str| -> Vec<&[Merge]> {
         runs.iter().filter(|(name, _)| *name == family).map(|(_, merges)| &merges[..]).collect()
     };
     let panel = |name: &str, title: &str, y: &str| {
@@ -60,16 +62,18 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         panel("cpu", "CPU time of each merge", "CPU of the merging thread"),
     ]);
     for (panel, time) in [("elapsed", by_wall as fn(&Merge) -> (f64, f64)), ("cpu", by_cpu)] {
-        for (family, _) in FAMILIES {
-            let mut points: Vec<(f64, f64)> = own(family).concat().iter().map(time).collect();
+        let families = FAMILIES.into_iter().map(|(family, _)| family);
+        for family in families.chain(own.iter().map(String::as_str)) {
+            let mut points: Vec<(f64, f64)> = of(family).concat().iter().map(time).collect();
             points.sort_by(|one, other| one.0.total_cmp(&other.0));
             figure.draw(panel, family, points);
         }
     }
     for (family, _) in FAMILIES {
-        claim(&mut figure, family, &own(family));
+        claim(&mut figure, family, &of(family));
     }
-    let merges: Vec<Merge> = runs.iter().flat_map(|(_, merges)| merges.clone()).collect();
+    let merges = FAMILIES.into_iter().flat_map(|(family, _)| of(family).concat());
+    let merges: Vec<Merge> = merges.collect();
     let claim = "every merge of every run: R² of a line of elapsed time over bytes written \
                  (elapsed time is well predicted)";
     let r_squared = line(&merges, by_wall).map(|line| line.r_squared);

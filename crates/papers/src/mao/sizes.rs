@@ -103,9 +103,17 @@ impl Setting {
         }
     }
 
+    /// Returns the caller's policies that are not in the panel.
+    fn own(&self, task: &Task<'_>) -> Vec<String> {
+        task.own_beside(CHEAP.map(|policy| format!("{policy}(k={})", self.k)))
+    }
+
     /// Returns the simulation of a policy.
     fn plan<'a>(&self, policy: &str, sizes: &'a FlushSizes) -> Plan<'a> {
-        let spec = format!("{policy}(k={})", self.k);
+        self.plan_of(format!("{policy}(k={})", self.k), sizes)
+    }
+
+    fn plan_of<'a>(&self, spec: String, sizes: &'a FlushSizes) -> Plan<'a> {
         Plan { spec, input: Input::Sized(sizes, self.flushes), every: self.flushes }
     }
 
@@ -123,6 +131,8 @@ struct At {
     x: f64,
     /// In the order of [`CHEAP`].
     costs: [f64; 4],
+    /// In the order of the caller's policies.
+    own: Vec<f64>,
     /// The most eager write costs of [`STATIC`].
     eager_most: [f64; 2],
     /// The least cost of any schedule, and the least that a policy is above it in one draw.
@@ -139,6 +149,9 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         for (index, policy) in CHEAP.into_iter().enumerate() {
             let costs = found.iter().map(|at| (at.x, at.costs[index]));
             figure.draw(setting.name, policy, costs);
+        }
+        for (index, spec) in setting.own(task).iter().enumerate() {
+            figure.draw(setting.name, spec, found.iter().map(|at| (at.x, at.own[index])));
         }
         let least = found.iter().filter_map(|at| Some((at.x, at.least?.0)));
         figure.draw(setting.name, LEAST, least);
@@ -157,8 +170,12 @@ fn costs(setting: &Setting, draws: u64, task: &Task<'_>) -> anyhow::Result<Vec<A
             sizes.push(setting.flush_sizes(*x, draw)?);
         }
     }
+    let own = setting.own(task);
     let plans = sizes.iter().flat_map(|sizes| CHEAP.map(|policy| setting.plan(policy, sizes)));
     let Courses(courses) = Courses::simulate(task, &plans.collect::<Vec<_>>())?;
+    let plans = sizes.iter().flat_map(|sizes| own.iter().map(move |spec| (spec.clone(), sizes)));
+    let plans = plans.map(|(spec, sizes)| setting.plan_of(spec, sizes));
+    let Courses(own_courses) = Courses::simulate(task, &plans.collect::<Vec<_>>())?;
     let optima = match setting.flushes {
         ..=FLUSHES => task.each(
             "optimum",
@@ -174,21 +191,27 @@ fn costs(setting: &Setting, draws: u64, task: &Task<'_>) -> anyhow::Result<Vec<A
     };
     let draws = draws as usize;
     let at = |(place, x): (usize, &f64)| {
-        let own = &courses[place * draws * CHEAP.len()..][..draws * CHEAP.len()];
-        let of = |policy: usize| own.iter().skip(policy).step_by(CHEAP.len());
+        let here = &courses[place * draws * CHEAP.len()..][..draws * CHEAP.len()];
+        let of = |policy: usize| here.iter().skip(policy).step_by(CHEAP.len());
         let cost = |policy| mean(of(policy).map(Course::write_cost)).unwrap_or(0.0);
         let eager =
             |policy| most(of(policy).map(|course| course.last().write_cost_eager)).unwrap_or(0.0);
         let optima = optima.get(place * draws..(place + 1) * draws);
         let over = |optima: &[f64]| {
-            let pairs = own.chunks(CHEAP.len()).zip(optima);
+            let pairs = here.chunks(CHEAP.len()).zip(optima);
             least(pairs.flat_map(|(draw, optimum)| {
                 draw.iter().map(move |course| course.write_cost() / optimum)
             }))
         };
+        let of_own = own_courses.iter().skip(place * draws * own.len()).take(draws * own.len());
+        let own_cost = |policy| {
+            let courses = of_own.clone().skip(policy).step_by(own.len());
+            mean(courses.map(Course::write_cost)).unwrap_or(0.0)
+        };
         At {
             x: *x,
             costs: [0, 1, 2, 3].map(cost),
+            own: (0..own.len()).map(own_cost).collect(),
             eager_most: [0, 1].map(eager),
             least: optima.and_then(|optima| Some((mean(optima.iter().copied())?, over(optima)?))),
         }

@@ -5,6 +5,7 @@ use crate::unsynced::Unsynced;
 use anyhow::Context;
 use lsmith::{DEFAULT_KEYSPACE, Observer};
 use lsmith_lab::Scratch;
+use lsmith_policy::PolicyChoice;
 use lsmith_workload::{NoInputs, Workload};
 use std::sync::Arc;
 
@@ -74,7 +75,7 @@ impl Scale {
     /// Fails if the store fails or the policy breaks a rule.
     pub(super) fn run(
         &self,
-        policy: &str,
+        policy: impl Into<PolicyChoice>,
         workload: &Workload,
         on_flush: &mut dyn FnMut(),
     ) -> anyhow::Result<StoreRun> {

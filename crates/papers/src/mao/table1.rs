@@ -49,7 +49,10 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let flushes = flushes_of(ROWS[ROWS.len() - 1], task.effort);
     let bounded = BOUNDED.map(|name| (name, specs([name], "k", &BOUNDS)));
     let sized = ["tiered", "leveled"].map(|name| (name, specs([name], "ratio", &RATIOS)));
-    let families = || bounded.iter().chain(&sized);
+    let known = bounded.iter().chain(&sized).flat_map(|(_, specs)| specs);
+    // Policies of the caller have panels of their own.
+    let own = Some(("yours", task.own_beside(known))).filter(|(_, own)| !own.is_empty());
+    let families = || bounded.iter().chain(&sized).chain(&own);
     let all = families().flat_map(|(_, specs)| specs);
     let courses = Courses::unit(task, all, flushes, EVERY.min(flushes))?;
     let panels = |part: &str, y: Axis| -> Vec<Panel> {

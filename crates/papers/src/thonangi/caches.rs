@@ -3,7 +3,7 @@
 
 use super::scale::{cost_axis, dataset_axis, scale, scale_note};
 use super::steady::{Bench, Keys};
-use super::sweep::KEEPING;
+use super::sweep::{KEEPING, and_own};
 use crate::form::*;
 
 /// The caches, in megabytes: none, the default, and the cache of section V-A.
@@ -55,19 +55,20 @@ fn settings() -> impl Iterator<Item = Setting> {
 }
 
 pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let policies = and_own(&KEEPING, task);
     let mut jobs = Vec::new();
     for (_, keys) in KEYS {
         for size_mb in SIZES_MB {
-            for policy in KEEPING {
+            for policy in &policies {
                 let bench = Bench::standard(policy, keys, size_mb, scale(task.effort, size_mb));
-                jobs.push(Bench { rate: RATE, ..bench });
+                jobs.push(Bench { rate: RATE, ..bench.with_own(task) });
             }
         }
     }
     let found = task.each(task.name(), &jobs, Bench::work, cached)?;
     let mut figure = task.figure(KEYS.into_iter().flat_map(|(keys, _)| panels(keys)));
-    for (setting, found) in settings().zip(found.chunks(KEEPING.len())) {
-        for (policy, found) in KEEPING.into_iter().zip(found) {
+    for (setting, found) in settings().zip(found.chunks(policies.len())) {
+        for (policy, found) in policies.iter().zip(found) {
             let caches = CACHES_MB.map(|cache_mb| cache_mb as f64);
             figure.draw(&setting.reads, policy, caches.into_iter().zip(found.reads));
             figure.point(&setting.writes, policy, setting.size_mb as f64, found.writes);
@@ -151,7 +152,9 @@ fn ranked_alike(figure: &Figure, cache: f64) -> (usize, usize) {
 /// Judges what section V says about internal nodes in the cache.
 fn claims_of_nodes(figure: &mut Figure, jobs: &[Bench], found: &[Found]) {
     let default_mb = CACHES_MB[1];
-    let nodes_mb = jobs.iter().zip(found).map(|(bench, found)| {
+    let is_of_paper = |bench: &Bench| KEEPING.contains(&bench.policy.as_str());
+    let of_paper = jobs.iter().zip(found).filter(|(bench, _)| is_of_paper(bench));
+    let nodes_mb = of_paper.map(|(bench, found)| {
         let nodes = (found.blocks * bench.shrink) as f64 / NODE_ENTRIES_MIN;
         nodes / BLOCKS_PER_MB as f64
     });

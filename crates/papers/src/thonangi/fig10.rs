@@ -2,7 +2,7 @@
 
 use super::scale::{cost_axis, scale_note};
 use super::steady::{Bench, Course, Keys, Steady};
-use super::sweep::{KEEPING, PAIRS, SEVEN, Sweep, others, steady_states};
+use super::sweep::{KEEPING, PAIRS, SEVEN, Sweep, and_own, others, steady_states};
 use crate::form::*;
 use anyhow::Context;
 use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Registry, Shape};
@@ -61,14 +61,16 @@ fn measure(task: &Task<'_>, keys: Keys) -> anyhow::Result<(Figure, Sweep)> {
     all.extend(spots("", others(), &[COMPARED_MB], bench));
     let steady = steady_states(task, "thresholds of steady states", all)?;
     let schedule = schedule(&steady, learned)?;
-    let benches = SEVEN.map(|policy| Bench::standard(policy, keys, END_MB, shrink));
+    let curves = and_own(&SEVEN, task);
+    let bench = |policy: &String| Bench::standard(policy, keys, END_MB, shrink).with_own(task);
+    let benches: Vec<Bench> = curves.iter().map(bench).collect();
     let step_mb = task.pick(200, 100);
     let found = task.each(task.name(), &benches, Bench::records, |bench, ticker| {
         grow(bench, step_mb, &schedule, ticker)
     })?;
     let x = Axis::linear("dataset indexed so far", "MB");
     let mut figure = task.figure([Panel::only(x, cost_axis())]);
-    for (policy, points) in SEVEN.into_iter().zip(found) {
+    for (policy, points) in curves.iter().zip(found) {
         figure.draw("", policy, points);
     }
     figure.note(scale_note([(END_MB, shrink)]));

@@ -4,7 +4,7 @@
 use super::fit::fit;
 use super::scale::{POINTS, cost_axis, dataset_axis, scale_note, small_scale};
 use super::steady::{Bench, Keys};
-use super::sweep::{Sweep, figure_of_costs};
+use super::sweep::{Sweep, and_own, figure_of_costs};
 use crate::form::*;
 
 const POLICIES: [&str; 3] = ["full", "choose_best", "test_mixed"];
@@ -16,7 +16,8 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = small_scale(task.effort);
     let panels =
         PANELS.map(|(name, _, title)| Panel::new(name, title, dataset_axis(), cost_axis()));
-    let (mut figure, sweep) = figure_of_costs(task, panels, all_spots(sizes, shrink))?;
+    let (mut figure, sweep) =
+        figure_of_costs(task, panels, all_spots(&and_own(&POLICIES, task), sizes, shrink))?;
     claims_of_sizes(&mut figure, &sweep);
     claims_of_levels(&mut figure, &sweep);
     explain_levels(&mut figure, &sweep);
@@ -25,10 +26,10 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     Ok(figure)
 }
 
-fn all_spots(sizes: &[f64], shrink: u64) -> Vec<Spot<Bench>> {
+fn all_spots(curves: &[impl AsRef<str>], sizes: &[f64], shrink: u64) -> Vec<Spot<Bench>> {
     let of_panel = |(panel, keys, _)| {
         let bench = move |policy: &str, x| Bench::small(policy, keys, x as u64, shrink);
-        spots(panel, POLICIES, sizes, bench)
+        spots(panel, curves, sizes, bench)
     };
     PANELS.into_iter().flat_map(of_panel).collect()
 }
@@ -158,7 +159,7 @@ mod tests {
 
     /// Returns a sweep with the costs `cost(policy, size)`.
     fn sweep(cost: impl Fn(&str, f64) -> f64) -> Sweep {
-        let spots = all_spots(&[20.0, 50.0, 100.0], 1);
+        let spots = all_spots(&POLICIES, &[20.0, 50.0, 100.0], 1);
         let found: Vec<Steady> = spots
             .iter()
             .map(|spot| {

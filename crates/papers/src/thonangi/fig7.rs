@@ -3,7 +3,7 @@
 use super::scale::{cost_axis, dataset_axis};
 use super::steady::{Bench, Keys, Steady};
 use super::store::StoreIndex;
-use super::sweep::{SEVEN, Sweep, steady_states};
+use super::sweep::{SEVEN, Sweep, and_own, steady_states};
 use crate::form::*;
 
 /// The rate of merges, as in figure 6.
@@ -35,9 +35,9 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     // On the store learning would take most of the time and give the same thresholds.
     let learned =
         steady_states(task, "thresholds by simulation", spots("", ["mixed"], sizes, bench))?;
-    let stores = spots("", SEVEN, sizes, |curve, size| {
+    let stores = spots("", and_own(&SEVEN, task), sizes, |curve, size| {
         let learned = learned.at("", curve, size);
-        bench(&learned.map_or_else(|| curve.to_owned(), with_thresholds), size)
+        bench(&learned.map_or_else(|| curve.to_owned(), with_thresholds), size).with_own(task)
     });
     let work = |store: &Spot<Bench>| store.job.work();
     let found = task.each_in_turn("runs on the store", &stores, work, |store, ticker| {

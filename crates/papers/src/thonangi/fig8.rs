@@ -2,7 +2,7 @@
 
 use super::scale::{cost_axis, scale, scale_note};
 use super::steady::{Bench, Keys};
-use super::sweep::{PAIRS, SEVEN, figure_of_costs, others};
+use super::sweep::{PAIRS, SEVEN, and_own, figure_of_costs, others};
 use crate::form::*;
 
 const DATASET_MB: u64 = 300;
@@ -16,7 +16,8 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         Bench::standard(policy, keys, DATASET_MB, shrink)
     };
     let panel = Panel::only(Axis::log("standard deviation", "% of the key space"), cost_axis());
-    let (mut figure, _) = figure_of_costs(task, [panel], spots("", SEVEN, sigmas, bench))?;
+    let spots = spots("", and_own(&SEVEN, task), sigmas, bench);
+    let (mut figure, _) = figure_of_costs(task, [panel], spots)?;
     let random = [("choose_best", "rr"), ("choose_best(reuse=false)", "rr(reuse=false)")];
     for (better, worse) in random.into_iter().chain(PAIRS) {
         let excess = |x| figure.excess("", worse, better, x);

@@ -2,7 +2,7 @@
 
 use super::scale::{POINTS, cost_axis, scale};
 use super::steady::{Bench, Keys};
-use super::sweep::{KEEPING, PAIRS, SEVEN, Sweep, figure_of_costs};
+use super::sweep::{KEEPING, PAIRS, SEVEN, Sweep, and_own, figure_of_costs};
 use crate::form::*;
 
 const DATASET_MB: u64 = 300;
@@ -48,7 +48,8 @@ fn measure(task: &Task<'_>, keys: Keys) -> anyhow::Result<(Figure, Sweep)> {
         Bench { payload_bytes, ..bench }
     };
     let panel = Panel::only(Axis::log("payload", "bytes"), cost_axis());
-    let (mut figure, sweep) = figure_of_costs(task, [panel], spots("", SEVEN, payloads, bench))?;
+    let spots = spots("", and_own(&SEVEN, task), payloads, bench);
+    let (mut figure, sweep) = figure_of_costs(task, [panel], spots)?;
     if task.effort.is_quick {
         let words =
             payloads.iter().map(|bytes| format!("{bytes} bytes 1/{}", shrink(*bytes as u64)));

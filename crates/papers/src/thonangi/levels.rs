@@ -19,7 +19,9 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = SHRINK * task.pick(task.effort.shrink, 1);
     let policies =
         || KEEPING.iter().flat_map(|policy| [((*policy).to_owned(), 3.0), (deep(policy), 4.0)]);
-    let curves = policies().map(|(policy, _)| policy);
+    let curves: Vec<String> = policies().map(|(policy, _)| policy).collect();
+    let own = task.own_beside(&curves);
+    let curves = curves.into_iter().chain(own);
     let bench = |policy: &str, x| Bench::standard(policy, Keys::Uniform, x as u64, shrink);
     let panel = Panel::only(dataset_axis(), cost_axis());
     let (mut figure, sweep) = figure_of_costs(task, [panel], spots("", curves, sizes, bench))?;

@@ -3,6 +3,7 @@
 use super::fit::fit;
 use super::scale::{POINTS, scale_note, small_scale};
 use super::steady::{Bench, Keys, LevelNow};
+use super::sweep::and_own;
 use crate::form::*;
 
 /// The setting of figure 2a at its smallest size.
@@ -39,7 +40,9 @@ fn watch<const N: usize>(
     policies: [&str; N],
 ) -> anyhow::Result<(Figure, [Watched; N])> {
     let shrink = small_scale(task.effort);
-    let benches = policies.map(|policy| Bench::small(policy, Keys::Uniform, DATASET_MB, shrink));
+    let curves = and_own(&policies, task);
+    let bench = |policy: &String| Bench::small(policy, Keys::Uniform, DATASET_MB, shrink);
+    let benches: Vec<Bench> = curves.iter().map(|curve| bench(curve).with_own(task)).collect();
     let found = task.each(task.name(), &benches, Bench::work, |bench, ticker| {
         let megabytes = WATCHED_MB / shrink as f64;
         bench.when_steady(bench.sim()?, ticker, |settled| settled.watch(megabytes))
@@ -52,14 +55,15 @@ fn watch<const N: usize>(
     }));
     let scaled = |(x, y): (f64, f64)| (x * shrink as f64, y * shrink as f64);
     for level in [1, 2] {
-        for (policy, watched) in policies.iter().zip(&found) {
+        for (policy, watched) in curves.iter().zip(&found) {
             let step = (watched.0.len() / POINTS_DRAWN).max(1);
             let points = watched.written(level).into_iter().step_by(step).map(scaled);
             figure.draw(&format!("L{level}"), policy, points);
         }
     }
     figure.note(scale_note([(DATASET_MB, shrink)]));
-    let found = found.try_into().map_err(|_| anyhow::anyhow!("a policy has one result"))?;
+    let of_paper: Vec<Watched> = found.into_iter().take(N).collect();
+    let found = of_paper.try_into().map_err(|_| anyhow::anyhow!("a policy has one result"))?;
     Ok((figure, found))
 }
 

@@ -4,6 +4,7 @@
 use super::density::place;
 use super::scale::{scale, scale_note};
 use super::steady::{Bench, Keys};
+use super::sweep::and_own;
 use crate::form::*;
 use lsmith_tree::{LevelId, Run, Tree};
 use std::sync::Arc;
@@ -37,8 +38,8 @@ struct Found {
 pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let shrink = scale(task.effort, DATASET_MB);
     let settings = PANELS.into_iter().flat_map(|(panel, keys)| {
-        spots(panel, POLICIES, &[1.0], |policy, _| {
-            Bench::standard(policy, keys, DATASET_MB, shrink)
+        spots(panel, and_own(&POLICIES, task), &[1.0], |policy, _| {
+            Bench::standard(policy, keys, DATASET_MB, shrink).with_own(task)
         })
     });
     let sweep = Sweep::measure(task, task.name(), settings.collect(), Bench::work, queried)?;

@@ -1,6 +1,7 @@
 //! The protocol of section V: an index grows by inserts, reaches a steady state, and is measured.
 
 use super::index::{Cpu, Index};
+use crate::Task;
 use anyhow::{Context, bail};
 use lsmith_lab::Ticker;
 use lsmith_policy::{MergePolicy, Registry};
@@ -60,11 +61,24 @@ pub(super) fn orders(size_mb: u64) -> u64 {
     size_mb * 1_000_000 / (KEY_BYTES + PAYLOAD_BYTES)
 }
 
+/// A policy of the caller, or none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Own(Option<Arc<dyn MergePolicy>>);
+
+impl PartialEq for Own {
+    fn eq(&self, other: &Own) -> bool {
+        let spec = |Own(own): &Own| own.as_ref().map(|own| own.spec());
+        spec(self) == spec(other)
+    }
+}
+
 /// An index and its workload, in the paper's sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bench {
-    /// The spec of the policy without its rate.
+    /// The spec of the policy; without its rate if the policy is one of the paper's.
     pub(super) policy: String,
+    /// The policy that `policy` names, if it is one of the caller's.
+    pub(super) own: Own,
     pub(super) keys: Keys,
     /// Megabytes of present records.
     pub(super) dataset_mb: u64,
@@ -107,11 +121,11 @@ impl Steady {
 impl Bench {
     /// Returns the setting of section V for one policy.
     pub(super) fn standard(policy: &str, keys: Keys, dataset_mb: u64, shrink: u64) -> Bench {
-        let policy = policy.to_owned();
+        let (policy, own) = (policy.to_owned(), Own::default());
         let payload_bytes = PAYLOAD_BYTES;
         let memory_blocks = 4000;
         let rate = 0.07;
-        Bench { policy, keys, dataset_mb, payload_bytes, memory_blocks, rate, shrink }
+        Bench { policy, own, keys, dataset_mb, payload_bytes, memory_blocks, rate, shrink }
     }
 
     /// Returns the setting of sections III-E and IV.
@@ -119,6 +133,11 @@ impl Bench {
         let memory_blocks = 250;
         let rate = 0.05;
         Bench { memory_blocks, rate, ..Bench::standard(policy, keys, dataset_mb, shrink) }
+    }
+
+    /// Returns the bench with the caller's policy, if `policy` names one.
+    pub(super) fn with_own(self, task: &Task<'_>) -> Bench {
+        Bench { own: Own(task.own(&self.policy)), ..self }
     }
 
     pub(super) fn record_bytes(&self) -> u64 {
@@ -173,6 +192,9 @@ impl Bench {
     }
 
     pub(super) fn build_policy(&self) -> anyhow::Result<Arc<dyn MergePolicy>> {
+        if let Own(Some(own)) = &self.own {
+            return Ok(Arc::clone(own));
+        }
         let own: Spec = self.policy.parse()?;
         let rated = if own.name == "full" { own } else { own.with("rate", self.rate) };
         // The paper has no bound on the pieces of a level.

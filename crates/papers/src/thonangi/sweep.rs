@@ -28,6 +28,12 @@ pub(super) const PAIRS: [(&str, &str); 3] = [
 /// Steady states.
 pub(super) type Sweep = crate::sweep::Sweep<Bench, Steady>;
 
+/// Returns `policies`, and the caller's policies.
+pub(super) fn and_own(policies: &[&str], task: &Task<'_>) -> Vec<String> {
+    let own = task.own_beside(policies);
+    policies.iter().map(|policy| (*policy).to_owned()).chain(own).collect()
+}
+
 /// Returns the six that `mixed` is compared with.
 pub(super) fn others() -> impl Iterator<Item = &'static str> + Clone {
     SEVEN.into_iter().filter(|policy| *policy != "mixed")
@@ -39,6 +45,8 @@ pub(super) fn steady_states(
     step: &str,
     spots: Vec<Spot<Bench>>,
 ) -> anyhow::Result<Sweep> {
+    let with_own = |spot: Spot<Bench>| Spot { job: spot.job.with_own(task), ..spot };
+    let spots: Vec<Spot<Bench>> = spots.into_iter().map(with_own).collect();
     let found = chain::measure(task, step, spots.iter().map(|spot| &spot.job))?;
     Ok(Sweep::of(spots, found))
 }

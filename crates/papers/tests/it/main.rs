@@ -11,3 +11,4 @@ mod frame;
 mod lsmtk;
 mod mao;
 mod msls;
+mod own;

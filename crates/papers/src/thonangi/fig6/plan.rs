@@ -3,7 +3,7 @@
 use crate::form::*;
 use crate::thonangi::scale::{cost_axis, dataset_axis, scale, scale_note};
 use crate::thonangi::steady::{Bench, Keys};
-use crate::thonangi::sweep::{KEEPING, PAIRS, SEVEN, Sweep, figure_of_costs, others};
+use crate::thonangi::sweep::{KEEPING, PAIRS, SEVEN, Sweep, and_own, figure_of_costs, others};
 use std::ops::RangeInclusive;
 
 /// The rate of merges in this figure. It is less than elsewhere, because indexes are larger.
@@ -30,9 +30,11 @@ impl Plan<'_> {
     pub(super) fn measure(&self, task: &Task<'_>) -> anyhow::Result<(Figure, Sweep)> {
         let mut sizes: Vec<u64> = [self.sizes_mb, self.more_mb].concat();
         sizes.sort_unstable();
-        let spots = SEVEN.into_iter().flat_map(|curve| {
-            let is_measured =
-                move |size: &&u64| KEEPING.contains(&curve) || self.sizes_mb.contains(size);
+        let curves = and_own(&SEVEN, task);
+        let spots = curves.iter().flat_map(|curve| {
+            let is_everywhere =
+                KEEPING.contains(&curve.as_str()) || !SEVEN.contains(&curve.as_str());
+            let is_measured = move |size: &&u64| is_everywhere || self.sizes_mb.contains(size);
             let spot =
                 move |&size: &u64| spot(curve, (self.keys)(size), size, scale(task.effort, size));
             sizes.iter().filter(is_measured).map(spot)
