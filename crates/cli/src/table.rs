@@ -2,7 +2,7 @@
 
 mod numbers;
 
-pub(crate) use numbers::{cost, cost_if_known, percent, short, short_bytes};
+pub(crate) use numbers::{binary, cost, cost_if_known, percent, short, short_bytes};
 
 use crate::layout::{
     CSV_HEAD, CSV_ROW, Layout, has_colours, layout, prose_width, wrapped as wrapped_text,

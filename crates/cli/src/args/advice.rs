@@ -137,6 +137,14 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "SPEC")]
     #[arg(value_parser = POLICIES, hide_possible_values = true)]
     pub(crate) compare_to: Option<String>,
+    /// A policy to try; can be repeated
+    ///
+    /// Such as 'leveled(l0=1)'. Parameters that it leaves out are varied over the values that the
+    /// policy takes, and the answer says how it fared. Policies that a program has registered are
+    /// always tried.
+    #[arg(long, value_name = "SPEC")]
+    #[arg(value_parser = POLICIES, hide_possible_values = true)]
+    pub(crate) policy: Vec<String>,
     /// The user's bytes per second
     ///
     /// It gives bytes a day and the years of an SSD.

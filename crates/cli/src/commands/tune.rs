@@ -2,18 +2,20 @@
 
 use crate::args::TuneArgs;
 use crate::bars::Bars;
+use crate::failure::bad_argument;
+use crate::layout::{prose_width, wrapped};
 use crate::output::{print, print_json};
 use crate::page;
 use crate::specs;
 use crate::table::Importance::{Least, OfTheOneBefore, Rank};
-use crate::table::{cost, cost_if_known, percent, ranked, short, table};
+use crate::table::{binary, cost, cost_if_known, percent, ranked, short, table};
 use lsmith_lab::Row;
 use lsmith_lab::page::Group;
 use lsmith_lab::tune::{
-    Checked, Choice, Device, DriftChoice, Drifted, Limits, Mix, Tuned, Tuning, Verified,
-    VerifiedRow, Weights,
+    Checked, Choice, Device, DriftChoice, Drifted, Fared, Limits, Mix, Tuned, Tuning, Verified,
+    VerifiedRow, Weights, check_tried,
 };
-use lsmith_spec::format_bytes;
+use lsmith_spec::{Spec, format_bytes};
 
 pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
     let workload = specs::workload(&args.workload)?;
@@ -28,6 +30,7 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
         aim: args.weights,
         drift: args.drift,
         compare_to: compare_to.map(|policy| policy.spec()),
+        policies: args.policy.iter().map(|spec| asked(spec)).collect::<Result<_, _>>()?,
         device: args.rate.map(|bytes_per_second| Device { bytes_per_second, endurance_bytes }),
     };
     let bars = Bars::new();
@@ -47,8 +50,16 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
     if json { print_json(&tuned) } else { Ok(print(shown(&tuned))?) }
 }
 
+/// Parses the spec of a policy whose parameters are to be tried.
+fn asked(spec: &str) -> anyhow::Result<Spec> {
+    check_tried(&*specs::policy(spec)?).map_err(bad_argument)?;
+    spec.parse().map_err(bad_argument)
+}
+
 fn shown(tuned: &Tuned) -> String {
-    let mut parts = vec![best(tuned), measure(tuned), frontier(&tuned.frontier)];
+    let mut parts = vec![best(tuned), measure(tuned)];
+    parts.extend(tuned.fared.iter().map(fared));
+    parts.push(frontier(&tuned.frontier));
     parts.extend(tuned.drift.as_ref().map(drift));
     parts.extend(tuned.checked.as_ref().map(checked));
     parts.extend(tuned.verified.as_ref().map(verified));
@@ -59,6 +70,7 @@ fn shown(tuned: &Tuned) -> String {
 fn best(tuned: &Tuned) -> String {
     let mut choices = vec![("best", &tuned.best)];
     choices.extend(tuned.yours.as_ref().map(|yours| ("yours", yours)));
+    choices.extend(tuned.fared.iter().filter_map(|fared| Some(("tried", fared.best.as_ref()?))));
     choices.push(("default", &tuned.default));
     let mut header = vec!["figure"];
     header.extend(choices.iter().map(|(label, _)| *label));
@@ -75,17 +87,21 @@ fn best(tuned: &Tuned) -> String {
     row("space_cost_mean", &|choice| cost(choice.costs.space_cost_mean));
     row("space_cost_physical_mean", &|choice| cost(choice.costs.space_cost_physical_mean));
     row("writes simulated", &|choice| simulated(choice));
-    row("memtable bytes", &|choice| choice.memtable_bytes.to_string());
+    row("memtable", &|choice| binary(choice.memtable_bytes));
     row("filter bits per entry", &|choice| cost(choice.filter_bits));
-    row("memory bytes", &|choice| short(choice.memory_bytes as f64));
-    row("of these memtables", &|choice| short(choice.memory.memtables as f64));
-    row("of these filters", &|choice| short(choice.memory.filters as f64));
-    row("of these fence pointers", &|choice| short(choice.memory.fences as f64));
+    row("memory", &|choice| binary(choice.memory_bytes));
+    row("of this memtables", &|choice| binary(choice.memory.memtables));
+    row("of this filters", &|choice| binary(choice.memory.filters));
+    row("of this fence pointers", &|choice| binary(choice.memory.fences));
     if tuned.best.wear.is_some() {
         let wear = |choice: &Choice, value: fn(&lsmith_lab::tune::Wear) -> f64| {
             choice.wear.as_ref().map_or_else(|| "-".to_owned(), |wear| short(value(wear)))
         };
-        row("SSD bytes a day", &|choice| wear(choice, |wear| wear.bytes_a_day));
+        let a_day = |choice: &Choice| {
+            let wear = choice.wear.as_ref();
+            wear.map_or_else(|| "-".to_owned(), |wear| binary(wear.bytes_a_day as u64))
+        };
+        row("SSD written a day", &a_day);
         row("SSD years", &|choice| wear(choice, |wear| wear.years));
     }
     table(&header, 1, rows)
@@ -147,6 +163,35 @@ fn measure(tuned: &Tuned) -> String {
     )
 }
 
+/// Says how a policy fared that was asked for.
+fn fared(fared: &Fared) -> String {
+    let Fared { asked, choices, best, is_within, above } = fared;
+    let Some(best) = best else {
+        return format!("{asked}: every choice of its parameters writes or reads too much.");
+    };
+    let tried = match choices {
+        1 => "1 choice was tried".to_owned(),
+        choices => format!("{choices} choices of its parameters were tried"),
+    };
+    let limits = if *is_within { "" } else { ", and is outside the limits" };
+    let text = match above {
+        Some(above) if *above > 0.0005 => {
+            format!(
+                "The best, {}, costs {:.1} % more than the best choice",
+                best.policy,
+                above * 100.0
+            )
+        }
+        Some(above) if *above < -0.0005 => format!(
+            "The best, {}, costs {:.1} % less than the best choice",
+            best.policy,
+            above.abs() * 100.0
+        ),
+        _ => format!("The best, {}, costs as little as the best choice", best.policy),
+    };
+    wrapped(&format!("{asked}: {tried}. {text}{limits}."), prose_width())
+}
+
 fn frontier(choices: &[Choice]) -> String {
     let header = [
         "policy",
@@ -154,7 +199,7 @@ fn frontier(choices: &[Choice]) -> String {
         "write_cost_user",
         "read_cost_mean",
         "space_cost_physical_mean",
-        "memory bytes",
+        "memory",
     ];
     let choice = |choice: &Choice| {
         vec![
@@ -163,7 +208,7 @@ fn frontier(choices: &[Choice]) -> String {
             cost(choice.costs.write_cost_user),
             cost(choice.costs.read_cost_mean),
             format!("{:.3}", choice.costs.space_cost_physical_mean),
-            short(choice.memory_bytes as f64),
+            binary(choice.memory_bytes),
         ]
     };
     table(&header, 2, choices.iter().map(choice).collect())

@@ -43,6 +43,31 @@ pub(crate) fn short(value: f64) -> String {
     format!("{value:.digits$}{unit}")
 }
 
+/// Formats bytes with three significant digits and a binary unit, as arguments have them. In CSV
+/// there is no unit.
+pub(crate) fn binary(bytes: u64) -> String {
+    if is_csv() {
+        return bytes.to_string();
+    }
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let Some((bits, unit)) = units.into_iter().find(|(bits, _)| bytes >> bits > 0) else {
+        return format!("{bytes}B");
+    };
+    let value = bytes as f64 / (1u64 << bits) as f64;
+    let digits = match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    // A size that was given as 4MiB is printed as it was given.
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    format!("{text}{unit}")
+}
+
 /// Formats bytes with three significant digits and a decimal unit. In CSV there is no unit.
 pub(crate) fn short_bytes(bytes: u64) -> String {
     match short(bytes as f64) {
@@ -64,6 +89,8 @@ mod tests {
         assert_eq!(short(9_876_543.0), "9.88 M");
         assert_eq!(short_bytes(9_876_543), "9.88 MB");
         assert_eq!(short_bytes(12), "12 B");
+        assert_eq!([0, 1023, 4 << 20].map(binary), ["0B", "1023B", "4MiB"]);
+        assert_eq!([1536, 12_345_678, 400 << 30].map(binary), ["1.5KiB", "11.8MiB", "400GiB"]);
         assert_eq!(percent(Some(-0.000_01)), "+0.0");
         assert_eq!(percent(Some(0.1234)), "+12.3");
         assert_eq!(cost_if_known(None), "-");

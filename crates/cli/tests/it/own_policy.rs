@@ -74,6 +74,21 @@ fn crate_of_the_page_compares_its_policy() {
     assert_eq!(row["engine"]["write_cost_system"], row["keyed"]["write_cost_system"]);
     assert!(row["engine"]["merges"].as_u64() > Some(10), "{row}");
 
+    // Nothing but its declaration says which ratios it takes.
+    let tune = ["tune", "--workload", "churn(keys=5k, ops=30k, value=100B)", "--memtable", "32KiB"];
+    let tuned: Value =
+        serde_json::from_str(&text(&run(&binary, &[&tune[..], &["--json"]].concat()))).unwrap();
+    let fared = &tuned["fared"][0];
+    assert_eq!(fared["asked"], "geometric");
+    assert!(fared["choices"].as_u64() > Some(8), "{fared}");
+    assert!(fared["best"]["policy"].as_str().unwrap().starts_with("geometric("), "{fared}");
+    assert!(fared["above"].as_f64() >= Some(0.0) && fared["is_within"] == true, "{fared}");
+
+    let figure = ["reproduce", "mao-fig6", "--quick", "--policy", "geometric(ratio=3)", "--json"];
+    let figure: Value = serde_json::from_str(&text(&run(&binary, &figure))).unwrap();
+    let points = figure["series"].as_array().unwrap();
+    assert!(points.iter().any(|point| point["policy"] == "geometric(ratio=3)"), "{figure}");
+
     let store = dir.path().join("store");
     let store = store.to_str().unwrap();
     let workload = ["--workload", "load(keys=1k)", "--dir", store];

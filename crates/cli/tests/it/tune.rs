@@ -292,7 +292,7 @@ fn predictions_are_verified_on_the_store() {
         assert!(figure(&row["engine"]["bytes"]["physical"], "user") > 0.0);
     }
     let text = fine(&arguments);
-    for part in ["On the store, churn(keys=8k", "write_cost_system", "error %", "memory bytes"] {
+    for part in ["On the store, churn(keys=8k", "write_cost_system", "error %", "memory"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
@@ -305,4 +305,33 @@ fn drift_is_printed_as_text() {
     }
     let line = refused(2, &["tune", "--workload", WORKLOAD, "--drift", "101"]);
     assert!(line.contains("0 to 100"), "{line}");
+}
+
+/// A policy that is asked for is tried over the values that it takes, and the answer says how it
+/// fared.
+#[test]
+fn policies_that_are_asked_for_are_tried() {
+    let tune = ["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE];
+    let asked = ["--policy", "leveled(l0=1)", "--policy", "exploring"];
+    let found = json(&[&tune[..], &asked].concat());
+    let fared = found["fared"].as_array().unwrap();
+    assert_eq!(fared.len(), 2, "{fared:?}");
+    for (fared, asked, least) in [(&fared[0], "leveled(l0=1)", 20), (&fared[1], "exploring", 20)] {
+        assert_eq!(fared["asked"], asked);
+        assert!(fared["choices"].as_u64() > Some(least), "{fared}");
+        let above = score(&found, &fared["best"]) / score(&found, &found["best"]) - 1.0;
+        assert!((figure(fared, "above") - above).abs() < 1e-9 && above >= 0.0, "{fared}");
+        // All writes were simulated.
+        assert_eq!(fared["best"]["share"], 1.0);
+        assert_eq!(fared["is_within"], true);
+    }
+    let leveled = fared[0]["best"]["policy"].as_str().unwrap();
+    assert!(leveled.starts_with("leveled(") && leveled.contains("l0=1"), "{leveled}");
+    assert!(json(&tune)["fared"].is_null(), "nothing was asked for");
+
+    let text = fine(&[&tune[..], &asked[2..]].concat());
+    assert!(text.contains("exploring: ") && text.contains("than the best choice."), "{text}");
+    for (policy, why) in [("leveldb", "levels of leveldb are bytes"), ("fifo", "drops data")] {
+        assert!(refused(2, &[&tune[..], &["--policy", policy]].concat()).contains(why));
+    }
 }

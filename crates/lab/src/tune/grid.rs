@@ -1,5 +1,6 @@
 //! The policies and parameters that are tried.
 
+use super::ranges;
 use lsmith_policy::Registry;
 use lsmith_spec::Spec;
 
@@ -59,7 +60,7 @@ const SCORES: [&str; 2] = ["ratio", "bytes"];
 /// Policies that are not tried. The levels of two have sizes in bytes: a search makes workloads and
 /// memtables smaller, and these would not become smaller with them. `leveled` builds the same trees
 /// in tables.
-const UNTRIED: [&str; 2] = ["leveldb", "rocksdb"];
+pub(super) const UNTRIED: [&str; 2] = ["leveldb", "rocksdb"];
 
 /// Policies that merge parts of levels.
 const PARTIAL: [&str; 5] = ["full", "rr", "choose_best", "test_mixed", "mixed"];
@@ -115,10 +116,10 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     all.extend(SLOTS.iter().flat_map(slots));
     all.extend(SCORES.map(|score| Spec::bare("triangular").with("score", score)));
     all.extend(TRIGGERS.map(|trigger| Spec::bare("universal").with("trigger", trigger)));
-    // A policy of the user's own, with its defaults.
+    // A policy of the user's own, over the ranges that it takes.
     for info in registry.infos().iter().filter(|info| !UNTRIED.contains(&info.name)) {
         if all.iter().all(|spec| spec.name != info.name) {
-            all.push(Spec::bare(info.name));
+            all.extend(ranges::tried(registry, &Spec::bare(info.name)));
         }
     }
     // Data that a policy drops costs nothing, and is no longer there.

@@ -29,6 +29,8 @@ pub struct Limits {
     pub drift: Option<f64>,
     /// A policy to hold against the best one.
     pub compare_to: Option<Spec>,
+    /// Policies that are tried beside all others. Parameters that a spec leaves out are varied.
+    pub policies: Vec<Spec>,
     /// The load and the SSD for which wear is told.
     pub device: Option<Device>,
 }

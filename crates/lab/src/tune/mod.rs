@@ -14,12 +14,14 @@ pub(crate) mod check;
 mod choice;
 mod drawn;
 mod drift;
+mod fared;
 mod grid;
 mod least;
 mod limits;
 mod memory;
 mod mix;
 mod objective;
+mod ranges;
 mod sample;
 mod scale;
 mod search;
@@ -32,6 +34,7 @@ mod wins;
 pub use check::{Checked, costs_of_all, judge};
 pub use choice::Choice;
 pub use drift::{DriftChoice, Drifted, Mix};
+pub use fared::{Fared, check_tried};
 pub use least::Least;
 pub use limits::{Device, Limits, Wear};
 pub use memory::MemoryNeed;
@@ -77,6 +80,9 @@ pub struct Tuned {
     /// The policy to compare to, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yours: Option<Choice>,
+    /// How the policies fared that were asked for or that a program has registered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fared: Vec<Fared>,
     /// All choices that no other choice beats in bytes written, runs and bytes of files at once,
     /// the fewest bytes written first. The limits do not apply.
     pub frontier: Vec<Choice>,
@@ -160,6 +166,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         memory: &memory,
         memtable_bytes,
         objective,
+        asked: fared::asked(limits, registry),
         files,
         progress,
         candidates: Vec::new(),
@@ -180,7 +187,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
             (Some(best), Some(drifted))
         }
     };
-    let Some(best) = best.and_then(choice) else {
+    let Some((winner, best)) = best.and_then(|best| Some((best, choice(best)?))) else {
         bail!("{}", nothing_within(&search, memory.memtable_bytes));
     };
     let least = Least::of(&best.costs, &objective.weights);
@@ -188,10 +195,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
     let mut frontier: Vec<Choice> =
         frontier.filter_map(|index| choice(&search.candidates[index])).collect();
     wins::explain(&mut frontier);
-    let yours = match &limits.compare_to {
-        None => None,
-        Some(spec) => Some(named(&search, spec, choice)?),
-    };
+    let yours = limits.compare_to.as_ref().map(|spec| named(&search, spec, choice)).transpose()?;
     Ok(Tuned {
         workload: workload.spec().to_string(),
         simulated: simulated.spec().to_string(),
@@ -200,6 +204,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         best,
         default: named(&search, &default, choice)?,
         yours,
+        fared: fared::all(&search, winner, choice),
         frontier,
         least,
         considered: search.candidates.len(),

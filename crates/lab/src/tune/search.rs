@@ -4,6 +4,7 @@ use super::candidate::Candidate;
 use super::grid::{coarse, neighbours};
 use super::memory::Memory;
 use super::objective::Objective;
+use super::ranges;
 use super::sample::Sample;
 use super::survey::Survey;
 use super::trial::{Trial, TrialCosts};
@@ -72,6 +73,8 @@ pub(super) struct Search<'a> {
     /// The memtable in the simulated workload.
     pub(super) memtable_bytes: u64,
     pub(super) objective: Objective,
+    /// The policies that are asked for. Parameters that a spec leaves out are varied.
+    pub(super) asked: Vec<Spec>,
     /// What files of the simulated workload take, if known.
     pub(super) files: Option<FileSizes>,
     pub(super) progress: &'a SharedProgress,
@@ -90,8 +93,9 @@ impl Search<'_> {
         };
         let sample = self.sample(small)?;
         let named: Vec<usize> = more.iter().filter_map(|spec| self.index_of(spec)).collect();
-        let all: Vec<usize> =
-            coarse(self.registry).iter().filter_map(|spec| self.index_of(spec)).collect();
+        let mut specs = coarse(self.registry);
+        specs.extend(self.asked.iter().flat_map(|asked| ranges::tried(self.registry, asked)));
+        let all: Vec<usize> = specs.iter().filter_map(|spec| self.index_of(spec)).collect();
         self.simulate("policies", 0, &sample, &[all, named.clone()].concat())?;
         for _ in 0..ROUNDS {
             let measured = self.best_of_families(0, |index| self.score(index));
@@ -101,6 +105,10 @@ impl Search<'_> {
             for index in best {
                 near.extend(neighbours(self.registry, &self.candidates[index].spec));
             }
+            for asked in &self.asked {
+                let best = self.best_of(asked).map(|index| &self.candidates[index].spec);
+                near.extend(best.into_iter().flat_map(|it| ranges::near(self.registry, asked, it)));
+            }
             let known = self.candidates.len();
             let indices: Vec<usize> = near.iter().filter_map(|spec| self.index_of(spec)).collect();
             if self.candidates.len() == known {
@@ -108,6 +116,8 @@ impl Search<'_> {
             }
             self.simulate("parameters", 0, &sample, &indices)?;
         }
+        let asked: Vec<usize> = self.asked.iter().filter_map(|it| self.best_of(it)).collect();
+        let named = [named, asked].concat();
         let middle = self.larger(sample, small * MIDDLE)?;
         let hoped = self.best(0, MIDDLE_COUNT, |index| self.least_score(index));
         let measured = self.best(0, MEASURED_COUNT, |index| self.score(index));
@@ -131,6 +141,41 @@ impl Search<'_> {
                 return Ok(found);
             }
         }
+    }
+
+    /// Returns the indexes of the candidates that are `asked` with any value of the parameters that
+    /// it leaves out, if they were simulated.
+    pub(super) fn of(&self, asked: &Spec) -> impl Iterator<Item = usize> {
+        let full = self.registry.build_spec(asked).map(|policy| policy.spec()).ok();
+        let fits = move |candidate: &Candidate| {
+            let spec = candidate.policy.spec();
+            let is_fixed = |name: &str| asked.param(name).is_some();
+            let fixed = |of: &Spec| -> Vec<(String, String)> {
+                of.params.iter().filter(|(name, _)| is_fixed(name)).cloned().collect()
+            };
+            let full = full.as_ref().filter(|full| full.name == spec.name);
+            candidate.costs.is_some() && full.is_some_and(|full| fixed(full) == fixed(&spec))
+        };
+        (0..self.candidates.len()).filter(move |&index| fits(&self.candidates[index]))
+    }
+
+    /// Returns the best of these candidates: on the largest sample so far, within the limits if one
+    /// is, of the least score.
+    pub(super) fn best_of(&self, asked: &Spec) -> Option<usize> {
+        let order = |index: usize| {
+            let step = self.candidates[index].step;
+            (std::cmp::Reverse(step), !self.is_within(index))
+        };
+        self.of(asked).min_by(|&one, &other| {
+            let scores = self.score(one).total_cmp(&self.score(other));
+            order(one).cmp(&order(other)).then(scores)
+        })
+    }
+
+    /// Returns true if the costs of a candidate are known and within the limits.
+    pub(super) fn is_within(&self, index: usize) -> bool {
+        let costs = self.candidates[index].costs;
+        costs.is_some_and(|costs| self.allows(&costs, -margin(&costs)))
     }
 
     fn sample(&self, writes: u64) -> Result<Sample> {
@@ -288,11 +333,7 @@ impl Search<'_> {
     /// Returns the candidates within the limits whose costs on the largest sample are known. Costs
     /// that may be off keep a margin from the limits.
     fn within(&self) -> Vec<usize> {
-        let passes = |index: &usize| {
-            let costs = self.candidates[*index].costs;
-            costs.is_some_and(|costs| self.allows(&costs, -margin(&costs)))
-        };
-        self.of_step(2).filter(passes).collect()
+        self.of_step(2).filter(|&index| self.is_within(index)).collect()
     }
 
     /// Returns true if costs that may be `tolerance` too high can be within all limits.
