@@ -68,6 +68,31 @@ fn a_comparison_is_a_page_and_a_drawing() {
     assert_is_drawing(&drawing, &["tiered(ratio=3)", "leveled(ratio=3", "exact optimum"]);
 }
 
+/// The page has the percentiles of puts beside each other, as the JSON has them.
+#[test]
+fn page_of_free_runs_has_the_times_of_puts() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("page.html");
+    let compare = ["compare", "--policies", "tiered; leveled", "--free", "--memtable=16KiB"];
+    let more = ["--workload=load(keys=2k, value=100B)", "--html", page.to_str().unwrap()];
+    let compared = json(&[&compare[..], &more].concat());
+    let content = content(&page);
+    for (index, row) in compared["rows"].as_array().unwrap().iter().enumerate() {
+        let put = &content["groups"][0]["costs"][index]["put"];
+        let free = &row["free"]["engine"];
+        for field in ["p50", "p99", "p999", "max"] {
+            assert_eq!(put[field], free["histograms"]["write_nanos"][field], "{field}");
+        }
+        assert_eq!(put["ops_per_second"], free["ops_per_second"]);
+        assert_eq!(put["held_back_seconds"], free["held_back_seconds"]);
+        assert!(put["p50"].as_u64() <= put["p999"].as_u64() && put["max"].as_u64() > Some(0));
+    }
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("How long puts took, and the longest pause"));
+    let text = fine(&[&compare[..], &more].concat());
+    assert!(text.contains("pause ms") && text.contains("p99.9"), "{text}");
+}
+
 #[test]
 fn a_simulation_is_a_page() {
     let dir = tempfile::tempdir().unwrap();
@@ -99,7 +124,9 @@ fn tuning_is_a_page_and_a_drawing() {
     let best: Vec<&Value> = costs.iter().filter(|costs| costs["is_best"] == true).collect();
     assert_eq!(best.len(), 1);
     assert_eq!(best[0]["name"], tuned["best"]["policy"]);
-    assert_is_drawing(&drawing, &[costs[0]["name"].as_str().unwrap(), "read_cost_mean"]);
+    let winner = format!("best: {}", best[0]["name"].as_str().unwrap().split('(').next().unwrap());
+    let name = costs[0]["name"].as_str().unwrap();
+    assert_is_drawing(&drawing, &[name, "read_cost_mean", &winner]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Table;
 use crate::compare::Row;
 use crate::history::{History, Recorder};
-use crate::report::{Costs, Optimum};
+use crate::report::{Costs, EngineReport, Optimum, Percentiles};
 use crate::simulate::Simulated;
 use anyhow::Context;
 use lsmith_model::optimum::Hull;
@@ -14,6 +14,9 @@ use serde_json::Value;
 /// The number of points of the curve of least costs, and the most runs that it shows.
 const LEAST_POINTS: usize = 80;
 const LEAST_RUNS_MAX: f64 = 100.0;
+
+/// Costs of a comparison that differ by less than this share count as equal.
+pub const ALIKE: f64 = 0.01;
 
 /// The columns that a comparison shows at first.
 const COMPARED: [&str; 14] = [
@@ -72,6 +75,8 @@ pub struct Group {
     pub sources: Vec<CostSource>,
     /// The name of the write cost that is shown.
     pub write_figure: String,
+    /// The share up to which costs that differ count as equal, for the frontier.
+    pub alike: f64,
     /// The costs of each policy.
     pub costs: Vec<PolicyCosts>,
     /// The least write cost of any schedule of merges against mean runs, from few runs to many.
@@ -100,6 +105,21 @@ pub struct PolicyCosts {
     pub by_source: Vec<Option<CostPoint>>,
     /// The optimum with as many runs.
     pub optimum: Option<Optimum>,
+    /// The times of puts of the free run, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub put: Option<PutTimes>,
+}
+
+/// The times of puts of a free run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PutTimes {
+    /// The percentiles and the longest pause, in nanoseconds.
+    #[serde(flatten)]
+    pub nanos: Percentiles,
+    /// Operations per second of the whole run.
+    pub ops_per_second: f64,
+    /// Seconds for which writers were held back.
+    pub held_back_seconds: f64,
 }
 
 /// The three costs of a policy.
@@ -120,6 +140,16 @@ pub struct LeastPoint {
     pub read: f64,
     /// The least write cost with as many.
     pub write: f64,
+}
+
+impl PutTimes {
+    /// Returns the times of puts of `free`, if its histograms have them.
+    #[must_use]
+    pub fn of(free: &EngineReport) -> Option<PutTimes> {
+        let nanos = *free.histograms.as_ref()?.get("write_nanos")?;
+        let EngineReport { ops_per_second, held_back_seconds, .. } = *free;
+        Some(PutTimes { nanos, ops_per_second, held_back_seconds })
+    }
 }
 
 impl CostPoint {
@@ -166,6 +196,7 @@ impl Group {
                     formula,
                 ],
                 optimum: row.optimum,
+                put: row.free.as_ref().and_then(|free| PutTimes::of(&free.engine)),
             }
         });
         Ok(Group {
@@ -188,6 +219,7 @@ impl Group {
                 "formula",
             ]),
             write_figure: "write_cost_system".to_owned(),
+            alike: ALIKE,
             costs: costs.collect(),
             least: least(flushes),
             table: Table::of_objects(&objects, &COMPARED),
@@ -216,11 +248,13 @@ impl Group {
             ],
             sources: sources(&[source.as_str()]),
             write_figure: "write_cost_system".to_owned(),
+            alike: 0.0,
             costs: vec![PolicyCosts {
                 name: simulated.policy.clone(),
                 is_best: false,
                 by_source: vec![Some(CostPoint::of(costs))],
                 optimum: simulated.optimum,
+                put: None,
             }],
             least: least(costs.flushes),
             table: Table::of_objects(&[object], &SIMULATED),
@@ -278,6 +312,7 @@ impl Group {
                 is_best: policy == best,
                 by_source: vec![Some(point)],
                 optimum: None,
+                put: None,
                 name: policy,
             })
         });
@@ -286,6 +321,7 @@ impl Group {
             notes: vec![format!("The best choice within the limits is {best}.")],
             sources: sources(&["simulation"]),
             write_figure: write_figure.to_owned(),
+            alike: 0.0,
             costs: costs.collect::<anyhow::Result<_>>()?,
             least: Vec::new(),
             table: Table::of_objects(&choices, &TUNED),

@@ -14,7 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use group::{CostPoint, CostSource, Group, LeastPoint, PolicyCosts};
+pub use group::{ALIKE, CostPoint, CostSource, Group, LeastPoint, PolicyCosts, PutTimes};
 pub use table::{Column, Table};
 
 use crate::report::Versions;
@@ -25,11 +25,12 @@ use std::path::Path;
 const STYLE: &str = include_str!("assets/page.css");
 
 /// The scripts, each after the scripts that it uses.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("assets/dom.js"),
     include_str!("assets/history.js"),
     include_str!("assets/clock.js"),
     include_str!("assets/chart.js"),
+    include_str!("assets/pauses.js"),
     include_str!("assets/costs.js"),
     include_str!("assets/trees.js"),
     include_str!("assets/bytes.js"),

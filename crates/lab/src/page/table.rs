@@ -19,7 +19,7 @@ const FIGURES: [(&str, &str); 19] = [
     ("scan_cost_uncached", "data blocks that range reads read from files, on average"),
     ("runs_max", "the most runs on storage after any flush"),
     ("space_cost_peak", "bytes of all tables and unfinished outputs per live byte, at most"),
-    ("space_cost_mean", "the same at the worst moment of each flush, averaged over flushes"),
+    ("space_cost_mean", "bytes of tables and sealed memtables per live byte, mean after flushes"),
     ("above", "(the policy's write_cost_system - the least) / the least"),
     ("flushes", "memtables that left memory"),
     ("merges", "merges, without flushes to a run of their own"),

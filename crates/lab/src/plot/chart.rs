@@ -43,10 +43,12 @@ pub struct Curve {
 pub enum CurveKind {
     /// Joined by a line, with markers.
     Line,
-    /// Joined by a line, without markers.
+    /// Joined by a line, without markers, with the name of the curve beside it.
     Bare,
-    /// A marker each.
+    /// A marker each, with the name of the curve beside it if there are few curves.
     Markers,
+    /// As markers, for the curve that is best: always with its name.
+    Winner,
     /// A dot each.
     Cloud,
 }

@@ -12,6 +12,8 @@ use plotters::prelude::{
     Cartesian2d, Color, DashedLineSeries, IntoDrawingArea, IntoFont, LineSeries, RGBColor,
     SVGBackend, WHITE,
 };
+use plotters::style::TextStyle;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::fmt::Debug;
 use std::path::Path;
 
@@ -25,6 +27,9 @@ const SAMPLE: i32 = 34;
 const LETTER: f64 = 6.9;
 const LETTERS_MAX: usize = 60;
 const MARKER_RADIUS: f64 = 4.0;
+/// The most curves of a chart whose names stand beside their markers, and the letters of a name.
+const NAMED_MAX: usize = 16;
+const NAME_LETTERS_MAX: usize = 28;
 /// The most markers of a curve. More would hide each other and the line.
 const MARKERS_MAX: usize = 40;
 
@@ -121,11 +126,7 @@ impl Legend {
                 let centre = EmptyElement::at((8 + SAMPLE / 2, y));
                 area.draw(&(centre + filled(&style))).map_err(failed)?;
             }
-            let name: String = if name.chars().count() > LETTERS_MAX {
-                name.chars().take(LETTERS_MAX - 1).chain(['…']).collect()
-            } else {
-                name.clone()
-            };
+            let name = shortened(name, LETTERS_MAX);
             let font = ("sans-serif", 13).into_font();
             area.draw(&Text::new(name, (SAMPLE + 16, y - 7), font)).map_err(failed)?;
         }
@@ -171,7 +172,50 @@ fn plot(area: &Area<'_>, chart: &Chart, legend: &Legend) -> anyhow::Result<()> {
     for curve in &chart.curves {
         draw_curve(&mut plot, curve, &legend.style(&curve.name), (&x, &y))?;
     }
+    let is_marked = |curve: &&Curve| curve.kind == CurveKind::Markers;
+    let few = chart.curves.iter().filter(is_marked).count() <= NAMED_MAX;
+    for curve in &chart.curves {
+        let is_named = match curve.kind {
+            CurveKind::Winner | CurveKind::Bare => true,
+            CurveKind::Markers => few,
+            CurveKind::Line | CurveKind::Cloud => false,
+        };
+        if is_named {
+            draw_name(&mut plot, curve, (&x, &y))?;
+        }
+    }
     Ok(())
+}
+
+/// Writes the name of a curve beside the middle one of its points, on the side where there is room.
+fn draw_name(
+    plot: &mut Plot<'_, '_>,
+    curve: &Curve,
+    (x, y): (&Scale, &Scale),
+) -> anyhow::Result<()> {
+    let is_shown = |point: &(f64, f64)| x.shows(point.0) && y.shows(point.1);
+    let shown: Vec<(f64, f64)> = curve.points.iter().copied().filter(is_shown).collect();
+    let Some(&place) = shown.get(shown.len() / 2) else { return Ok(()) };
+    let best = if curve.kind == CurveKind::Winner { "best: " } else { "" };
+    let name = shortened(&format!("{best}{}", curve.name), NAME_LETTERS_MAX);
+    let area = plot.plotting_area();
+    let (left, right) = (area.get_pixel_range().0.start, area.get_pixel_range().0.end);
+    let at = area.map_coordinate(&place).0;
+    let is_left = at > left + (right - left) * 6 / 10;
+    let side = if is_left { HPos::Right } else { HPos::Left };
+    let style = TextStyle::from(("sans-serif", 12).into_font()).pos(Pos::new(side, VPos::Center));
+    let shift = if is_left { -10 } else { 10 };
+    let text = EmptyElement::at(place) + Text::new(name, (shift, 0), style);
+    plot.draw_series(std::iter::once(text)).map_err(failed)?;
+    Ok(())
+}
+
+/// Returns the beginning of a long name.
+fn shortened(name: &str, letters_max: usize) -> String {
+    match name.chars().count() > letters_max {
+        true => name.chars().take(letters_max - 1).chain(['…']).collect(),
+        false => name.to_owned(),
+    }
 }
 
 /// Returns the marker of a curve, around its point.
@@ -211,7 +255,7 @@ fn draw_curve(
             plot.draw_series(places.into_iter().step_by(step).map(marker)).map_err(failed)?;
         }
         // Points of several curves can have one place: all must be seen.
-        CurveKind::Markers => {
+        CurveKind::Markers | CurveKind::Winner => {
             let marker = |place| {
                 let corners = style.marker(6.0);
                 let outline = corners.iter().chain(corners.first()).copied().collect::<Vec<_>>();
@@ -272,6 +316,28 @@ mod tests {
             assert!(number(text, "y") < height, "{text}");
         }
         assert!(drawing.contains("a &lt; b &amp; c"));
+    }
+
+    /// A chart without names had to be read with the legend, colour by colour.
+    #[test]
+    fn names_stand_beside_points_unless_there_are_too_many() {
+        let curve = |name: String, kind| Curve { name, kind, points: vec![(1.0, 2.0)] };
+        let drawing = |count: usize| {
+            let mut curves: Vec<Curve> =
+                (1..count).map(|n| curve(format!("policy {n}"), CurveKind::Markers)).collect();
+            curves.push(curve("winner".to_owned(), CurveKind::Winner));
+            curves.push(curve("optimum".to_owned(), CurveKind::Bare));
+            let [x, y] = ["x", "y"].map(|label| Axis::linear(label, ""));
+            let chart = Chart { title: "chart".to_owned(), x, y, curves };
+            Sheet { names: Vec::new(), charts: vec![chart], columns: 1 }.svg().unwrap()
+        };
+        let count = |text: &str, name: &str| text.matches(&format!("\n{name}\n")).count();
+        // The legend has each name too.
+        for (curves, named) in [(NAMED_MAX, 2), (NAMED_MAX + 2, 1)] {
+            let text = drawing(curves);
+            assert_eq!(count(&text, "policy 1"), named, "{curves}");
+            assert_eq!((count(&text, "best: winner"), count(&text, "optimum")), (1, 2), "{curves}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::table::{cost, cost_if_known, percent, table};
 use lsmith_lab::Row;
+use lsmith_lab::page::PutTimes;
 
 const HEADER: [&str; 13] = [
     "lockstep (L),\nfree (F)",
@@ -18,6 +19,30 @@ const HEADER: [&str; 13] = [
     "held\nback s",
     "merges\nowed s",
 ];
+
+const PUT_HEADER: [&str; 7] = [
+    "a put of\nthe free run",
+    "p50\nus",
+    "p99\nus",
+    "p99.9\nus",
+    "longest\npause ms",
+    "held\nback s",
+    "1000\nops/s",
+];
+
+/// Returns the times of puts under one policy.
+fn put(policy: &str, put: PutTimes) -> Vec<String> {
+    let micros = |nanos: u64| format!("{:.1}", nanos as f64 * 1e-3);
+    vec![
+        policy.to_owned(),
+        micros(put.nanos.p50),
+        micros(put.nanos.p99),
+        micros(put.nanos.p999),
+        format!("{:.1}", put.nanos.max as f64 * 1e-6),
+        format!("{:.2}", put.held_back_seconds),
+        format!("{:.1}", put.ops_per_second * 1e-3),
+    ]
+}
 
 pub(super) const LEGEND: &str = "\
 In free runs, writers and merging threads went at their own speed. read mean and space mean are
@@ -97,6 +122,11 @@ pub(super) fn shown(rows: &[Row]) -> String {
         ]
     });
     let mut text = table(&HEADER, 1, cells.collect());
+    let puts = both().filter_map(|(row, free)| Some(put(&row.policy, PutTimes::of(&free.engine)?)));
+    let puts: Vec<_> = puts.collect();
+    if !puts.is_empty() {
+        text.push_str(&format!("\n\n{}", table(&PUT_HEADER, 1, puts)));
+    }
     for (row, free) in both() {
         text.push_str(&format!("\n\n{}:", row.policy));
         for line in &free.why {

@@ -1,11 +1,30 @@
 // The view "costs": the frontier of write, read and space costs, and predictions beside them.
 
-// Returns the indexes of the policies that no other policy beats in all three costs.
-function frontierOf(points) {
-  const space = (point) => point.space ?? 0;
-  const beats = (a, b) => a.write <= b.write && a.read <= b.read && space(a) <= space(b)
-    && (a.write < b.write || a.read < b.read || space(a) < space(b));
-  return points.map((point) => !points.some((other) => beats(other, point)));
+// What the costs count, for the titles of axes.
+const COST_WORDS = {
+  write_cost_system: "bytes written per byte flushed",
+  write_cost_user: "bytes written per byte of keys and values",
+  read_cost_mean: "runs that a lookup considers",
+  space_cost_mean: "bytes held per live byte",
+};
+
+// The most policies whose names fit on a chart.
+const NAMED_MAX = 16;
+
+function costTitle(figure) {
+  return (COST_WORDS[figure] ?? "cost") + " (" + figure + ")";
+}
+
+// Returns for each policy whether no other policy beats it in all three costs. Costs that differ by
+// less than the share `alike` count as equal.
+function frontierOf(points, alike) {
+  const costs = ["write", "read", "space"];
+  const beats = (a, b) => {
+    const both = costs.filter((cost) => typeof a[cost] === "number" && typeof b[cost] === "number");
+    return both.every((cost) => a[cost] <= b[cost] * (1 + alike))
+      && both.some((cost) => a[cost] < b[cost] * (1 - alike));
+  };
+  return points.map((point) => point && !points.some((other) => other && beats(other, point)));
 }
 
 function costsView(app) {
@@ -13,7 +32,7 @@ function costsView(app) {
   const source = Math.min(app.state.source, group.sources.length - 1);
   const chosen = app.state.policy;
   const main = group.costs.map((costs) => costs.by_source[0]);
-  const isFrontier = frontierOf(main);
+  const isFrontier = frontierOf(main, group.alike ?? 0);
   const predicted = source > 0 ? group.costs.map((costs) => costs.by_source[source]) : [];
   const drawing = { app, group, main, predicted, isFrontier, chosen };
   return el("div", {},
@@ -21,7 +40,8 @@ function costsView(app) {
     el("div", { class: "beside" },
       el("div", { class: "charts" }, writeAgainstRead(drawing), spaceAgainstWrite(drawing)),
       costLegend(drawing)),
-    costTable(drawing, source));
+    costTable(drawing, source),
+    pausesView(group));
 }
 
 function costControls(app, group, source) {
@@ -58,11 +78,24 @@ function drawPoints(drawing, plot, x, y) {
       parts.push(svg("circle", { class: "frontier", cx: at[0], cy: at[1], r: 10 }));
     }
     parts.push(svg("path", { d: markerPath(index, at[0], at[1], 6), fill: colourOf(index) }));
+    const isNamed = group.costs.length <= NAMED_MAX || chosen === index
+      || group.costs[index].is_best;
+    if (isNamed) parts.push(pointName(plot, group.costs[index], at));
     plot.root.append(svg("g", {
       class: faded ? "point faded" : "point",
       onclick: () => app.update({ policy: chosen === index ? -1 : index }),
     }, svg("title", {}, pointText(group, index)), parts));
   });
+}
+
+// Returns the name of a policy beside its point, on the side where there is room.
+function pointName(plot, costs, [x, y]) {
+  const name = costs.is_best ? "best: " + costs.name : costs.name;
+  const shown = name.length > 26 ? name.slice(0, 25) + "…" : name;
+  const isLeft = x > plot.box.left + (plot.right - plot.box.left) * 0.6;
+  return svg("text", {
+    class: "name", x: isLeft ? x - 12 : x + 12, y: y + 4, "text-anchor": isLeft ? "end" : "start",
+  }, shown);
 }
 
 function pointText(group, index) {
@@ -83,16 +116,16 @@ function writeAgainstRead(drawing) {
   const { group, main } = drawing;
   const read = (point) => point.read;
   const write = (point) => point.write;
-  const x = axis(valuesOf(drawing, read), { label: "read_cost_mean (runs per lookup)", log: true });
-  const y = axis(valuesOf(drawing, write), {
-    label: group.write_figure + " (bytes per byte)", log: true,
-  });
+  const x = axis(valuesOf(drawing, read), { label: costTitle("read_cost_mean"), log: true });
+  const y = axis(valuesOf(drawing, write), { label: costTitle(group.write_figure), log: true });
   const plot = chart("Write cost against read cost", x, y);
   const least = group.least.filter((point) => point.read >= x.low && point.read <= x.high
     && point.write >= y.low && point.write <= y.high);
   if (least.length > 1) {
     const points = least.map((point) => [plot.toX(point.read), plot.toY(point.write)]);
     plot.root.append(line(points, { class: "least" }));
+    const [at, end] = points[Math.floor(points.length / 2)];
+    plot.root.append(svg("text", { class: "name", x: at + 6, y: end - 6 }, "exact optimum"));
   }
   const stairs = staircase(main.filter((point) => point), plot);
   if (stairs.length > 1) plot.root.append(line(stairs, { class: "stairs" }));
@@ -120,10 +153,8 @@ function spaceAgainstWrite(drawing) {
   if (!main.some((point) => point && point.space !== null)) return null;
   const write = (point) => point.write;
   const space = (point) => point.space;
-  const x = axis(valuesOf(drawing, write), {
-    label: group.write_figure + " (bytes per byte)", log: true,
-  });
-  const y = axis(valuesOf(drawing, space), { label: "space_cost_mean (bytes per live byte)" });
+  const x = axis(valuesOf(drawing, write), { label: costTitle(group.write_figure), log: true });
+  const y = axis(valuesOf(drawing, space), { label: costTitle("space_cost_mean") });
   const plot = chart("Space cost against write cost", x, y);
   drawPoints(drawing, plot, write, space);
   return plot.root;
