@@ -18,6 +18,7 @@
 mod args;
 mod bars;
 mod commands;
+mod completing;
 mod failure;
 mod layout;
 mod log;

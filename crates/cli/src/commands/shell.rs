@@ -1,14 +1,24 @@
 //! `completions` and `man`: what shells and readers of manuals need, made from the arguments.
 
 use crate::args::{self, CompletionsArgs, ManArgs};
+use crate::completing;
 use crate::output::{Output, print_json};
 use anyhow::Context;
+use clap_complete::Shell;
 use serde_json::json;
 
 pub(crate) fn completions(wanted: &CompletionsArgs, json: bool) -> anyhow::Result<()> {
+    if !wanted.words.is_empty() {
+        let mut output = Output::new();
+        completing::candidates(&wanted.words).iter().try_for_each(|word| output.line(word))?;
+        return Ok(output.finish()?);
+    }
     let mut script = Vec::new();
     let mut command = args::command();
     clap_complete::generate(wanted.shell, &mut command, "lsmith", &mut script);
+    if wanted.shell == Shell::Bash {
+        script.extend(completing::BASH.as_bytes());
+    }
     if json {
         let text = String::from_utf8_lossy(&script);
         return print_json(&json!({ "shell": wanted.shell.to_string(), "script": text }));

@@ -31,6 +31,52 @@ fn workloads_are_listed_with_examples_that_run() {
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 
+/// Returns what bash would show for a line whose last word is to be completed.
+fn completed(dir: &std::path::Path, words: &[&str]) -> Vec<String> {
+    let script = dir.join("completions");
+    std::fs::write(&script, fine(&["completions", "bash"])).unwrap();
+    // The words are arguments, so that no quote of theirs is one of this script.
+    let line = "source \"$1\"; COMP_WORDS=(\"${@:2}\"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); \
+                _lsmith_with_values lsmith \"${COMP_WORDS[COMP_CWORD]}\" \
+                \"${COMP_WORDS[COMP_CWORD-1]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let binary = env!("CARGO_BIN_EXE_lsmith");
+    let mut bash = std::process::Command::new("bash");
+    bash.args(["--norc", "-c", line, "bash", script.to_str().unwrap(), binary]).args(words);
+    let output = bash.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_keyspaces_policies_parameters_workloads_and_figures() {
+    let (dir, store) = crate::command::store_dir();
+    for name in ["users", "uploads", "events"] {
+        fine(&["db", &store, "--keyspace", name, "put", "key", "value"]);
+    }
+    let of = |words: &[&str]| {
+        let mut found = completed(dir.path(), words);
+        found.sort();
+        found
+    };
+    assert_eq!(of(&["db", &store, "--keyspace", "u"]), ["uploads", "users"]);
+    let quoted = format!("'{store}");
+    assert_eq!(of(&["db", &quoted, "get", "--keyspace", "ev"]), ["events"]);
+    assert_eq!(of(&["run", "--dir", &store, "--keyspace", "us"]), ["users"]);
+    assert_eq!(of(&["tune", "--policy", "'tie"]), ["tiered", "tiered("]);
+    assert_eq!(of(&["tune", "--policy", "'tiered(r"]), ["tiered(ratio=", "tiered(ratio=4"]);
+    assert_eq!(
+        of(&["compare", "--policies", "'none; leveled(pick=o"]),
+        ["none; leveled(pick=oldest"]
+    );
+    let params = of(&["compare", "--workload", "'churn(keys"]);
+    assert!(params.iter().all(|param| param.starts_with("churn(keys=")), "{params:?}");
+    assert!(!params.is_empty());
+    // The script of clap knows these.
+    assert_eq!(of(&["reproduce", "thonangi-fig2"]), ["thonangi-fig2"]);
+    assert!(of(&["compare", "--html-"]).is_empty());
+    assert_eq!(of(&["compare", "--explain"]), ["--explain-columns"]);
+}
+
 #[test]
 fn completions_and_manual_pages_know_every_command() {
     let bash = fine(&["completions", "bash"]);
