@@ -30,6 +30,8 @@ struct Shown {
     /// True once the first second is over.
     visible: bool,
     bar: ProgressBar,
+    /// What finished parts found, until it is printed.
+    finished: Vec<String>,
     /// `None` for a command of one part.
     parts: Option<Parts>,
 }
@@ -58,7 +60,8 @@ impl Bars {
     fn of(parts: Option<Parts>) -> Bars {
         let has_parts = parts.is_some();
         let bar = ProgressBar::hidden();
-        let shown = Arc::new(Mutex::new(Shown { visible: false, bar, parts }));
+        let shown =
+            Arc::new(Mutex::new(Shown { visible: false, bar, finished: Vec::new(), parts }));
         let (running, ended) = channel();
         let ends_within = move |time| ended.recv_timeout(time) != Err(RecvTimeoutError::Timeout);
         let waiting = Arc::clone(&shown);
@@ -78,6 +81,15 @@ impl Bars {
         *lock(&SHOWN) = Some(Arc::clone(&shown));
         Bars { shown, _running: running }
     }
+
+    /// Shows in a line what a part found: above the bar, or with the next line of progress.
+    pub(crate) fn finish_part(&self, found: &str) {
+        let mut shown = lock(&self.shown);
+        shown.finished.push(found.to_owned());
+        if shown.visible {
+            shown.print_finished();
+        }
+    }
 }
 
 impl Shown {
@@ -85,10 +97,18 @@ impl Shown {
         self.visible = true;
         self.bar.set_draw_target(ProgressDrawTarget::stderr());
         self.bar.enable_steady_tick(Duration::from_millis(100));
+        self.print_finished();
     }
 
-    fn print_line(&self) {
+    fn print_finished(&mut self) {
+        self.finished.drain(..).for_each(|found| self.bar.println(format!("done: {found}")));
+    }
+
+    fn print_line(&mut self) {
         if let Some(parts) = &self.parts {
+            for found in self.finished.drain(..) {
+                let _gone = writeln!(io::stderr(), "progress: done: {found}");
+            }
             let now = parts.in_words(parts.start.elapsed());
             // A write error cannot be reported either.
             let _gone = writeln!(io::stderr(), "progress: {now}: {}", self.bar.message());

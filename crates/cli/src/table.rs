@@ -22,6 +22,9 @@ pub(crate) enum Importance {
     Least,
     /// It belongs to the column before it, and stays as long. In CSV its name follows the other's.
     OfTheOneBefore,
+    /// As a rank, which is higher than the rank of the column before it. In CSV and below the table
+    /// its name follows the other's.
+    Detail(usize),
 }
 
 /// The name of a column, in one line or two, and how long it stays.
@@ -104,11 +107,12 @@ fn fitting(header: &[Head<'_>], left: usize, rows: &[Vec<String>], width: usize)
     // The order in which groups are left out: last first.
     groups.sort_by_key(|group| {
         let rank = match header[group[0]].1 {
-            Importance::Rank(rank) => rank,
+            Importance::Rank(rank) | Importance::Detail(rank) => rank,
             Importance::Least | Importance::OfTheOneBefore => usize::MAX,
         };
         (group[0] > 0, rank, group[0])
     });
+    let full_names = full_names(header);
     let mut out: Vec<&str> = Vec::new();
     loop {
         let mut shown: Vec<usize> = groups.concat();
@@ -125,7 +129,7 @@ fn fitting(header: &[Head<'_>], left: usize, rows: &[Vec<String>], width: usize)
                 format!("{text}\n{}", left_out(&out, width))
             };
         }
-        out.extend(groups.pop().map(|group| header[group[0]].0));
+        out.extend(groups.pop().map(|group| full_names[group[0]].as_str()));
     }
 }
 
@@ -142,7 +146,7 @@ fn groups(header: &[Head<'_>]) -> Vec<Vec<usize>> {
 }
 
 fn left_out(names: &[&str], width: usize) -> String {
-    let names: Vec<String> = names.iter().rev().map(|name| flat(name)).collect();
+    let names: Vec<&str> = names.iter().rev().copied().collect();
     let note = format!("Left out for width: {}. `--wide` shows all.", names.join(", "));
     wrapped_text(&note, width)
 }
@@ -197,7 +201,8 @@ fn csv(header: &[Head<'_>], rows: &[Vec<String>]) -> String {
 fn full_names(header: &[Head<'_>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (name, importance) in header {
-        let before = names.last().filter(|_| *importance == Importance::OfTheOneBefore);
+        let follows = matches!(importance, Importance::OfTheOneBefore | Importance::Detail(_));
+        let before = names.last().filter(|_| follows);
         let name = match before {
             Some(before) => format!("{before} {}", flat(name)),
             None => flat(name),

@@ -54,6 +54,9 @@ pub struct Row {
     pub optimum: Option<Optimum>,
     /// The errors of the predictions.
     pub errors: Errors,
+    /// Why figures are unknown that could not be computed, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// True if the policy builds levels.
     #[serde(skip)]
     pub has_levels: bool,
@@ -88,6 +91,8 @@ struct Played<'a> {
     fluid: Option<&'a FluidWorkload>,
     /// `None` if the workload fills no memtable.
     files: Option<&'a FileSizes>,
+    /// Why expected sizes or bytes of files are unknown, if their measurement failed.
+    notes: &'a [String],
 }
 
 impl Comparison<'_> {
@@ -102,9 +107,13 @@ impl Comparison<'_> {
     /// time, but only when all other policies have been run. The error names all that failed. A row
     /// always has all its parts.
     pub fn run(&self, progress: &dyn Progress, on_row: &mut dyn FnMut(Row)) -> anyhow::Result<()> {
-        let fluid = fluid_of(self.workload.workload())?;
-        let files = FileSizes::measured(self.workload.workload(), self.options)?;
-        let all = Played { keyed: self.workload, fluid: fluid.as_ref(), files: files.as_ref() };
+        let mut notes = Vec::new();
+        let workload = self.workload.workload();
+        let fluid = known(EXPECTED_SIZES, fluid_of(workload), &mut notes);
+        let files =
+            known("bytes of files", FileSizes::measured(workload, self.options), &mut notes);
+        let (fluid, files) = (fluid.as_ref(), files.as_ref());
+        let all = Played { keyed: self.workload, fluid, files, notes: &notes };
         let mut failed: Vec<anyhow::Error> = Vec::new();
         for policy in self.policies {
             progress.begin_part();
@@ -133,8 +142,9 @@ impl Comparison<'_> {
         ensure!(engine.costs.flushes > 0, "no memtable was filled in {duration:?}");
         let limited = all.keyed.workload().limited_to(engine.costs.flushes);
         let keyed = KeyedWorkload::new(limited).with_cache(all.keyed.cache_bytes());
-        let fluid = fluid_of(keyed.workload())?;
-        let limited = Played { keyed: &keyed, fluid: fluid.as_ref(), ..all };
+        let mut notes = all.notes.to_vec();
+        let fluid = known(EXPECTED_SIZES, fluid_of(keyed.workload()), &mut notes);
+        let limited = Played { keyed: &keyed, fluid: fluid.as_ref(), notes: &notes, ..all };
         self.row(policy, limited, free, progress)
     }
 
@@ -211,19 +221,24 @@ impl Comparison<'_> {
         let mut recorder = self.options.record_trees.then(|| Recorder::new(content.key_scale()));
         let Simulated { report: keyed, optimum, .. } = predict(&content, recorder.as_mut())?;
         let history = recorder.map(|recorder| recorder.finish(&spec, "keyed simulation"));
+        // What fails from here on costs its own figures.
+        let mut notes = played.notes.to_vec();
+        let report = |found: Simulated| found.report;
         let unit = if policy.needs().windows {
-            None
+            Ok(None)
         } else {
             let sizes = &*self.options.flush_sizes;
-            Some(predict(&Content::Unit { flushes, sizes }, None)?.report)
+            predict(&Content::Unit { flushes, sizes }, None).map(report).map(Some)
         };
+        let unit = known("unit simulation", unit.map_err(Into::into), &mut notes);
         let expected = match played.fluid.map(|fluid| predict(&Content::Fluid(fluid), None)) {
-            None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => None,
-            Some(simulated) => Some(simulated?.report),
+            None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => Ok(None),
+            Some(simulated) => simulated.map(report).map(Some),
         };
+        let expected = known("fluid simulation", expected.map_err(Into::into), &mut notes);
         let write_cost = engine.costs.write_cost_system;
-        let model = self.formula(policy, played)?;
-        let simulated = self.time(policy, free.is_some())?;
+        let model = known("formula", self.formula(policy, played), &mut notes);
+        let simulated = known("simulated time", self.time(policy, free.is_some()), &mut notes);
         Ok(Row {
             workload: workload.spec().to_string(),
             errors: Errors {
@@ -243,8 +258,19 @@ impl Comparison<'_> {
             fluid: expected,
             model,
             optimum: optimum.map(|optimum| optimum.against(write_cost)),
+            notes,
         })
     }
+}
+
+const EXPECTED_SIZES: &str = "expected sizes";
+
+/// Returns what was found. If it failed, it is unknown, and a note says why.
+fn known<T>(what: &str, found: anyhow::Result<Option<T>>, notes: &mut Vec<String>) -> Option<T> {
+    found.unwrap_or_else(|error| {
+        notes.push(format!("{what}: unknown, because this failed: {error:#}"));
+        None
+    })
 }
 
 /// Returns true if formulas know the keys of `workload`: it writes one keyspace, and entries go one
@@ -264,5 +290,40 @@ fn fluid_of(workload: &Workload) -> anyhow::Result<Option<FluidWorkload>> {
         Ok(fluid) => Ok(Some(fluid)),
         Err(SimError::NotFluid { .. }) => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::NoProgress;
+    use lsmith_policy::Registry;
+    use lsmith_workload::NoInputs;
+
+    /// A failed measurement of file sizes once cost the rows of all policies.
+    #[test]
+    fn failed_measurement_costs_its_own_figure() {
+        let spec = "load(keys=2k, value=100B)".parse().unwrap();
+        let workload = Workload::from_spec(&spec, &NoInputs).unwrap();
+        let keyed = KeyedWorkload::new(workload);
+        let options = Options { memtable_bytes: 16 << 10, ..Options::default() };
+        let dir = Scratch::new("lsmith-compare-").unwrap();
+        let policy = Registry::builtin().build("tiered").unwrap();
+        let comparison = Comparison {
+            policies: std::slice::from_ref(&policy),
+            workload: &keyed,
+            dir: dir.path(),
+            options: &options,
+            free: false,
+            runs: 1,
+        };
+        let mut notes = Vec::new();
+        let failed = Err(anyhow!("no space left"));
+        let files: Option<FileSizes> = known("bytes of files", failed, &mut notes);
+        let played = Played { keyed: &keyed, fluid: None, files: files.as_ref(), notes: &notes };
+        let row = comparison.row(&policy, played, None, &NoProgress).unwrap();
+        assert_eq!(row.notes, ["bytes of files: unknown, because this failed: no space left"]);
+        assert!(row.engine.costs.flushes > 5 && row.keyed.costs == row.engine.costs);
+        assert_eq!((row.keyed.physical, row.errors.keyed.write_cost_user), (None, None));
     }
 }

@@ -45,6 +45,12 @@ pub(crate) struct CompareArgs {
     #[arg(help_heading = "Output")]
     #[arg(long)]
     pub(crate) parts: bool,
+    /// Also explain the columns
+    ///
+    /// Says below the table what each column counts.
+    #[arg(help_heading = "Output")]
+    #[arg(long)]
+    pub(crate) explain_columns: bool,
     /// The parent directory of the stores
     ///
     /// Each store gets a new directory, which is removed afterwards. Without it: the directory for

@@ -9,18 +9,19 @@ use super::run::l0_one;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::failure::bad_argument;
+use crate::layout::{Layout, layout, prose_width, wrapped};
 use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
-use crate::table::Importance::{Least, OfTheOneBefore, Rank};
-use crate::table::{Column, column, cost, cost_if_known, percent, short, table_of};
+use crate::table::Importance::{Detail, Least, OfTheOneBefore, Rank};
+use crate::table::{Column, Head, binary, column, cost, cost_if_known, percent, ranked, table_of};
 use anyhow::anyhow;
 use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
 use lsmith_policy::MergePolicy;
 use lsmith_sim::{KeyedWorkload, Machine};
 use lsmith_spec::format_bytes;
-use lsmith_workload::Workload;
+use lsmith_workload::{FlushSizes, Workload};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -49,23 +50,12 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         [] => vec![workload(DEFAULT_WORKLOAD)?],
         specs => specs.iter().map(|spec| workload(spec)).collect::<Result<_, _>>()?,
     };
-    let usual = Options::default();
     let memtable_bytes = memtable_bytes(args);
     let built = |workload: &Workload| policies(args, workload);
     let policies_of = workloads.iter().map(built).collect::<Result<Vec<_>, _>>()?;
     let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     policies_of.iter().try_for_each(|policies| specs::check_sealing(&flush_sizes, policies))?;
-    let options = args.cache.added_to(Options {
-        registry: specs::registry().clone(),
-        memtable_bytes,
-        compression: args.compression.checked()?,
-        flush_sizes,
-        record_trees: args.html.is_some(),
-        duration: args.duration,
-        threads: args.threads.unwrap_or(usual.threads),
-        machine: machine(args)?,
-        ..usual
-    });
+    let options = options(args, flush_sizes)?;
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let work_of = |(workload, policies): (&Workload, &Vec<_>)| {
         std::iter::repeat_n(workload.ops_max(), policies.len())
@@ -85,7 +75,11 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
             runs: usize::try_from(args.repeat)?,
         };
         let mut rows = Vec::new();
-        if let Err(error) = comparison.run(&bars, &mut |row| rows.push(row)) {
+        let mut on_row = |row: Row| {
+            bars.finish_part(&finished(&row));
+            rows.push(row);
+        };
+        if let Err(error) = comparison.run(&bars, &mut on_row) {
             failed.push(error);
         }
         let is_filled = |row: &Row| row.engine.costs.flushes > 0;
@@ -111,6 +105,22 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     end
 }
 
+/// Returns the options of stores and simulations.
+fn options(args: &CompareArgs, flush_sizes: Arc<FlushSizes>) -> anyhow::Result<Options> {
+    let usual = Options::default();
+    Ok(args.cache.added_to(Options {
+        registry: specs::registry().clone(),
+        memtable_bytes: memtable_bytes(args),
+        compression: args.compression.checked()?,
+        flush_sizes,
+        record_trees: args.html.is_some(),
+        duration: args.duration,
+        threads: args.threads.unwrap_or(usual.threads),
+        machine: machine(args)?,
+        ..usual
+    }))
+}
+
 /// Returns the machine on which free runs are simulated.
 fn machine(args: &CompareArgs) -> anyhow::Result<Option<Machine>> {
     if args.machine.machine.is_some() && !args.free {
@@ -128,6 +138,10 @@ fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<
     let mut output = Output::new();
     for rows in tables {
         output.line(shown(rows))?;
+        let notes = rows.iter().flat_map(|row| row.notes.iter().map(|note| (&row.policy, note)));
+        for (policy, note) in notes {
+            output.line(wrapped(&format!("{policy}: {note}"), prose_width()))?;
+        }
         if args.parts {
             output.line(format_args!("{}\n", table_of(&PARTS, 1, rows)))?;
         }
@@ -140,15 +154,15 @@ fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<
         if args.repeat > 1 {
             output.line(spread::shown(rows))?;
         }
-    }
-    output.line(LEGEND)?;
-    if args.free {
-        output.line(free::LEGEND)?;
-    }
-    for rows in tables {
-        if let Some(verdict) = verdict::of(rows) {
-            let workload = rows.first().map_or("", |row| &row.workload);
-            output.line(format_args!("\n{workload}\n{}", verdict.trim_end()))?;
+        if args.explain_columns {
+            output.line(format_args!("{LEGEND}\n"))?;
+            if args.free {
+                output.line(format_args!("{}\n", free::LEGEND))?;
+            }
+        }
+        match verdict::of(rows) {
+            Some(verdict) => output.line(verdict)?,
+            None => output.line("`--explain-columns` explains all columns.")?,
         }
     }
     Ok(output.finish()?)
@@ -166,7 +180,7 @@ fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<d
 }
 
 /// The columns.
-const COLUMNS: [Column<Row>; 20] = [
+const COLUMNS: [Column<Row>; 21] = [
     column("\npolicy", Rank(0), |row| row.policy.clone()),
     column("write\neager", Least, |row| cost(row.engine.costs.write_cost_eager)),
     column("write\nsystem", Rank(1), |row| cost(row.engine.costs.write_cost_system)),
@@ -176,26 +190,40 @@ const COLUMNS: [Column<Row>; 20] = [
     column("error\n%", OfTheOneBefore, |row| {
         percent(row.errors.unit.and_then(|unit| unit.write_cost_system))
     }),
-    column("keyed\nsim", Rank(3), |row| cost(row.keyed.costs.write_cost_system)),
+    column("keyed\nsim", Rank(4), |row| cost(row.keyed.costs.write_cost_system)),
     column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.write_cost_system)),
-    column("fluid\nsim", Rank(10), |row| {
+    column("fluid\nsim", Rank(12), |row| {
         cost_if_known(row.fluid.map(|fluid| fluid.costs.write_cost_system))
     }),
     column("error\n%", OfTheOneBefore, |row| {
         percent(row.errors.fluid.and_then(|fluid| fluid.write_cost_system))
     }),
-    column("by\nmodel", Rank(9), |row| row.model.map_or("-".to_owned(), modelled)),
+    column("by\nmodel", Rank(11), |row| row.model.map_or("-".to_owned(), modelled)),
     column("error\n%", OfTheOneBefore, |row| percent(row.errors.model)),
-    column("above\nleast %", Rank(4), |row| percent(row.optimum.map(|optimum| optimum.above))),
-    column("write\nuser", Rank(8), |row| cost_if_known(row.engine.write_cost_user)),
+    column("above\nleast %", Rank(5), |row| percent(row.optimum.map(|optimum| optimum.above))),
+    column("write\nuser", Rank(10), |row| cost_if_known(row.engine.write_cost_user)),
     column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.write_cost_user)),
     column("read\nmean", Rank(2), |row| cost(row.engine.costs.read_cost_mean)),
-    column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.read_cost_mean)),
+    column("error\n%", Detail(9), |row| percent(row.errors.keyed.read_cost_mean)),
     column("scan\nmean", Least, |row| cost_if_known(row.engine.costs.scan_cost_mean.blocks)),
-    column("space\npeak", Rank(5), |row| cost_if_known(row.engine.costs.space_cost_peak)),
-    column("1000\nops/s", Rank(6), |row| format!("{:.1}", row.engine.ops_per_second / 1000.0)),
-    column("cpu\ns", Rank(7), |row| format!("{:.1}", row.engine.cpu_seconds)),
+    column("space\nmean", Rank(3), |row| cost_if_known(row.engine.costs.space_cost_mean)),
+    column("space\npeak", Rank(6), |row| cost_if_known(row.engine.costs.space_cost_peak)),
+    column("1000\nops/s", Rank(7), |row| format!("{:.1}", row.engine.ops_per_second / 1000.0)),
+    column("cpu\ns", Rank(8), |row| format!("{:.1}", row.engine.cpu_seconds)),
 ];
+
+/// Returns the main figures of a row that is finished, before the table is there.
+fn finished(row: &Row) -> String {
+    let costs = &row.engine.costs;
+    format!(
+        "{}: write system {}, read mean {}, space mean {}, {:.1} s",
+        row.policy,
+        cost(costs.write_cost_system),
+        cost(costs.read_cost_mean),
+        cost_if_known(costs.space_cost_mean),
+        row.engine.seconds
+    )
+}
 
 const LEGEND: &str = "\
 write eager: bytes of runs that are new after a flush, per byte flushed. system: bytes of every
@@ -210,8 +238,8 @@ above least: write system above the optimum of whole-run merges with as many run
 read mean: runs that a lookup considers, averaged over flushes, with the keyed simulation's error.
 scan mean: data blocks that a range read looks at, averaged over flushes. It has as many entries as
   those of the workload have on average, or 50.
-space peak: logical bytes of tables, sealed memtables and the output under way per live byte, at the
-  worst moment.
+space mean: logical bytes of tables and sealed memtables per live byte, averaged over flushes.
+space peak: the same with the output under way, at the worst moment.
 Store and simulations ran in lockstep: each write waited until the tree was at rest. Only completed
 flushes count; the last active memtable stays in memory and in the log.";
 
@@ -226,7 +254,33 @@ fn shown(rows: &[Row]) -> String {
         let flushes = row.engine.costs.flushes;
         format!("{workload}{group}: {flushes} flushes of memtables of {memtable}{sizes}")
     });
-    format!("{title}\n\n{}\n", table_of(&COLUMNS, 1, rows))
+    let marks = verdict::marks(rows);
+    let mut header: Vec<Head<'_>> =
+        COLUMNS.iter().map(|column| (column.name, column.importance)).collect();
+    header.insert(1, ("\nbest", Rank(0)));
+    let row = |(row, mark): (&Row, String)| {
+        let mut cells: Vec<String> = COLUMNS.iter().map(|column| (column.cell)(row)).collect();
+        cells[0] = in_two(&cells[0]);
+        cells.insert(1, mark);
+        cells
+    };
+    let cells = rows.iter().zip(marks).map(row).collect();
+    format!("{title}\n\n{}\n", ranked(&header, 2, cells))
+}
+
+/// The greatest length of a spec in a narrow table. A longer one takes two lines.
+const SPEC_CHARS_MAX: usize = 42;
+
+/// The width from which on a table is not narrow.
+const NARROW: usize = 100;
+
+/// Returns a long spec in two lines if the table is narrow.
+fn in_two(spec: &str) -> String {
+    let is_narrow = matches!(layout(), Layout::Fitting(width) if width < NARROW);
+    match spec.split_once('(').filter(|_| is_narrow && spec.len() > SPEC_CHARS_MAX) {
+        Some((name, params)) => format!("{name}\n  ({params}"),
+        None => spec.to_owned(),
+    }
 }
 
 /// Returns the formula's write cost, marked if it is a bound, or if the formula does not know the
@@ -244,13 +298,13 @@ fn modelled(model: Prediction) -> String {
 /// The parts of the costs. Bytes are physical, except moved bytes, which are logical.
 const PARTS: [Column<Row>; 15] = [
     column("\npolicy", Rank(0), |row| row.policy.clone()),
-    column("bytes\nuser", Least, |row| bytes(row.engine.bytes.physical.user)),
-    column("\nlog", Least, |row| bytes(row.engine.bytes.physical.log)),
-    column("\nflush", Least, |row| bytes(row.engine.bytes.physical.flush)),
-    column("merge\nread", Least, |row| bytes(row.engine.bytes.physical.merge_read)),
-    column("merge\nwritten", Least, |row| bytes(row.engine.bytes.physical.merge_written)),
-    column("\nmoved", Least, |row| bytes(row.engine.bytes.logical.moved)),
-    column("meta-\ndata", Least, |row| bytes(row.engine.bytes.physical.metadata)),
+    column("bytes\nuser", Least, |row| binary(row.engine.bytes.physical.user)),
+    column("\nlog", Least, |row| binary(row.engine.bytes.physical.log)),
+    column("\nflush", Least, |row| binary(row.engine.bytes.physical.flush)),
+    column("merge\nread", Least, |row| binary(row.engine.bytes.physical.merge_read)),
+    column("merge\nwritten", Least, |row| binary(row.engine.bytes.physical.merge_written)),
+    column("\nmoved", Least, |row| binary(row.engine.bytes.logical.moved)),
+    column("meta-\ndata", Least, |row| binary(row.engine.bytes.physical.metadata)),
     column("\nmerges", Least, |row| row.engine.costs.merges.to_string()),
     column("read,\nL0 as 1", Least, |row| cost_if_known(l0_one(row.has_levels, &row.engine.costs))),
     column("blocks\nper hit", Least, |row| cost_if_known(row.engine.read_cost_measured.hit)),
@@ -261,10 +315,6 @@ const PARTS: [Column<Row>; 15] = [
     column("space\nmean", Least, |row| cost_if_known(row.engine.costs.space_cost_mean)),
     column("space,\nphysical", Least, |row| cost_if_known(row.engine.space_cost_physical_mean)),
 ];
-
-fn bytes(count: u64) -> String {
-    short(count as f64)
-}
 
 #[cfg(test)]
 mod tests {

@@ -155,7 +155,6 @@ fn every_kind_of_fault_has_its_exit_code() {
         &["watch", "no-such-store", "--once"],
         &["db", path, "get", "absent"],
         &["tune", "--workload", "load(keys=10k)", "--read-cost-max", "0.5"],
-        &["compare", "--policies", "none", "--workload", "load(keys=9, ops=0)"],
     ] {
         refused(1, args);
     }
@@ -169,6 +168,7 @@ fn every_kind_of_fault_has_its_exit_code() {
         &["laws", "teired"],
         &["reproduce", "no-such-figure"],
         &["compare", "--workload", "trace(no-such-file)"],
+        &["compare", "--policies", "none", "--workload", "load(keys=9, ops=0)"],
         &["completions", "no-such-shell"],
     ] {
         refused(2, args);

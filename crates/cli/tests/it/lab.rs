@@ -267,6 +267,7 @@ fn a_comparison_ends_in_aligned_tables() {
         "--memtable",
         "64KiB",
         "--parts",
+        "--explain-columns",
     ]);
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].starts_with("load(keys=3k, value=100B, "), "{text}");
@@ -329,7 +330,7 @@ fn a_comparison_has_free_runs_on_request() {
         (number(&row["spread"], "runs"), number(&row["free"]["engine"]["settings"], "threads")),
         (2.0, 3.0)
     );
-    let text = fine(&args);
+    let text = fine(&[&args[..], &["--explain-columns"]].concat());
     for part in
         ["lockstep (L)", "Merges were owed for", "of repeated runs", "In free runs, writers"]
     {

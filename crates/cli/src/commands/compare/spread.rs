@@ -1,6 +1,6 @@
 //! How far repeated runs differ.
 
-use crate::table::{cost, short, table};
+use crate::table::{binary, cost, table};
 use lsmith_lab::{Extent, Row, Spread};
 
 const HEADER: [&str; 9] = [
@@ -35,7 +35,7 @@ fn line(policy: &str, mode: &str, spread: &Spread) -> Vec<String> {
         spread.runs.to_string(),
         three(&spread.seconds, cost),
         three(&spread.cpu_seconds, cost),
-        three(&spread.bytes_written, short),
+        three(&spread.bytes_written, |bytes| binary(bytes as u64)),
         three(&spread.held_back_seconds, cost),
         three(&spread.write_cost_system, cost),
         three(&spread.read_cost_mean, cost),
