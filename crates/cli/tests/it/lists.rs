@@ -37,7 +37,7 @@ fn completed(dir: &std::path::Path, words: &[&str]) -> Vec<String> {
     std::fs::write(&script, fine(&["completions", "bash"])).unwrap();
     // The words are arguments, so that no quote of theirs is one of this script.
     let line = "source \"$1\"; COMP_WORDS=(\"${@:2}\"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); \
-                _lsmith_with_values lsmith \"${COMP_WORDS[COMP_CWORD]}\" \
+                _lsmith_with_values \"$2\" \"${COMP_WORDS[COMP_CWORD]}\" \
                 \"${COMP_WORDS[COMP_CWORD-1]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
     let binary = env!("CARGO_BIN_EXE_lsmith");
     let mut bash = std::process::Command::new("bash");
