@@ -8,6 +8,7 @@ use crate::leases::Leases;
 use crate::leftovers::Leftovers;
 use crate::options::Options;
 use crate::progress::Progress;
+use crate::recorder::Recorder;
 use crate::snapshots::{SnapshotGuard, Snapshots};
 use crate::stats::{Counts, Recorders, Timer};
 use crate::version::TablePlace;
@@ -40,6 +41,8 @@ pub(crate) struct Context {
     pub(crate) leases: Arc<Leases>,
     pub(crate) progress: Progress,
     pub(crate) followers: Followers,
+    /// Records what callers do, while somebody wants that.
+    pub(crate) recorder: Recorder,
     /// Set when a write to the log or the manifest fails, or a panic interrupts a step.
     poisoned: AtomicBool,
     /// Set when the store begins to close.
@@ -65,9 +68,11 @@ impl Context {
         };
         let cache = cache.with_open_files(options.open_files());
         let cache = if options.unleased { cache.unmapped() } else { cache };
+        let counts = Arc::default();
         Context {
             cache: Arc::new(cache),
-            counts: Arc::default(),
+            recorder: Recorder::new(&outer_env, &counts),
+            counts,
             recorders: options.histograms.then(Recorders::default),
             next_file: Arc::new(AtomicU64::new(1)),
             visible: AtomicU64::new(0),

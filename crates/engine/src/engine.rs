@@ -9,6 +9,7 @@ use crate::leases::Position;
 use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
 use crate::merge::Merger;
+use crate::record::Record;
 use crate::scheduler::Scheduler;
 use crate::throttle::Throttle;
 use crate::wal::Wal;
@@ -35,6 +36,7 @@ pub(crate) struct Engine {
     pub(crate) keyspaces: Arc<Keyspaces>,
     pub(crate) wal: Arc<Wal>,
     pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) record: Arc<Record>,
     pub(crate) write_path: WritePath,
     pub(crate) catalog: Catalog,
     /// Who the store is, if its manifest says it.
@@ -57,9 +59,10 @@ impl Engine {
         left_out: Vec<LeftOut>,
     ) -> Engine {
         let committer = Arc::new(Committer::new(&context, &manifest, &keyspaces));
+        let record = Arc::new(Record::new(&context, &keyspaces, &wal));
         let merger = Merger::new(&context, &wal, Throttle::new(&context, &keyspaces));
         let scheduler =
-            Arc::new(Scheduler::new(&wal, &manifest, &keyspaces, &committer, merger, &context));
+            Arc::new(Scheduler::new(&wal, &manifest, &keyspaces, &committer, merger, &record));
         Engine {
             write_path: WritePath::new(&context, &wal, &committer, &scheduler),
             catalog: Catalog::new(&context, &manifest, &keyspaces, &wal),
@@ -68,6 +71,7 @@ impl Engine {
             keyspaces,
             wal,
             scheduler,
+            record,
             identity,
             left_out,
             view: Mutex::default(),

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::compression::Compression;
 use crate::event::Observer;
+use crate::recorder::RecordOptions;
 use crate::rules::{CombineOperators, Expiry, Filters};
 use crate::threads::{Threads, check_threads};
 use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
@@ -224,6 +225,8 @@ pub(crate) struct Options {
     pub(crate) max_open_files: Option<usize>,
     /// True if the store is read without a lease, because none can be made.
     pub(crate) unleased: bool,
+    /// The folder in which the store is recorded from its opening on, and how.
+    pub(crate) record: Option<(PathBuf, RecordOptions)>,
 }
 
 impl Options {

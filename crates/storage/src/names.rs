@@ -9,6 +9,7 @@
 //! 000015.spill     a copy of sealed memtables, which replaces older logs
 //! CURRENT.coming        the mark of a copy of a store that is not whole yet, and of the remains of
 //!                       a store that is being destroyed
+//! RECORD           another process asks for a recording of what the store does
 //! readers/         one locked file for each reader beside the writer
 //! 000013.wal.new        a log that opening the store is rewriting
 //! 000013.wal.lost       a log that an opening of the store left out
@@ -34,6 +35,11 @@ pub const CURRENT_NEW: &str = "CURRENT.new";
 pub const CURRENT_COMING: &str = "CURRENT.coming";
 /// The lock file.
 pub const LOCK: &str = "LOCK";
+
+/// Another process makes this file so that the store is recorded while it is there.
+pub const RECORD: &str = "RECORD";
+/// The file that is written first and then renamed to [`RECORD`].
+pub const RECORD_NEW: &str = "RECORD.new";
 
 /// The folder of the leases of readers.
 pub const READERS: &str = "readers";

@@ -87,5 +87,6 @@ pub use op::{Op, OpKind};
 pub use parts::VALUE_BYTES_MAX;
 pub use random::{Rng, fill_value, value_seed};
 pub use ranks::Ranks;
+pub use trace::{Recorded, RecordedCounts};
 pub use workload::{Ops, Workload};
 pub use zipf::Zipf;

@@ -10,7 +10,7 @@ const ENTRY_BYTES: u64 = 8;
 /// Logical bytes of an entry that expires in addition: its time.
 pub const TIME_BYTES: u64 = 8;
 
-/// Marks an item without a live value. No value has this length.
+/// Marks an item without a live entry. No entry is as long.
 const ABSENT: u32 = u32::MAX;
 
 /// Tracks the live bytes of a store: the logical bytes of the newest versions that are not deleted.
@@ -21,8 +21,8 @@ const ABSENT: u32 = u32::MAX;
 /// per entry that has not.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBytes {
-    /// Length of the value of each item that is put, or [`ABSENT`].
-    values: Vec<u32>,
+    /// The logical bytes of each item that is put, or [`ABSENT`].
+    entry_bytes: Vec<u32>,
     bytes: u64,
     entries: u64,
     expiring: Option<Expiring>,
@@ -71,10 +71,11 @@ impl LiveBytes {
         match op.kind {
             OpKind::Read | OpKind::Scan => {}
             OpKind::Put | OpKind::ReadModifyWrite | OpKind::Combine => {
-                self.replace(op.item, op.value_bytes, entry_bytes);
+                let bytes = entry_bytes + u64::from(op.value_bytes);
+                self.replace(op.item, u32::try_from(bytes).expect("keys and values are short"));
             }
-            OpKind::Delete => self.replace(op.item, ABSENT, entry_bytes),
-            OpKind::DeleteRange => self.delete_range(op, entry_bytes),
+            OpKind::Delete => self.replace(op.item, ABSENT),
+            OpKind::DeleteRange => self.delete_range(op),
             OpKind::Insert => {
                 self.bytes += entry_bytes + u64::from(op.value_bytes);
                 self.entries += 1;
@@ -86,11 +87,11 @@ impl LiveBytes {
         }
     }
 
-    /// Deletes the items of `op`. All keys of such workloads are of one length.
+    /// Deletes the items of `op`.
     #[cold]
-    fn delete_range(&mut self, op: &Op, entry_bytes: u64) {
-        let end = op.end().min(self.values.len() as u64);
-        (op.item..end).for_each(|item| self.replace(item, ABSENT, entry_bytes));
+    fn delete_range(&mut self, op: &Op) {
+        let end = op.end().min(self.entry_bytes.len() as u64);
+        (op.item..end).for_each(|item| self.replace(item, ABSENT));
     }
 
     #[cold]
@@ -124,19 +125,19 @@ impl LiveBytes {
         }
     }
 
-    /// Records the new length of the value of `item`.
-    fn replace(&mut self, item: u64, new: u32, entry_bytes: u64) {
+    /// Records the new logical bytes of `item`.
+    fn replace(&mut self, item: u64, new: u32) {
         let index = item as usize;
-        if index >= self.values.len() {
+        if index >= self.entry_bytes.len() {
             self.make_room(index);
         }
-        let old = std::mem::replace(&mut self.values[index], new);
+        let old = std::mem::replace(&mut self.entry_bytes[index], new);
         if old != ABSENT {
-            self.bytes -= entry_bytes + u64::from(old);
+            self.bytes -= u64::from(old);
             self.entries -= 1;
         }
         if new != ABSENT {
-            self.bytes += entry_bytes + u64::from(new);
+            self.bytes += u64::from(new);
             self.entries += 1;
         }
     }
@@ -144,7 +145,7 @@ impl LiveBytes {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, index: usize) {
-        self.values.resize(index + 1, ABSENT);
+        self.entry_bytes.resize(index + 1, ABSENT);
     }
 
     /// Returns the logical bytes of all live entries: key, value and 8 bytes each.

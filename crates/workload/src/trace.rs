@@ -7,6 +7,7 @@ mod op;
 mod oracle;
 mod reader;
 mod record;
+mod recording;
 mod rocksdb;
 mod source;
 mod tectonic;
@@ -15,6 +16,8 @@ mod ycsb_lines;
 use lsmith_spec::{Params, Spec, SpecError, format_count};
 
 use self::format::Format;
+pub use self::recording::{Recorded, RecordedCounts};
+
 use self::op::{TraceOp, TraceOpKind};
 use self::rocksdb::Choice;
 use self::source::{Found, Source};
@@ -29,7 +32,10 @@ use crate::{Op, WorkloadError};
 /// A damaged line or entry ends the stream with an error, after the operations before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
+    /// Loads first.
     ops: Vec<TraceOp>,
+    /// What a recording says beside its operations.
+    recorded: Option<Recorded>,
     /// The first damaged line or entry, if the limit reaches it.
     damage: Option<WorkloadError>,
 }
@@ -45,8 +51,13 @@ impl Trace {
             param(
                 "format",
                 ParamUnit::Word,
-                "lsmith, twitter, cachelib, msr, libcachesim, oracle_general, rocksdb, \
+                "lsmith, recording, twitter, cachelib, msr, libcachesim, oracle_general, rocksdb, \
                  rocksdb_text, ycsb or tectonic; by the file's name and first bytes if left out",
+            ),
+            param(
+                "keyspace",
+                ParamUnit::Word,
+                "the keyspace that is played of a recording; its only one if left out",
             ),
             param(
                 "family",
@@ -97,6 +108,7 @@ docs/traces.md has all of them.
         let name = name.transpose()?;
         let family = params.count_if_given("family", ..=u64::from(u32::MAX))?;
         let scan_length = params.count_if_given("scan_length", 1..=u64::from(u32::MAX))?;
+        let keyspace = params.text("keyspace");
         let mut spec = Spec::bare("trace");
         spec.positional.push(file.to_owned());
         if let Some(ops) = limit {
@@ -104,6 +116,9 @@ docs/traces.md has all of them.
         }
         if let Some(name) = name {
             spec = spec.with("format", name);
+        }
+        if let Some(keyspace) = keyspace {
+            spec = spec.with("keyspace", keyspace);
         }
         if let Some(family) = family {
             spec = spec.with("family", format_count(family));
@@ -114,23 +129,36 @@ docs/traces.md has all of them.
         let below = |count: u64| u32::try_from(count).expect("the ranges end below 2^32");
         let choice = Choice::new(family.map_or(0, below), scan_length.map_or(1, below));
         let known = Format::ALL.iter().find(|(known, _)| Some(*known) == name);
-        let source = Source::new(file, limit, choice);
+        let source = Source::new(file, limit, choice, keyspace);
         let found = source.read(known.map(|(_, format)| *format), open(inputs, file)?, seed)?;
         if !found.is_of_rocksdb && (family.is_some() || scan_length.is_some()) {
             let message = "family and scan_length need a trace of RocksDB";
             return Err(SpecError::conflict(message).into());
         }
-        let Found { ops, keys, damage, .. } = found;
+        if found.recorded.is_none() && keyspace.is_some() {
+            return Err(SpecError::conflict("keyspace needs a recording").into());
+        }
+        let Found { ops, keys, damage, recorded, .. } = found;
         Ok(Parts {
             items: keys.len() as u64,
             keys: KeySpace::Named(keys),
-            generator: Self { ops, damage },
+            generator: Self { ops, recorded, damage },
             spec,
         })
     }
 
     pub(crate) fn ops_max(&self) -> u64 {
         self.ops.len() as u64
+    }
+
+    /// Returns the number of operations that load.
+    pub(crate) fn load_ops(&self) -> u64 {
+        self.ops.iter().take_while(|op| op.kind == TraceOpKind::Load).count() as u64
+    }
+
+    /// Returns what a recording says beside its operations.
+    pub(crate) fn recorded(&self) -> Option<&Recorded> {
+        self.recorded.as_ref()
     }
 
     pub(crate) fn combines(&self) -> bool {
@@ -179,7 +207,7 @@ impl TraceOps<'_> {
         };
         let item = u64::from(item);
         Some(Ok(match kind {
-            TraceOpKind::Put => Op::put(item, size),
+            TraceOpKind::Load | TraceOpKind::Put => Op::put(item, size),
             TraceOpKind::Delete => Op::delete(item),
             TraceOpKind::Get => Op::read(item),
             TraceOpKind::Combine => Op::combine(item, size),

@@ -16,7 +16,7 @@ use crate::normal::{Normal, NormalOps};
 use crate::parts::{KEY_BYTES_MAX, Parts};
 use crate::queue::{Queue, QueueOps};
 use crate::tpc::{Tpc, TpcOps};
-use crate::trace::{Trace, TraceOps};
+use crate::trace::{Recorded, Trace, TraceOps};
 use crate::uniform::{Uniform, UniformOps};
 use crate::update::{Update, UpdateOps};
 use crate::ycsb::{Ycsb, YcsbOps};
@@ -191,8 +191,8 @@ impl Workload {
     }
 
     /// Returns how many of the first operations are the load phase, which prepares the store for
-    /// the run phase. Only `ycsb`, `mix`, `uniform`, `normal` and `tpc` have one; what other
-    /// workloads do first is measured like the rest.
+    /// the run phase. Only `ycsb`, `mix`, `uniform`, `normal`, `tpc` and recordings have one; what
+    /// other workloads do first is measured like the rest.
     #[must_use]
     pub fn load_ops(&self) -> u64 {
         if let Some(group) = &self.group {
@@ -203,11 +203,11 @@ impl Workload {
             Generator::Uniform(uniform) => uniform.steady().load_ops(),
             Generator::Normal(normal) => normal.steady().load_ops(),
             Generator::Tpc(tpc) => tpc.steady().load_ops(),
+            Generator::Trace(trace) => trace.load_ops(),
             Generator::Load(_)
             | Generator::Update(_)
             | Generator::Churn(_)
-            | Generator::Queue(_)
-            | Generator::Trace(_) => 0,
+            | Generator::Queue(_) => 0,
         }
     }
 
@@ -222,6 +222,15 @@ impl Workload {
         }
     }
 
+    /// Returns what the store said of itself, if the workload is a recording of one.
+    #[must_use]
+    pub fn recorded(&self) -> Option<&Recorded> {
+        match &self.generator {
+            Generator::Trace(trace) => trace.recorded(),
+            _ => None,
+        }
+    }
+
     /// Returns true if the workload has combines, for which a store needs an operator.
     #[must_use]
     pub fn combines(&self) -> bool {
@@ -231,8 +240,7 @@ impl Workload {
         }
     }
 
-    /// Returns true if the workload has range deletes. Its items are then in key order, and its
-    /// keys have one length.
+    /// Returns true if the workload has range deletes. Its items are then in key order.
     #[must_use]
     pub fn deletes_ranges(&self) -> bool {
         match &self.generator {

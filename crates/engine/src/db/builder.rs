@@ -4,6 +4,7 @@ use super::Store;
 use crate::clock::Clock;
 use crate::event::Observer;
 use crate::options::{DEFAULT_POLICY, MEMORY_PARTS, MEMTABLE_BYTES_MAX, Options, PersistMode};
+use crate::recorder::RecordOptions;
 use crate::rules::{CombineOperators, Filters, MergeFilter};
 use crate::threads::Threads;
 use lsmith_policy::{PolicyChoice, Registry};
@@ -67,6 +68,7 @@ impl Builder {
                 create_if_missing: true,
                 max_open_files: None,
                 unleased: false,
+                record: None,
             },
         }
     }
@@ -388,6 +390,15 @@ impl Builder {
     #[doc(alias = "event listener")]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Builder {
         self.options.observer = Some(observer);
+        self
+    }
+
+    /// Records the workload in a new file of `folder` from the opening on, as
+    /// [`Store::record`] does. Default: no recording. A store that is opened for reading only is
+    /// not recorded.
+    #[doc(alias = "trace")]
+    pub fn record(mut self, folder: impl AsRef<Path>, options: RecordOptions) -> Builder {
+        self.options.record = Some((folder.as_ref().to_path_buf(), options));
         self
     }
 

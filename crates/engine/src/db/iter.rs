@@ -1,6 +1,9 @@
 //! Iterators over a keyspace.
 
 use crate::db::Store;
+use crate::keyspace::KeyspaceShared;
+use crate::record::{note, user_key};
+use crate::recorder::Picked;
 use crate::snapshots::SnapshotGuard;
 use crate::version::{OwnWrites, Source, Version};
 use bytes::Bytes;
@@ -53,12 +56,38 @@ pub struct Iter {
     note: ScanNote,
 }
 
+/// A range read that is recorded.
+pub(super) struct RecordedScan {
+    keyspace: Arc<KeyspaceShared>,
+    /// The key that it begins at, as the tree has it.
+    start: Bytes,
+    has_begun: bool,
+    /// The entries that it has read.
+    entries: u64,
+}
+
+impl RecordedScan {
+    /// Returns a range read within `bounds` of the tree of `keyspace`, before its first step.
+    pub(super) fn new(
+        keyspace: &Arc<KeyspaceShared>,
+        (lower, _): &(Bound<Bytes>, Bound<Bytes>),
+    ) -> RecordedScan {
+        let start = match lower {
+            Bound::Included(key) | Bound::Excluded(key) => key.clone(),
+            Bound::Unbounded => Bytes::new(),
+        };
+        RecordedScan { keyspace: Arc::clone(keyspace), start, has_begun: false, entries: 0 }
+    }
+}
+
 /// Counts the range read when it is dropped, if it was one, and then lets the store go.
 struct ScanNote {
     /// What the cursors have read, once they are dropped.
     tally: Arc<ReadTally>,
     /// The number of runs on storage that a range read looked at, once it is over.
     runs: Option<u64>,
+    /// What is recorded of it, if it is. Its steps are then counted.
+    recorded: Option<Box<RecordedScan>>,
     store: Store,
 }
 
@@ -66,6 +95,11 @@ impl Drop for ScanNote {
     fn drop(&mut self) {
         if let Some(runs) = self.runs {
             self.store.context().counts.note_scan(runs, &self.tally.count());
+        }
+        if let Some(scan) = self.recorded.take().filter(|_| self.runs.is_some()) {
+            let RecordedScan { keyspace, start, entries, .. } = *scan;
+            let picked = Picked::Scan(user_key(&keyspace, &start), entries);
+            note(self.store.context(), &keyspace, &start, &picked);
         }
     }
 }
@@ -89,8 +123,13 @@ impl Iter {
         let entries = entries.without_first(key_from).combining(version.rules.combiner());
         let entries = entries.hiding(version.hidden());
         let (moved_in, error) = (Process::NOWHERE, None);
-        let note = ScanNote { tally, runs: None, store };
+        let note = ScanNote { tally, runs: None, recorded: None, store };
         Iter { entries, moved_in, error, snapshot, _version: version, note }
+    }
+
+    /// Has the range read recorded as `scan`, if that is given.
+    pub(super) fn record(&mut self, scan: Option<RecordedScan>) {
+        self.note.recorded = scan.map(Box::new);
     }
 
     /// Replaces all entries by `error`.
@@ -117,26 +156,38 @@ impl Iter {
         if self.moved_in.is_here() {
             return step(&mut self.entries);
         }
-        if let Err(error) = self.begin() {
-            return Some(Err(error));
-        }
-        let timer = self.note.store.context().timer();
+        let is_first = match self.begin() {
+            Ok(is_first) => is_first,
+            Err(error) => return Some(Err(error)),
+        };
+        let timer = is_first.then(|| self.note.store.context().timer());
         let entry = step(&mut self.entries);
-        timer.end(|recorders| &recorders.seek_nanos);
+        if let Some(timer) = timer {
+            timer.end(|recorders| &recorders.seek_nanos);
+        }
+        if let (Some(scan), None) = (&mut self.note.recorded, &entry) {
+            scan.entries -= 1;
+        }
         entry
     }
 
-    /// Prepares the first step, or fails.
+    /// Prepares the first step, or fails. Each step of a recorded range read is prepared, which
+    /// counts it. Returns true if this is the first one.
     #[cold]
-    fn begin(&mut self) -> Result<()> {
+    fn begin(&mut self) -> Result<bool> {
         if let Some(error) = self.error.take() {
             // The steps that follow find no entries.
             self.moved_in = Process::here();
             return Err(error);
         }
         self.note.store.context().check_here()?;
-        self.moved_in = Process::here();
-        Ok(())
+        let Some(scan) = &mut self.note.recorded else {
+            self.moved_in = Process::here();
+            return Ok(true);
+        };
+        let is_first = !std::mem::replace(&mut scan.has_begun, true);
+        scan.entries += 1;
+        Ok(is_first)
     }
 
     /// Returns the next key and value from the front, lent until the next step.
@@ -162,7 +213,8 @@ impl Drop for Iter {
     /// Tells the note how many runs were looked at. What was read of them is known only when the
     /// cursors are dropped.
     fn drop(&mut self) {
-        if self.moved_in.is_here() {
+        let is_recorded = self.note.recorded.as_ref().is_some_and(|scan| scan.has_begun);
+        if self.moved_in.is_here() || is_recorded {
             let opened = self.entries.cursor().sources().filter(|source| source.is_run_opened());
             self.note.runs = Some(opened.count() as u64);
         }

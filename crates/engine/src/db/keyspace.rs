@@ -1,13 +1,15 @@
 //! The handle of a keyspace.
 
 use super::change::{range_ends, within_keys};
-use super::iter::prefix_bounds;
+use super::iter::{RecordedScan, prefix_bounds};
 use super::{Iter, Store};
 use crate::catalog::is_group;
 use crate::group::{MEMBER_BYTES, Member};
 use crate::keyspace::{KeyspaceShared, Request};
 use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
+use crate::record::note;
+use crate::recorder::Picked;
 use crate::snapshots::SnapshotGuard;
 use crate::version::{Moment, OwnWrites, Value, Version, dropped};
 use crate::write::{Op, Ops};
@@ -225,8 +227,17 @@ impl Keyspace {
         if let Some(recorders) = &context.recorders {
             recorders.get_blocks.record(reads.blocks());
         }
+        if context.recorder.wants(key) {
+            self.note(key, &Picked::Get(key));
+        }
         timer.end(|recorders| &recorders.get_nanos);
         Ok(found?.map(take))
+    }
+
+    /// Records `picked`, an operation on `key`.
+    #[cold]
+    pub(super) fn note(&self, key: &[u8], picked: &Picked<'_>) {
+        note(self.store.context(), &self.shared, &self.stored_key(key), picked);
     }
 
     /// Deletes all keys in `range`, at the cost of one write, however many there are.
@@ -359,7 +370,10 @@ impl Keyspace {
         }
         let version = self.version_at(&at);
         let is_dropped = version.is_dropped;
-        let entries = Iter::new(store, version, at, own, bounds, member_bytes);
+        let is_recorded = own.is_none() && store.context().recorder.wants_scan();
+        let start = is_recorded.then(|| RecordedScan::new(&self.shared, &bounds));
+        let mut entries = Iter::new(store, version, at, own, bounds, member_bytes);
+        entries.record(start);
         if is_dropped { entries.replaced_by(dropped()) } else { entries }
     }
 

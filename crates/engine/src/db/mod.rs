@@ -21,6 +21,7 @@ mod loaded;
 mod merges;
 mod metrics;
 mod reads;
+mod record;
 mod snapshot;
 mod stats;
 mod store;

@@ -102,6 +102,8 @@ impl Store {
             Some(threads) => Some(threads.checked()?),
             None => Some(Threads::new(options.threads)?),
         };
+        let record = options.record.take();
+        let read_only = options.read_only;
         let engine = opening::open(options)?;
         let threads = merging.map(|threads| {
             engine.context.progress.set_pool(threads.pool());
@@ -112,6 +114,9 @@ impl Store {
         let store = Store { inner: Arc::new(Inner { engine, threads }) };
         // Opening may have filled memtables.
         store.work_in_lockstep();
+        if let Some((folder, options)) = record.filter(|_| !read_only) {
+            store.record(folder, &options)?;
+        }
         Ok(store)
     }
 

@@ -18,6 +18,7 @@ use crate::keyspaces::Keyspaces;
 use crate::manifest::Manifest;
 use crate::memory::{ReservedFold, ReservedSpill};
 use crate::merge::{Merger, PlanOutput, ReservedPlan};
+use crate::record::Record;
 use crate::stats::{add, thread_cpu_nanos};
 use crate::threads::{LOOK_AGAIN, Worker};
 use crate::version::Version;
@@ -41,6 +42,7 @@ pub(crate) struct Scheduler {
     wal: Arc<Wal>,
     merger: Merger,
     committer: Arc<Committer>,
+    record: Arc<Record>,
 }
 
 /// What to do if another thread holds the lock of the keyspace's state.
@@ -78,6 +80,9 @@ impl Worker for Scheduler {
     }
 
     fn close(&self) {
+        if let Err(error) = panics::as_error("ending a recording", || self.record.end()) {
+            tracing::warn!(%error, "a recording lacks its last part");
+        }
         self.context.leftovers.close();
         // A panic ends here: the thread that drops the store may be panicking already.
         if let Err(error) = panics::as_error("closing the logs", || self.wal.close()) {
@@ -95,15 +100,16 @@ impl Scheduler {
         keyspaces: &Arc<Keyspaces>,
         committer: &Arc<Committer>,
         merger: Merger,
-        context: &Arc<Context>,
+        record: &Arc<Record>,
     ) -> Scheduler {
         Scheduler {
-            context: Arc::clone(context),
+            context: Arc::clone(&record.context),
             manifest: Arc::clone(manifest),
             keyspaces: Arc::clone(keyspaces),
             wal: Arc::clone(wal),
             committer: Arc::clone(committer),
             merger,
+            record: Arc::clone(record),
         }
     }
 
@@ -117,7 +123,7 @@ impl Scheduler {
         for keyspace in self.keyspaces.all() {
             worked |= self.work_for(&keyspace, duty);
         }
-        worked || self.merger.help()
+        worked || self.merger.help() || self.record.work_once()
     }
 
     /// Does up to [`PLANS_IN_ROW`] pieces of work for `keyspace`. Returns true if there was any.

@@ -31,6 +31,7 @@ use crate::commit::Committer;
 use crate::context::{Context, read_only};
 use crate::keyspace::{Active, KeyspaceShared};
 use crate::options::PersistMode;
+use crate::record::note_write;
 use crate::scheduler::{Scheduler, WhenLocked};
 use crate::stats::add;
 use crate::wal::{Wal, WalWriter};
@@ -112,6 +113,9 @@ impl WritePath {
         writer.next_seq += ops.len() as u64;
         context.visible.store(writer.next_seq - 1, Ordering::SeqCst);
         step.over();
+        if context.recorder.is_on() {
+            note(context, ops);
+        }
         let last = SeqNo(writer.next_seq - 1);
         self.scheduler.seal_full(writer, ops.keyspaces(), WhenLocked::Leave);
         let logs = if mode == PersistMode::Buffer { Vec::new() } else { writer.logs_to_sync() };
@@ -142,6 +146,14 @@ fn delete_range(context: &Context, active: &Active, range: &KeyRange, seq: SeqNo
     let (visible, snapshots) = context.readers();
     let readers = Readers { visible, snapshots: &snapshots };
     active.memtable.delete_range(range, seq, keep, &readers);
+}
+
+/// Records `ops`, as far as they are picked. The caller keeps other writers out.
+#[cold]
+fn note(context: &Context, ops: Ops<'_>) {
+    for Op { keyspace, kind, key, value } in ops.iter() {
+        note_write(context, keyspace, kind, key, value);
+    }
 }
 
 /// Inserts the entries of `ops`, with sequence numbers from `first` on, into the active memtables.

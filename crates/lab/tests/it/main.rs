@@ -13,5 +13,6 @@ mod jobs;
 mod lockstep;
 mod physical;
 mod policy_costs;
+mod recorded;
 mod run;
 mod scans;

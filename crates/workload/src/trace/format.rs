@@ -16,6 +16,8 @@ pub(super) enum Format {
 pub(super) enum TextFormat {
     /// Ours.
     Lsmith,
+    /// What a store of ours has recorded.
+    Recording,
     /// The cache traces of Twitter: <https://github.com/twitter/cache-trace>.
     Twitter,
     /// Traces of Meta's CacheLib, as its `KVReplayGenerator` reads them.
@@ -41,8 +43,9 @@ pub(super) enum BinaryFormat {
 
 impl Format {
     /// All formats, by name.
-    pub(super) const ALL: [(&str, Format); 10] = [
+    pub(super) const ALL: [(&str, Format); 11] = [
         ("lsmith", Format::Text(TextFormat::Lsmith)),
+        ("recording", Format::Text(TextFormat::Recording)),
         ("twitter", Format::Text(TextFormat::Twitter)),
         ("cachelib", Format::Text(TextFormat::CacheLib)),
         ("msr", Format::Text(TextFormat::Msr)),

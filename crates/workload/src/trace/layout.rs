@@ -6,7 +6,7 @@ use super::format::TextFormat;
 use super::op::TraceOpKind;
 use super::oracle::number_key;
 use super::record::{Record, is_number, not_whole, size};
-use super::{rocksdb, ycsb_lines};
+use super::{recording, rocksdb, ycsb_lines};
 
 /// The header of our format.
 pub(super) const HEADER: &str = "timestamp,op,key,value_size";
@@ -26,6 +26,8 @@ pub(super) enum Layout {
     RocksDb,
     /// Operations that YCSB has printed, among other lines.
     Ycsb,
+    /// What a store of ours has recorded.
+    Recording,
 }
 
 /// The layout of lines of fields.
@@ -83,11 +85,15 @@ impl Layout {
             ),
             Some(TextFormat::RocksDb) => Ok(Layout::RocksDb),
             Some(TextFormat::Ycsb) => Ok(Layout::Ycsb),
+            Some(TextFormat::Recording) => Ok(Layout::Recording),
         }
     }
 
     /// Returns the layout of a file by its first line alone.
     fn of_line(text: &str, fields: &[&str]) -> Option<Layout> {
+        if recording::starts(text) {
+            return Some(Layout::Recording);
+        }
         if rocksdb::is_line(text) {
             return Some(Layout::RocksDb);
         }
@@ -114,7 +120,7 @@ impl Layout {
     /// Returns true if the first line is no operation.
     pub(super) fn has_header(&self) -> bool {
         match self {
-            Layout::Table(Table::Own(_) | Table::CacheLib(_)) => true,
+            Layout::Table(Table::Own(_) | Table::CacheLib(_)) | Layout::Recording => true,
             Layout::Table(Table::LibCacheSim { has_header, .. }) => *has_header,
             Layout::Table(Table::Twitter | Table::Msr) | Layout::RocksDb | Layout::Ycsb => false,
         }
@@ -131,6 +137,7 @@ impl Layout {
             Layout::Table(table) => table.line(line).map(Some),
             Layout::RocksDb => rocksdb::line(line, choice),
             Layout::Ycsb => ycsb_lines::operation(line),
+            Layout::Recording => unreachable!("recordings are read part by part"),
         }
     }
 }

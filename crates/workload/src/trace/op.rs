@@ -11,6 +11,8 @@ pub(super) struct TraceOp {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TraceOpKind {
+    /// Writes a key before all others: it was there when a recording began.
+    Load,
     Put,
     Delete,
     Get,

@@ -15,8 +15,8 @@ pub(super) struct Reader {
     /// The items by a hash of their keys. An item whose hash is taken has the next free id.
     items: BTreeMap<u64, u32>,
     has_ranges: bool,
-    /// True if all keys have one length.
-    is_one_length: bool,
+    /// The operations among them that load.
+    loads: usize,
 }
 
 impl Reader {
@@ -27,13 +27,13 @@ impl Reader {
             keys: NamedKeys::default(),
             items: BTreeMap::new(),
             has_ranges: false,
-            is_one_length: true,
+            loads: 0,
         }
     }
 
     /// Returns true if the limit on operations is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.ops.len() >= self.ops_max
+        self.ops.len() - self.loads >= self.ops_max
     }
 
     /// Returns true if nothing is played so far.
@@ -41,10 +41,10 @@ impl Reader {
         self.ops.is_empty()
     }
 
-    /// Adds what `record` says, as far as the limit on operations allows. Fails with a message for
+    /// Adds what `record` says, as far as the limit on operations allows. Loads do not count. Fails with a message for
     /// a key or a range that no store takes.
     pub(super) fn take(&mut self, record: Record<'_>) -> Result<(), String> {
-        if self.is_full() {
+        if self.is_full() && record.kind != TraceOpKind::Load {
             return Ok(());
         }
         let Record { kind, key, size, end, times, fills } = record;
@@ -70,12 +70,13 @@ impl Reader {
             Some(end) => self.item(end)?,
             None => size,
         };
-        // As in any workload with range deletes.
-        if self.has_ranges && !self.is_one_length {
-            return Err("with delete_range, expected all keys of one length".to_owned());
-        }
         let times = usize::try_from(times).unwrap_or(usize::MAX);
-        let times = times.min(self.ops_max - self.ops.len());
+        if kind == TraceOpKind::Load {
+            self.loads += 1;
+            self.ops.push(TraceOp { kind, item, size });
+            return Ok(());
+        }
+        let times = times.min(self.ops_max - (self.ops.len() - self.loads));
         self.ops.extend(std::iter::repeat_n(TraceOp { kind, item, size }, times));
         Ok(())
     }
@@ -91,15 +92,23 @@ impl Reader {
         }
         let next = u32::try_from(self.keys.len()).ok().filter(|&item| u64::from(item) < KEYS_MAX);
         let item = next.ok_or_else(|| format!("more than {KEYS_MAX} different keys"))?;
-        self.is_one_length &= item == 0 || self.keys.name(0).len() == key.len();
         self.keys.push(key);
         self.items.insert(hash, item);
         Ok(item)
     }
 
-    /// Returns the operations, and the keys of their items. With range deletes, items are in the
-    /// order of their keys.
+    /// Returns the operations, loads first, and the keys of their items. With range deletes, items
+    /// are in the order of their keys.
     pub(super) fn finish(mut self) -> (Vec<TraceOp>, NamedKeys) {
+        if self.loads > 0 {
+            // In no order of keys, as keys come that were written one by one. Then the trees that
+            // loads grow have the shapes of trees in use.
+            let keys = &self.keys;
+            self.ops.sort_by_cached_key(|op| match op.kind {
+                TraceOpKind::Load => (0, hash(keys.name(op.item as usize))),
+                _ => (1, 0),
+            });
+        }
         if !self.has_ranges {
             return (self.ops, self.keys);
         }
@@ -123,7 +132,12 @@ fn check_key(key: &[u8]) -> Result<(), String> {
 }
 
 /// Returns the 64-bit FNV-1a hash of `bytes`.
-fn hash(bytes: &[u8]) -> u64 {
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    hash_on(0xcbf2_9ce4_8422_2325, bytes)
+}
+
+/// Returns the hash of what has `hash` and `bytes` behind it.
+pub(super) fn hash_on(hash: u64, bytes: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    bytes.iter().fold(hash, step)
 }

@@ -8,6 +8,7 @@ use super::layout::Layout;
 use super::op::TraceOp;
 use super::oracle;
 use super::reader::Reader;
+use super::recording::{Recorded, RecordingReader};
 use super::rocksdb::{self, Choice, Head, Version};
 use super::tectonic;
 use crate::WorkloadError;
@@ -19,6 +20,9 @@ pub(super) struct Source<'a> {
     file: &'a str,
     reader: Reader,
     choice: Choice,
+    /// The keyspace of a recording that is played, escaped.
+    keyspace: Option<&'a str>,
+    recorded: Option<Recorded>,
     is_of_rocksdb: bool,
 }
 
@@ -28,14 +32,22 @@ pub(super) struct Found {
     pub(super) keys: NamedKeys,
     /// The first damaged line or entry, if the limit reaches it.
     pub(super) damage: Option<WorkloadError>,
+    /// What a recording says beside its operations.
+    pub(super) recorded: Option<Recorded>,
     /// True if the trace has column families and seeks.
     pub(super) is_of_rocksdb: bool,
 }
 
 impl<'a> Source<'a> {
     /// Returns a source of at most `limit` operations.
-    pub(super) fn new(file: &'a str, limit: Option<u64>, choice: Choice) -> Self {
-        Self { file, reader: Reader::new(limit), choice, is_of_rocksdb: false }
+    pub(super) fn new(
+        file: &'a str,
+        limit: Option<u64>,
+        choice: Choice,
+        keyspace: Option<&'a str>,
+    ) -> Self {
+        let reader = Reader::new(limit);
+        Self { file, reader, choice, keyspace, recorded: None, is_of_rocksdb: false }
     }
 
     /// Reads all of `input`, or as much as the limit needs. `seed` is for formats that draw. Fails
@@ -69,7 +81,8 @@ impl<'a> Source<'a> {
             return Err(failed(self.file, message));
         }
         let (ops, keys) = self.reader.finish();
-        Ok(Found { ops, keys, damage, is_of_rocksdb: self.is_of_rocksdb })
+        let Self { recorded, is_of_rocksdb, .. } = self;
+        Ok(Found { ops, keys, damage, recorded, is_of_rocksdb })
     }
 
     fn unread(&self) -> impl Fn(io::Error) -> WorkloadError + use<'a> {
@@ -98,6 +111,10 @@ impl<'a> Source<'a> {
         let first = first.unwrap_or(Ok(b"")).unwrap_or(b"\0");
         let layout = Layout::of(first, format).map_err(|message| self.line_error(1, message))?;
         self.is_of_rocksdb = layout == Layout::RocksDb;
+        if layout == Layout::Recording {
+            let first = String::from_utf8_lossy(first).into_owned();
+            return self.recording(&first, lines);
+        }
         if !layout.has_header()
             && !is_empty
             && let Err(message) = self.line(&layout, first)
@@ -119,6 +136,33 @@ impl<'a> Source<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Reads the rest of a recording whose first line is `first`. Returns the first damaged line.
+    /// Lines without a check behind them are left out: the process of the store has died then.
+    fn recording(
+        &mut self,
+        first: &str,
+        mut lines: Lines<'_>,
+    ) -> Result<Option<WorkloadError>, WorkloadError> {
+        let unread = self.unread();
+        let mut recording = RecordingReader::new(self.keyspace);
+        recording.begin(first).map_err(|message| self.line_error(1, message))?;
+        let mut damage = None;
+        while let Some(line) = lines.next().map_err(&unread)? {
+            let text = line.map(|line| String::from_utf8_lossy(line).into_owned());
+            let count = lines.count;
+            let read = text
+                .map_err(|message| (count, message))
+                .and_then(|text| recording.take(count, &text, &mut self.reader));
+            if let Err((line, message)) = read {
+                damage = Some(self.line_error(line, message));
+                break;
+            }
+        }
+        let recorded = recording.finish().map_err(|message| failed(self.file, message))?;
+        self.recorded = Some(recorded);
+        Ok(damage)
     }
 
     fn line(&mut self, layout: &Layout, line: &[u8]) -> Result<(), String> {

@@ -1,0 +1,76 @@
+//! The keys that are there when a recording begins, read piece by piece.
+
+use super::{note, user_key};
+use crate::context::Context;
+use crate::keyspace::KeyspaceShared;
+use crate::keyspaces::Keyspaces;
+use crate::recorder::Picked;
+use crate::snapshots::SnapshotGuard;
+use crate::version::Version;
+use bytes::Bytes;
+use lsmith_storage::error::Result;
+use lsmith_storage::read::VisibleIter;
+use lsmith_storage::table::ReadTally;
+use lsmith_tree::KeyRange;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Entries that are looked at in one piece: some milliseconds.
+const PIECE_ENTRIES: usize = 10_000;
+
+/// What is left of a base.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// Dropped before the versions.
+    snapshot: SnapshotGuard,
+    /// The trees that are left, with what they held.
+    trees: Vec<(Arc<KeyspaceShared>, Arc<Version>)>,
+    /// The last key of the last tree that was looked at.
+    behind: Option<Bytes>,
+}
+
+impl Base {
+    /// Returns all that is there now. The caller keeps writers out.
+    pub(super) fn new(context: &Context, keyspaces: &Keyspaces) -> Base {
+        let snapshot = context.take_snapshot();
+        let trees = keyspaces.all().into_iter().map(|keyspace| {
+            let version = keyspace.version.load_full();
+            (keyspace, version)
+        });
+        Base { snapshot, trees: trees.collect(), behind: None }
+    }
+
+    /// Records the picked keys of the next piece. Returns false if nothing is left.
+    ///
+    /// # Errors
+    /// As a range read.
+    pub(super) fn read_piece(&mut self, context: &Context) -> Result<bool> {
+        let Some((keyspace, version)) = self.trees.last() else { return Ok(false) };
+        let tally = Arc::new(ReadTally::default());
+        let lower = self.behind.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let cursor = version.cursor_within(None, || KeyRange::ALL, &tally);
+        let entries = VisibleIter::new(cursor, self.snapshot.seq(), lower, Bound::Unbounded);
+        let entries = entries.combining(version.rules.combiner()).hiding(version.hidden());
+        let mut last = None;
+        for entry in entries.take(PIECE_ENTRIES) {
+            // An operator that fails for a key takes no other key with it.
+            let (key, value) = match entry {
+                Err(error) if error.key().is_some() => {
+                    last = error.key().map(Bytes::copy_from_slice);
+                    break;
+                }
+                entry => entry?,
+            };
+            let user = user_key(keyspace, &key);
+            if context.recorder.wants(user) {
+                note(context, keyspace, &key, &Picked::Base(user, value.len()));
+            }
+            last = Some(key);
+        }
+        self.behind = last;
+        if self.behind.is_none() {
+            self.trees.pop();
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,127 @@
+//! What another process asks for: a file in the directory of the store.
+
+use super::Record;
+use crate::recorder::RecordOptions;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names::{RECORD, RECORD_NEW};
+use lsmith_storage::panics;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Between two looks for the file.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The longest request: a long path, and the rest.
+const REQUEST_BYTES_MAX: u64 = 16 << 10;
+
+/// What is known of requests.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// When the file was last looked for.
+    looked: Option<Duration>,
+    /// The request that was met, whether it could be done or not.
+    met: Option<Vec<u8>>,
+}
+
+/// A request to record a store that another process has open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordRequest {
+    /// The folder of the recording: an absolute path.
+    pub folder: PathBuf,
+    /// How to record.
+    pub options: RecordOptions,
+}
+
+impl RecordRequest {
+    /// Asks the process that has the store in `dir` open to record it. It begins within a second,
+    /// or when it next opens the store, and ends when the request is [withdrawn](Self::withdraw).
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is a request already, or if the path of the folder is no text;
+    /// `Io`.
+    pub fn put(&self, env: &dyn Env, dir: &Path) -> Result<()> {
+        let path = dir.join(RECORD);
+        let refuse = |message: &str| Err(Error::new(ErrorKind::InvalidArgument, message).at(&path));
+        let Some(folder) = self.folder.to_str().filter(|folder| !folder.contains('\n')) else {
+            return refuse("expected a folder whose path is text in one line");
+        };
+        if env.file_bytes(&path).is_ok() {
+            return refuse(
+                "the store is asked to record already: `lsmith record DIR --stop` ends it",
+            );
+        }
+        let RecordOptions { one_in, bytes_max, base } = self.options;
+        let text = format!("lsmith record 1\n{folder}\n{one_in}\n{bytes_max}\n{base}\n");
+        let new = dir.join(RECORD_NEW);
+        let failed = |error| Error::io("write", &new, error);
+        // What an earlier caller left behind.
+        let _ = env.remove_file(&new);
+        env.create(&new).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
+        env.rename(&new, &path).map_err(|error| Error::io("rename", &new, error))
+    }
+
+    /// Withdraws the request at the store in `dir`. Returns false if there was none.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn withdraw(env: &dyn Env, dir: &Path) -> Result<bool> {
+        let path = dir.join(RECORD);
+        match env.remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::io("remove", &path, error)),
+        }
+    }
+
+    fn parse(text: &[u8]) -> Option<RecordRequest> {
+        let mut lines = std::str::from_utf8(text).ok()?.lines();
+        if lines.next()? != "lsmith record 1" {
+            return None;
+        }
+        let folder = PathBuf::from(lines.next()?);
+        let one_in = lines.next()?.parse().ok()?;
+        let bytes_max = lines.next()?.parse().ok()?;
+        let base = lines.next()?.parse().ok()?;
+        Some(RecordRequest { folder, options: RecordOptions { one_in, bytes_max, base } })
+    }
+}
+
+impl Record {
+    /// Looks now and then for what another process asks, and begins or ends a recording.
+    pub(super) fn obey(&self) {
+        let Some(mut requests) = self.requests.try_lock() else { return };
+        let env = &*self.context.options.env;
+        let now = env.now();
+        if requests.looked.is_some_and(|looked| now.saturating_sub(looked) < LOOK_AGAIN) {
+            return;
+        }
+        requests.looked = Some(now);
+        let found = panics::catch(|| read(env, &self.context.options.dir.join(RECORD)));
+        let found = found.unwrap_or_default();
+        if found == requests.met {
+            return;
+        }
+        if requests.met.take().is_some()
+            && let Err(error) = self.end()
+        {
+            tracing::warn!(%error, "a recording lacks its last part");
+        }
+        let request = found.as_deref().and_then(RecordRequest::parse);
+        if let Some(RecordRequest { folder, options }) = request
+            && let Err(error) = self.begin(&folder, &options)
+        {
+            tracing::warn!(%error, "the store cannot be recorded as another process asks");
+        }
+        requests.met = found;
+    }
+}
+
+/// Returns what the file at `path` holds; `None` if it is not there, or cannot be read.
+fn read(env: &dyn Env, path: &Path) -> Option<Vec<u8>> {
+    let file = env.open(path).ok()?;
+    let bytes = file.bytes().ok()?.min(REQUEST_BYTES_MAX);
+    let mut text = vec![0; usize::try_from(bytes).ok()?];
+    file.read_exact_at(&mut text, 0).ok()?;
+    Some(text)
+}

@@ -1,0 +1,233 @@
+//! The file of a recording: lines of text in checked parts. `docs/traces.md` has the format.
+
+use super::{RecordOptions, Recording};
+use crate::stats::{Counts, StoreStats};
+use lsmith_storage::env::{Env, WriteFile};
+use lsmith_storage::error::{Error, Result};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The first line of a recording, with the version of the format.
+const HEADER: &str = "lsmith recording 1\n";
+
+/// The bytes of lines that are written at once, with a check behind them.
+const PART_BYTES: usize = 64 << 10;
+
+/// Lines wait no longer than this to be written, if more come.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The start of a range without a start: no shorter key is before it, and no write has it.
+const FIRST_KEY: &[u8] = &[0];
+
+/// The end of a range without an end: few keys are behind it.
+const LAST_KEY: &[u8] = &[0xff; 64];
+
+/// A keyspace as the recording names it.
+pub(crate) struct KeyspaceLine<'a> {
+    /// The id of the tree, and of the member of a group.
+    pub(crate) id: (u32, Option<u8>),
+    pub(crate) memtable_bytes: u64,
+    /// Returns its name, and its merge policy. Called for the first operation on it.
+    pub(crate) describe: &'a dyn Fn() -> (String, String),
+}
+
+/// An operation that is recorded. Keys have no id of a member.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Picked<'a> {
+    /// An entry that was there at the beginning, with the length of its value.
+    Base(&'a [u8], usize),
+    /// A put, with the length of the value.
+    Put(&'a [u8], usize),
+    /// A put that expires.
+    PutUntil(&'a [u8], usize),
+    Delete(&'a [u8]),
+    Combine(&'a [u8], usize),
+    /// A range delete. An empty start or end stands for none.
+    DeleteRange(&'a [u8], &'a [u8]),
+    Get(&'a [u8]),
+    /// A scan from a key on, with the entries that it has read. An empty key stands for none.
+    Scan(&'a [u8], u64),
+}
+
+/// An open recording.
+#[derive(Debug)]
+pub(super) struct RecordFile {
+    file: Box<dyn WriteFile>,
+    path: PathBuf,
+    one_in: u32,
+    bytes_max: u64,
+    begun: Duration,
+    /// What the store had counted before.
+    before: StoreStats,
+    /// Lines that are not written yet.
+    part: String,
+    part_begun: Duration,
+    written: u64,
+    ops: u64,
+    base_keys: u64,
+    has_base: bool,
+    /// The numbers that the recording gives to keyspaces, by their ids.
+    keyspaces: BTreeMap<(u32, Option<u8>), usize>,
+    ended: Option<String>,
+}
+
+impl RecordFile {
+    /// Creates the file. `before` is what the store has counted so far.
+    pub(super) fn create(
+        env: &dyn Env,
+        path: &Path,
+        options: &RecordOptions,
+        before: StoreStats,
+    ) -> Result<RecordFile> {
+        let mut file = env.create(path).map_err(|error| Error::io("create", path, error))?;
+        file.write_all(HEADER.as_bytes()).map_err(|error| Error::io("write", path, error))?;
+        let begun = env.now();
+        Ok(RecordFile {
+            file,
+            path: path.to_path_buf(),
+            one_in: options.one_in,
+            bytes_max: options.bytes_max,
+            begun,
+            before,
+            part: format!("sample,{}\n", options.one_in),
+            part_begun: begun,
+            written: HEADER.len() as u64,
+            ops: 0,
+            base_keys: 0,
+            has_base: !options.base,
+            keyspaces: BTreeMap::new(),
+            ended: None,
+        })
+    }
+
+    /// Returns true if nothing more can be recorded.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    pub(super) fn tell(&self) -> Recording {
+        Recording {
+            path: self.path.clone(),
+            one_in: self.one_in,
+            ops: self.ops,
+            base_keys: self.base_keys,
+            has_base: self.has_base,
+            bytes: self.written + self.part.len() as u64,
+            ended: self.ended.clone(),
+        }
+    }
+
+    /// Adds the line of `picked`, at the time `now`.
+    pub(super) fn note(&mut self, keyspace: &KeyspaceLine<'_>, picked: &Picked<'_>, now: Duration) {
+        let next = self.keyspaces.len();
+        let part = &mut self.part;
+        let number = *self.keyspaces.entry(keyspace.id).or_insert_with(|| {
+            let (name, policy) = (keyspace.describe)();
+            let bytes = keyspace.memtable_bytes;
+            put(part, format_args!("keyspace,{next},{bytes},"));
+            put_key(part, name.as_bytes());
+            put(part, format_args!(",{policy}\n"));
+            next
+        });
+        let (op, key, size) = match *picked {
+            Picked::Base(key, bytes) => ("load", key, bytes as u64),
+            Picked::Put(key, bytes) => ("put", key, bytes as u64),
+            Picked::PutUntil(key, bytes) => ("put_until", key, bytes as u64),
+            Picked::Delete(key) => ("delete", key, 0),
+            Picked::Combine(key, bytes) => ("combine", key, bytes as u64),
+            Picked::DeleteRange(start, _) => ("delete_range", start, 0),
+            Picked::Get(key) => ("get", key, 0),
+            Picked::Scan(key, entries) => ("scan", key, entries.clamp(1, u64::from(u32::MAX))),
+        };
+        if matches!(picked, Picked::Base(..)) {
+            self.base_keys += 1;
+        } else {
+            self.ops += 1;
+        }
+        let micros = now.saturating_sub(self.begun).as_micros();
+        put(part, format_args!("{micros},{op},{number},"));
+        put_key(part, if key.is_empty() { FIRST_KEY } else { key });
+        put(part, format_args!(",{size}"));
+        if let Picked::DeleteRange(_, end) = picked {
+            part.push(',');
+            put_key(part, if end.is_empty() { LAST_KEY } else { end });
+        }
+        part.push('\n');
+    }
+
+    /// Adds the line that says that the base is whole.
+    pub(super) fn note_base(&mut self) {
+        self.has_base = true;
+        self.part.push_str("base\n");
+    }
+
+    /// Writes the lines that wait, if they are many or have waited for long.
+    pub(super) fn write_if_due(&mut self, now: Duration, counts: &Counts) {
+        if self.part.len() < PART_BYTES && now.saturating_sub(self.part_begun) < WAIT_MAX {
+            return;
+        }
+        self.part_begun = now;
+        if let Err(error) = self.write_part(&counts.read()) {
+            let path = self.path.display();
+            tracing::error!(%path, %error, "a recording has ended, because its file cannot be written");
+            self.ended = Some(Error::io("write", &self.path, error).to_string());
+        } else if self.written >= self.bytes_max {
+            tracing::info!(path = %self.path.display(), "a recording has ended, because it is full");
+            self.ended = Some(format!("it has reached {} bytes", self.bytes_max));
+        }
+    }
+
+    /// Writes what waits. `counts` is what the store has counted.
+    pub(super) fn close(&mut self, counts: &StoreStats) -> Result<()> {
+        if self.is_over() {
+            return Ok(());
+        }
+        let written = self.write_part(counts).and_then(|()| self.file.sync());
+        written.map_err(|error| Error::io("write", &self.path, error))
+    }
+
+    fn write_part(&mut self, counts: &StoreStats) -> io::Result<()> {
+        let before = &self.before;
+        let since = [
+            counts.entries_written - before.entries_written,
+            counts.user_bytes - before.user_bytes,
+            counts.flush_bytes - before.flush_bytes,
+            counts.merge_bytes_written - before.merge_bytes_written,
+            counts.gets - before.gets,
+            counts.scans - before.scans,
+        ];
+        let since = since.map(|count: u64| count.to_string()).join(",");
+        put(&mut self.part, format_args!("counts,{since}\n"));
+        let (bytes, check) = (self.part.len(), fnv(self.part.as_bytes()));
+        put(&mut self.part, format_args!("check,{bytes},{check:016x}\n"));
+        self.file.write_all(self.part.as_bytes())?;
+        self.written += self.part.len() as u64;
+        self.part.clear();
+        Ok(())
+    }
+}
+
+fn put(part: &mut String, text: std::fmt::Arguments<'_>) {
+    part.write_fmt(text).expect("a string takes all text");
+}
+
+/// Appends `key` with an escape in place of each byte that is no visible letter of ASCII, a comma
+/// or a backslash.
+fn put_key(part: &mut String, key: &[u8]) {
+    for &byte in key {
+        match byte {
+            b',' | b'\\' => put(part, format_args!("\\x{byte:02x}")),
+            b'!'..=b'~' => part.push(char::from(byte)),
+            _ => put(part, format_args!("\\x{byte:02x}")),
+        }
+    }
+}
+
+/// Returns the 64-bit FNV-1a hash of `bytes`.
+fn fnv(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
