@@ -9,6 +9,7 @@ mod examples;
 mod experiments;
 mod names;
 mod parse;
+mod record;
 mod shared;
 mod shell;
 mod stores;
@@ -20,6 +21,7 @@ pub(crate) use examples::command;
 pub(crate) use experiments::{
     CompareArgs, ExplainArgs, LawsArgs, ReproduceArgs, RunArgs, SimulateArgs,
 };
+pub(crate) use record::RecordArgs;
 pub(crate) use shared::TableArgs;
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use stores::{
@@ -84,6 +86,11 @@ pub(crate) enum Command {
     /// The store is the real one, under one policy. Prints the write, read and space amplification
     /// that the policy (compaction strategy) causes, as its write, read and space cost.
     Run(RunArgs),
+    /// Record what a live store does
+    ///
+    /// The process that has the store open records its reads and writes of some keys in a file,
+    /// which the workload 'trace(FILE)' plays under any merge policy.
+    Record(RecordArgs),
     /// Measure a figure of a paper again
     ///
     /// The paper's claims are checked.

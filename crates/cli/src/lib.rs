@@ -59,6 +59,7 @@ pub fn main(registry: policy::Registry) -> ExitCode {
         Command::Calibrate(args) => commands::calibrate(args, cli.json),
         Command::Doctor(args) => commands::doctor(args, cli.json),
         Command::Run(args) => commands::run(args, cli.json),
+        Command::Record(args) => commands::record(args, cli.json),
         Command::Reproduce(args) => commands::reproduce(args, cli.json),
         Command::Policies => commands::policies(cli.json),
         Command::Workloads => commands::workloads(cli.json),

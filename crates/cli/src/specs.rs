@@ -1,12 +1,13 @@
 //! Specs of policies and workloads on the command line.
 
-use crate::failure::bad_argument;
+use crate::failure::{bad_argument, print_line};
+use crate::table::cost;
 use anyhow::Error;
 use lsmith_lab::{FileInputs, asks_for_sizes, machine_of, with_sizes};
 use lsmith_policy::{MergePolicy, Registry, translated};
 use lsmith_sim::Machine;
-use lsmith_spec::{Spec, SpecError};
-use lsmith_workload::{FlushSizes, Workload, WorkloadError};
+use lsmith_spec::{Spec, SpecError, format_bytes};
+use lsmith_workload::{FlushSizes, Recorded, Workload, WorkloadError};
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
@@ -91,7 +92,32 @@ pub(crate) fn policies(
 /// is an error of the file; any other error is a bad argument.
 pub(crate) fn workload(spec: &str) -> anyhow::Result<Workload> {
     let spec: Spec = spec.parse().map_err(|error| bad_spec("workload", spec, &error))?;
-    Workload::from_spec(&spec, &FileInputs).map_err(|error| bad_input("workload", &spec, error))
+    let workload = Workload::from_spec(&spec, &FileInputs);
+    let workload = workload.map_err(|error| bad_input("workload", &spec, error))?;
+    if let Some(recorded) = workload.recorded() {
+        print_line(&of_recording(recorded));
+    }
+    Ok(workload)
+}
+
+/// Returns what a recording says of the store, in one line.
+fn of_recording(recorded: &Recorded) -> String {
+    let Recorded { keyspace, one_in, policy, counts, .. } = recorded;
+    let [share, whole] =
+        [recorded.memtable_share_bytes(), recorded.memtable_bytes].map(format_bytes);
+    let mut text = format!(
+        "recorded: 1 key in {one_in} of keyspace {keyspace} under {policy}; \
+         a memtable of {share} stands for one of {whole}"
+    );
+    if counts.flush_bytes > 0 {
+        let written = counts.flush_bytes + counts.merge_bytes;
+        let cost = cost(written as f64 / counts.flush_bytes as f64);
+        text += &format!("; meanwhile the store wrote {cost} bytes per byte flushed");
+    }
+    if !recorded.has_base {
+        text += "; keys that were there before are missing";
+    }
+    text
 }
 
 /// Builds the sizes of flushes that `spec` names, constant if it names none.

@@ -54,6 +54,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
         &["lsmith run --policy 'leveled(ratio=8)' --memtable 256KiB \\\n      \
            --workload 'load(keys=100k, value=100B)' --dir STORE"],
     ),
+    ("record", &["lsmith record STORE recordings --time 10m", "lsmith record STORE --stop"]),
     ("reproduce", &["lsmith reproduce list", "lsmith reproduce thonangi-fig2 --quick --svg ."]),
     ("policies", &["lsmith policies"]),
     ("workloads", &["lsmith workloads"]),

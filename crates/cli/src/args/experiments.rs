@@ -1,7 +1,7 @@
 //! The commands that run or simulate policies.
 
 use super::names::{CONTENTS, PAPER_FIGURES, POLICIES, WORKLOADS};
-use super::parse::{count, duration, memtable_bytes, threads};
+use super::parse::{count, duration, threads};
 use super::shared::{
     CacheArgs, CompressionArgs, FlushSizesArgs, GroupArgs, MachineArgs, Memtable, TableArgs,
 };
@@ -21,18 +21,14 @@ pub(crate) struct CompareArgs {
     /// A workload; can be repeated
     ///
     /// Such as 'ycsb(a, records=100k, ops=200k)' or 'trace(FILE)'. `lsmith workloads` lists all.
-    /// Without it: load(keys=200k, value=100B).
+    /// Without it: load(keys=200k, value=100B), with memtables of 256KiB.
     #[arg(long, value_name = "SPEC")]
     #[arg(value_parser = WORKLOADS, hide_possible_values = true)]
     pub(crate) workload: Vec<String>,
     #[command(flatten)]
     pub(crate) group: GroupArgs,
-    /// Bytes of a memtable
-    ///
-    /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed. Without it: 4MiB,
-    /// and 256KiB for the default workload.
-    #[arg(long = "memtable", value_name = "BYTES", value_parser = memtable_bytes)]
-    pub(crate) memtable_bytes: Option<u64>,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
     #[command(flatten)]
     pub(crate) flush_sizes: FlushSizesArgs,
     #[command(flatten)]

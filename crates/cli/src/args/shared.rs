@@ -7,7 +7,7 @@ use clap::Args;
 use lsmith::env::RealEnv;
 use lsmith_lab::Options;
 use lsmith_policy::{MergePolicy, check_group_policy};
-use lsmith_workload::Workload;
+use lsmith_workload::{Recorded, Workload};
 use std::sync::Arc;
 
 /// How tables are printed. By default they have as many columns as fit the terminal, or as many as
@@ -43,10 +43,28 @@ impl TableArgs {
 pub(crate) struct Memtable {
     /// Bytes of a memtable
     ///
-    /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed.
-    #[arg(long = "memtable", default_value = "4MiB", value_name = "BYTES")]
-    #[arg(value_parser = memtable_bytes)]
-    pub(crate) bytes: u64,
+    /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed. Without it: 4MiB;
+    /// for a recording, the store's memtable times the share of the keys that were recorded.
+    #[arg(long = "memtable", value_name = "BYTES", value_parser = memtable_bytes)]
+    bytes: Option<u64>,
+}
+
+impl Memtable {
+    /// Returns the size that is asked for, if one is.
+    pub(crate) fn given(&self) -> Option<u64> {
+        self.bytes
+    }
+
+    /// Returns the size of a memtable where there is no workload.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.unwrap_or_else(|| Options::default().memtable_bytes)
+    }
+
+    /// Returns the size of a memtable for `workload`.
+    pub(crate) fn of(&self, workload: &Workload) -> u64 {
+        let recorded = workload.recorded().map(Recorded::memtable_share_bytes);
+        self.bytes.or(recorded).unwrap_or_else(|| self.bytes())
+    }
 }
 
 #[derive(Debug, Args)]

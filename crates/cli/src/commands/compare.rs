@@ -33,10 +33,11 @@ const DEFAULT_WORKLOAD: &str = "load(keys=200k, value=100B)";
 /// The memtables of the default workload.
 const DEFAULT_MEMTABLE_BYTES: u64 = 256 << 10;
 
-fn memtable_bytes(args: &CompareArgs) -> u64 {
-    let usual = Options::default().memtable_bytes;
-    let default = if args.workload.is_empty() { DEFAULT_MEMTABLE_BYTES } else { usual };
-    args.memtable_bytes.unwrap_or(default)
+fn memtable_bytes(args: &CompareArgs, workload: &Workload) -> u64 {
+    match (args.memtable.given(), args.workload.is_empty()) {
+        (None, true) => DEFAULT_MEMTABLE_BYTES,
+        _ => args.memtable.of(workload),
+    }
 }
 
 #[derive(Serialize)]
@@ -50,12 +51,11 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         [] => vec![workload(DEFAULT_WORKLOAD)?],
         specs => specs.iter().map(|spec| workload(spec)).collect::<Result<_, _>>()?,
     };
-    let memtable_bytes = memtable_bytes(args);
     let built = |workload: &Workload| policies(args, workload);
     let policies_of = workloads.iter().map(built).collect::<Result<Vec<_>, _>>()?;
     let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     policies_of.iter().try_for_each(|policies| specs::check_sealing(&flush_sizes, policies))?;
-    let options = options(args, flush_sizes)?;
+    let shared = options(args, flush_sizes)?;
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let work_of = |(workload, policies): (&Workload, &Vec<_>)| {
         std::iter::repeat_n(workload.ops_max(), policies.len())
@@ -64,6 +64,8 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let mut tables: Vec<Vec<Row>> = Vec::new();
     let mut failed: Vec<anyhow::Error> = Vec::new();
     for (workload, policies) in workloads.into_iter().zip(&policies_of) {
+        let memtable_bytes = memtable_bytes(args, &workload);
+        let options = Options { memtable_bytes, ..shared.clone() };
         keyed_fits(&workload, memtable_bytes)?;
         let workload = &KeyedWorkload::new(workload).with_cache(args.cache.size);
         let comparison = Comparison {
@@ -105,12 +107,11 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     end
 }
 
-/// Returns the options of stores and simulations.
+/// Returns the options of stores and simulations, whatever the workload.
 fn options(args: &CompareArgs, flush_sizes: Arc<FlushSizes>) -> anyhow::Result<Options> {
     let usual = Options::default();
     Ok(args.cache.added_to(Options {
         registry: specs::registry().clone(),
-        memtable_bytes: memtable_bytes(args),
         compression: args.compression.checked()?,
         flush_sizes,
         record_trees: args.html.is_some(),
@@ -171,7 +172,7 @@ fn print(args: &CompareArgs, json: bool, tables: &[Vec<Row>]) -> anyhow::Result<
 /// Returns the policies to compare under `workload`. In a group, `classic` and `all` leave out
 /// policies that do not fit a group.
 fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
-    let mut policies = specs::policies(&args.policies, workload, memtable_bytes(args))?;
+    let mut policies = specs::policies(&args.policies, workload, memtable_bytes(args, workload))?;
     if specs::is_word(&args.policies) {
         policies.retain(|policy| args.group.check(&**policy).is_ok());
     }

@@ -11,11 +11,12 @@ use lsmith_tree::{Cause, Causes};
 
 pub(crate) fn explain(args: &ExplainArgs, json: bool) -> anyhow::Result<()> {
     let workload = specs::workload(&args.workload)?;
-    let policy = |spec: &str| specs::policy_for(spec, &workload, args.memtable.bytes);
+    let memtable_bytes = args.memtable.of(&workload);
+    let policy = |spec: &str| specs::policy_for(spec, &workload, memtable_bytes);
     let [a, b] = [policy(&args.a)?, policy(&args.b)?];
     let workload = KeyedWorkload::new(workload);
     let bars = Bars::new();
-    let explained = explain_in_lab([&a, &b], &workload, args.memtable.bytes, &bars)?;
+    let explained = explain_in_lab([&a, &b], &workload, memtable_bytes, &bars)?;
     drop(bars);
     if json {
         return print_json(&explained);

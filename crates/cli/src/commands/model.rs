@@ -19,7 +19,7 @@ pub(crate) fn model(args: &ModelArgs, is_json: bool) -> anyhow::Result<()> {
         keys: args.keys,
         zipf: args.zipf,
         item_bytes: args.item,
-        memtable_bytes: args.memtable.bytes,
+        memtable_bytes: args.memtable.bytes(),
         requests: args.requests.unwrap_or(args.keys),
         filter_bits: args.filter_bits,
         scan_items: args.scan_items,

@@ -14,12 +14,12 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let workload = args.group.applied_to(specs::workload(&args.workload)?)?;
     let usual = Options::default();
     let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
-    let policy = specs::policy_for(&args.policy, &workload, args.memtable.bytes)?;
+    let policy = specs::policy_for(&args.policy, &workload, args.memtable.of(&workload))?;
     specs::check_sealing(&flush_sizes, std::slice::from_ref(&policy))?;
     args.group.check(&*policy)?;
     let options = args.cache.added_to(Options {
         registry: specs::registry().clone(),
-        memtable_bytes: args.memtable.bytes,
+        memtable_bytes: args.memtable.of(&workload),
         compression: args.compression.checked()?,
         flush_sizes,
         mode: if args.free { Mode::Free } else { Mode::Lockstep },

@@ -33,6 +33,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let (built, keyed, fluid);
     check_keyed(args)?;
     let machine = specs::machine(args.machine.machine.as_deref())?;
+    let mut memtable_bytes = args.memtable.bytes();
     let content = match args.content.as_str() {
         "unit" => {
             built = specs::policy(&args.policy)?;
@@ -41,11 +42,13 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         }
         "keyed" => {
             keyed = keyed_workload(args, &sizes)?;
+            memtable_bytes = args.memtable.of(keyed.workload());
             built = policy_for(args, keyed.workload())?;
             Content::Keyed(&keyed)
         }
         "fluid" => {
             let workload = workload(args, &sizes)?;
+            memtable_bytes = args.memtable.of(&workload);
             built = policy_for(args, &workload)?;
             fluid = fluid_workload(&workload)?;
             Content::Fluid(&fluid)
@@ -72,7 +75,6 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             bars.advance(done);
         }
     };
-    let memtable_bytes = args.memtable.bytes;
     let files = file_sizes(&content, memtable_bytes)?;
     let outcome =
         simulate_observed(&policy, &content, memtable_bytes, files.as_ref(), &mut on_event);
@@ -108,7 +110,7 @@ fn check_flushes(args: &SimulateArgs, sizes: &FlushSizes, flushes: u64) -> anyho
             let op = op?;
             written += op.user_bytes(workload.key_bytes(op.item));
         }
-        return Err(unfilled(&args.policy, written, args.memtable.bytes));
+        return Err(unfilled(&args.policy, written, args.memtable.of(&workload)));
     }
     if flushes < args.flushes {
         print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
@@ -139,9 +141,9 @@ fn check_keyed(args: &SimulateArgs) -> anyhow::Result<()> {
 /// Returns the bytes at which all memtables are sealed together.
 fn flushed_bytes(args: &SimulateArgs, sizes: &FlushSizes) -> u64 {
     if sizes.is_constant() {
-        return args.flushes.saturating_mul(args.memtable.bytes);
+        return args.flushes.saturating_mul(args.memtable.bytes());
     }
-    let sizes = (0..args.flushes).map(|flush| sizes.bytes(flush, args.memtable.bytes));
+    let sizes = (0..args.flushes).map(|flush| sizes.bytes(flush, args.memtable.bytes()));
     sizes.fold(0, u64::saturating_add)
 }
 
@@ -157,7 +159,7 @@ fn check_unit(args: &SimulateArgs, sizes: &FlushSizes, takes_windows: bool) -> a
     }
     if flushed_bytes(args, sizes) > UNIT_BYTES_MAX {
         let flushes = args.flushes;
-        let bytes = format_bytes(args.memtable.bytes);
+        let bytes = format_bytes(args.memtable.bytes());
         let message =
             format!("{flushes} flushes of {bytes} are too large: expected at most 2^50 bytes");
         return Err(bad_argument(message));
@@ -244,7 +246,7 @@ impl Step {
 
 fn keyed_workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<KeyedWorkload> {
     let workload = args.group.applied_to(workload(args, sizes)?)?;
-    keyed_fits(&workload, args.memtable.bytes)?;
+    keyed_fits(&workload, args.memtable.of(&workload))?;
     Ok(KeyedWorkload::new(workload).with_cache(args.cache))
 }
 
@@ -254,7 +256,7 @@ fn fluid_workload(workload: &Workload) -> anyhow::Result<FluidWorkload> {
 }
 
 fn policy_for(args: &SimulateArgs, workload: &Workload) -> anyhow::Result<Arc<dyn MergePolicy>> {
-    let policy = specs::policy_for(&args.policy, workload, args.memtable.bytes)?;
+    let policy = specs::policy_for(&args.policy, workload, args.memtable.of(workload))?;
     args.group.check(&*policy)?;
     Ok(policy)
 }
@@ -288,7 +290,7 @@ fn time(
     let (Some(machine), Content::Keyed(keyed)) = (machine, content) else { return Ok(None) };
     let usual = Options::default();
     let threads = args.threads.unwrap_or(usual.threads);
-    let options = Options { memtable_bytes: args.memtable.bytes, threads, ..usual };
+    let options = Options { memtable_bytes: args.memtable.of(keyed.workload()), threads, ..usual };
     Ok(Some(simulate_time(policy, keyed, machine, &options)?))
 }
 

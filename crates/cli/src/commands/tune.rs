@@ -26,7 +26,7 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
         scan_cost_max: args.scan_cost_max,
         space_cost_max: args.space_cost_max,
         memory_bytes: args.memory,
-        memtable_bytes: args.memtable.bytes,
+        memtable_bytes: args.memtable.of(&workload),
         aim: args.weights,
         drift: args.drift,
         compare_to: compare_to.map(|policy| policy.spec()),

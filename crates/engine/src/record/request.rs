@@ -4,7 +4,7 @@ use super::Record;
 use crate::recorder::RecordOptions;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::names::{RECORD, RECORD_NEW};
+use lsmith_storage::names::{CURRENT, RECORD, RECORD_NEW};
 use lsmith_storage::panics;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +14,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// The longest request: a long path, and the rest.
 const REQUEST_BYTES_MAX: u64 = 16 << 10;
+
+/// The first line of a request, with the version of its format.
+const HEADER: &str = "lsmith record 1";
 
 /// What is known of requests.
 #[derive(Debug, Default)]
@@ -39,25 +42,31 @@ impl RecordRequest {
     ///
     /// # Errors
     /// `InvalidArgument` if there is a request already, or if the path of the folder is no text;
-    /// `Io`.
+    /// `NotFound` if `dir` has no store; `Io`.
     pub fn put(&self, env: &dyn Env, dir: &Path) -> Result<()> {
         let path = dir.join(RECORD);
         let refuse = |message: &str| Err(Error::new(ErrorKind::InvalidArgument, message).at(&path));
         let Some(folder) = self.folder.to_str().filter(|folder| !folder.contains('\n')) else {
             return refuse("expected a folder whose path is text in one line");
         };
+        if env.file_bytes(&dir.join(CURRENT)).is_err() {
+            let message = "expected a store, found none";
+            return Err(Error::new(ErrorKind::NotFound, message).at(dir));
+        }
         if env.file_bytes(&path).is_ok() {
             return refuse(
                 "the store is asked to record already: `lsmith record DIR --stop` ends it",
             );
         }
-        let RecordOptions { one_in, bytes_max, base } = self.options;
-        let text = format!("lsmith record 1\n{folder}\n{one_in}\n{bytes_max}\n{base}\n");
+        let RecordOptions { one_in, bytes_max, time_max, base } = self.options;
+        let micros = time_max.map_or(0, |time| time.as_micros());
+        let text = format!("{HEADER}\n{folder}\n{one_in}\n{bytes_max}\n{micros}\n{base}\n");
         let new = dir.join(RECORD_NEW);
         let failed = |error| Error::io("write", &new, error);
         // What an earlier caller left behind.
         let _ = env.remove_file(&new);
-        env.create(&new).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
+        let mut file = env.create(&new).map_err(failed)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(failed)?;
         env.rename(&new, &path).map_err(|error| Error::io("rename", &new, error))
     }
 
@@ -76,14 +85,17 @@ impl RecordRequest {
 
     fn parse(text: &[u8]) -> Option<RecordRequest> {
         let mut lines = std::str::from_utf8(text).ok()?.lines();
-        if lines.next()? != "lsmith record 1" {
+        if lines.next()? != HEADER {
             return None;
         }
         let folder = PathBuf::from(lines.next()?);
         let one_in = lines.next()?.parse().ok()?;
         let bytes_max = lines.next()?.parse().ok()?;
+        let micros: u64 = lines.next()?.parse().ok()?;
+        let time_max = (micros > 0).then(|| Duration::from_micros(micros));
         let base = lines.next()?.parse().ok()?;
-        Some(RecordRequest { folder, options: RecordOptions { one_in, bytes_max, base } })
+        let options = RecordOptions { one_in, bytes_max, time_max, base };
+        Some(RecordRequest { folder, options })
     }
 }
 

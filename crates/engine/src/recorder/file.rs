@@ -59,6 +59,8 @@ pub(super) struct RecordFile {
     path: PathBuf,
     one_in: u32,
     bytes_max: u64,
+    /// The time at which it ends.
+    end: Option<Duration>,
     begun: Duration,
     /// What the store had counted before.
     before: StoreStats,
@@ -90,6 +92,7 @@ impl RecordFile {
             path: path.to_path_buf(),
             one_in: options.one_in,
             bytes_max: options.bytes_max,
+            end: options.time_max.map(|time| begun.saturating_add(time)),
             begun,
             before,
             part: format!("sample,{}\n", options.one_in),
@@ -166,7 +169,9 @@ impl RecordFile {
 
     /// Writes the lines that wait, if they are many or have waited for long.
     pub(super) fn write_if_due(&mut self, now: Duration, counts: &Counts) {
-        if self.part.len() < PART_BYTES && now.saturating_sub(self.part_begun) < WAIT_MAX {
+        let is_over = self.end.is_some_and(|end| now >= end);
+        let is_due = now.saturating_sub(self.part_begun) >= WAIT_MAX;
+        if self.part.len() < PART_BYTES && !is_due && !is_over {
             return;
         }
         self.part_begun = now;
@@ -177,6 +182,9 @@ impl RecordFile {
         } else if self.written >= self.bytes_max {
             tracing::info!(path = %self.path.display(), "a recording has ended, because it is full");
             self.ended = Some(format!("it has reached {} bytes", self.bytes_max));
+        } else if is_over {
+            tracing::info!(path = %self.path.display(), "a recording has ended, because its time is over");
+            self.ended = Some("its time is over".to_owned());
         }
     }
 
@@ -204,6 +212,7 @@ impl RecordFile {
         let (bytes, check) = (self.part.len(), fnv(self.part.as_bytes()));
         put(&mut self.part, format_args!("check,{bytes},{check:016x}\n"));
         self.file.write_all(self.part.as_bytes())?;
+        self.file.flush()?;
         self.written += self.part.len() as u64;
         self.part.clear();
         Ok(())

@@ -40,6 +40,8 @@ pub struct RecordOptions {
     pub one_in: u32,
     /// The length of the recording in bytes at which it ends. Default: 256 MiB.
     pub bytes_max: u64,
+    /// The time after which it ends. Default: none.
+    pub time_max: Option<Duration>,
     /// Whether the recording has the keys that are there when it begins. Default: `true`. They are
     /// found by reading the whole store once, in the background. Without them, a replay begins
     /// with an empty store.
@@ -48,7 +50,7 @@ pub struct RecordOptions {
 
 impl Default for RecordOptions {
     fn default() -> RecordOptions {
-        RecordOptions { one_in: ONE_IN, bytes_max: BYTES_MAX, base: true }
+        RecordOptions { one_in: ONE_IN, bytes_max: BYTES_MAX, time_max: None, base: true }
     }
 }
 
@@ -70,7 +72,8 @@ pub struct Recording {
     pub has_base: bool,
     /// The bytes written to the file, and those that wait for it.
     pub bytes: u64,
-    /// Why the recording has ended by itself, if it has: it is full, or a write failed.
+    /// Why the recording has ended by itself, if it has: it is full, its time is over, or a write
+    /// failed.
     pub ended: Option<String>,
 }
 

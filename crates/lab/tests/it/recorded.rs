@@ -83,11 +83,27 @@ fn show() {
         let played = recorded(&file, "");
         let share = played.recorded().unwrap().memtable_share_bytes();
         eprintln!("{spec} 1 in {one_in}: {} ops, {} loads", played.ops_max(), played.load_ops());
-        for policy in ["minlatency(k=6)", "tiered(ratio=4)", "leveled(ratio=4)", "leveled(ratio=10)", "rr(ratio=4)", "triangular", "jungle(c=3)"] {
+        for policy in [
+            "minlatency(k=6)",
+            "tiered(ratio=4)",
+            "leveled(ratio=4)",
+            "leveled(ratio=10)",
+            "rr(ratio=4)",
+            "triangular",
+            "jungle(c=3)",
+        ] {
             let truth = figures(policy, &original, MEMTABLE_BYTES);
             let found = figures(policy, &played, share);
             let off = |f: fn(&Figures) -> f64| 100.0 * (f(&found) / f(&truth) - 1.0);
-            eprintln!("  {policy:20} write {:.3} {:+.1} % read {:.3} {:+.1} % space {:.3} {:+.1}", truth.write_cost_system, off(|f| f.write_cost_system), truth.read_cost_mean, off(|f| f.read_cost_mean), truth.space_cost_mean, off(|f| f.space_cost_mean));
+            eprintln!(
+                "  {policy:20} write {:.3} {:+.1} % read {:.3} {:+.1} % space {:.3} {:+.1}",
+                truth.write_cost_system,
+                off(|f| f.write_cost_system),
+                truth.read_cost_mean,
+                off(|f| f.read_cost_mean),
+                truth.space_cost_mean,
+                off(|f| f.space_cost_mean)
+            );
         }
     }
 }

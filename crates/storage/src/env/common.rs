@@ -52,7 +52,7 @@ impl<S: Sink> Buffered<S> {
         result
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn pass_on(&mut self) -> io::Result<()> {
         if !self.waiting.is_empty() {
             self.sink.write(&self.waiting)?;
             self.waiting.clear();
@@ -65,7 +65,7 @@ impl<S: Sink> WriteFile for Buffered<S> {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.unless_failed(|file| {
             if file.waiting.len() + bytes.len() > BUFFER_BYTES {
-                file.flush()?;
+                file.pass_on()?;
             }
             if bytes.len() >= BUFFER_BYTES {
                 return file.sink.write(bytes);
@@ -78,9 +78,13 @@ impl<S: Sink> WriteFile for Buffered<S> {
         })
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_failed(Self::pass_on)
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.unless_failed(|file| {
-            file.flush()?;
+            file.pass_on()?;
             file.sink.sync()
         })
     }

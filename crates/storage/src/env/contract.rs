@@ -99,6 +99,8 @@ fn written_files(env: &dyn Env, dir: &Path) {
     file.sync().expect("syncs");
     assert!(contents(env, &path) == all, "reads what was written");
     file.write_all(b"more").expect("writes after a sync");
+    file.flush().expect("passes the bytes on");
+    assert!(contents(env, &path).ends_with(b"\x09more"), "readers see what was passed on");
     file.sync().expect("syncs again");
     file.sync().expect("syncs with nothing new");
     drop(file);

@@ -192,6 +192,12 @@ pub trait WriteFile: Debug + Send {
     /// Appends all of `bytes`.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
+    /// Makes all written bytes survive the death of the process, and shows them to readers. An
+    /// environment that cannot tell this from a sync syncs.
+    fn flush(&mut self) -> io::Result<()> {
+        self.sync()
+    }
+
     /// Makes all written bytes and the length survive power loss.
     fn sync(&mut self) -> io::Result<()>;
 }

@@ -10,6 +10,7 @@ mod histograms;
 mod metrics;
 pub(crate) mod model;
 mod policy_values;
+mod recording;
 mod scripts;
 mod soak;
 mod threads;

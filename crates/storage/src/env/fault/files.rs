@@ -82,6 +82,10 @@ impl WriteFile for FaultWrite {
         })
     }
 
+    fn flush(&mut self) -> io::Result<()> {
+        self.unless_failed(|file| file.inner.flush())
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.unless_failed(|file| file.around.sync(OpClass::Sync, || file.inner.sync()))
     }
