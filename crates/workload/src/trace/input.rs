@@ -23,11 +23,13 @@ pub(super) struct Lines<'a> {
     line: Vec<u8>,
     /// The number of the line that was read last, from 1.
     pub(super) count: u64,
+    /// True if the line that was read last has an end.
+    pub(super) has_end: bool,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(input: Box<dyn BufRead + 'a>) -> Self {
-        Self { input, line: Vec::new(), count: 0 }
+        Self { input, line: Vec::new(), count: 0, has_end: true }
     }
 
     /// Returns the next line without its end; a message in place of a line that is too long.
@@ -38,6 +40,7 @@ impl<'a> Lines<'a> {
             return Ok(None);
         }
         self.count += 1;
+        self.has_end = self.line.ends_with(b"\n");
         if self.line.len() as u64 > LINE_BYTES_MAX {
             return Ok(Some(Err(format!("the line is longer than {LINE_BYTES_MAX} bytes"))));
         }

@@ -249,6 +249,7 @@ fn key(text: &str) -> Result<Vec<u8>, String> {
     while let Some((plain, escaped)) = rest.split_once('\\') {
         bytes.extend_from_slice(plain.as_bytes());
         let digits = escaped.strip_prefix('x').and_then(|escaped| escaped.get(..2));
+        let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         let byte = byte.ok_or_else(|| format!("expected `\\x` and two digits in key `{text}`"))?;
         bytes.push(byte);

@@ -151,6 +151,9 @@ impl<'a> Source<'a> {
         let mut damage = None;
         while let Some(line) = lines.next().map_err(&unread)? {
             let text = line.map(|line| String::from_utf8_lossy(line).into_owned());
+            if !lines.has_end {
+                break;
+            }
             let count = lines.count;
             let read = text
                 .map_err(|message| (count, message))

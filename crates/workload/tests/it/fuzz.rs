@@ -1,11 +1,30 @@
 //! Specs, traces and property files of any kind: refused, or played.
 
 use crate::build_with;
+use crate::recording::checked;
 use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, text_of};
 use lsmith_spec::{Spec, parse_count};
 use lsmith_workload::Workload;
 
 const HEADER: &str = "timestamp,op,key,value_size\n";
+
+/// Lines of recordings.
+const RECORDED: [&str; 14] = [
+    "sample,16",
+    "keyspace,0,4096,fruit,tiered(ratio=4)",
+    "keyspace,1,1,wood,leveled",
+    "base",
+    "1,load,0,apple,3",
+    "2,put,0,pear,268435456",
+    "3,put_until,0,a\\x00,7",
+    "4,get,0,apple,0",
+    "5,scan,0,b,4294967295",
+    "6,delete_range,0,b,0,g",
+    "7,delete_range,0,g,0,b",
+    "8,combine,1,oak,1",
+    "counts,1,2,3,4,5,6",
+    "9,delete,0,,0",
+];
 
 const SPECS: [&str; 10] = [
     "load(keys=100, value=10B)",
@@ -196,6 +215,35 @@ fn fuzz_traces() {
     fuzz!(80_000, |choices| {
         let mut text = if choices.chance(95) { HEADER.as_bytes().to_vec() } else { Vec::new() };
         text.extend(file(&TRACES, &LINES, choices));
+        let (built, peak) = peak_bytes(|| build_with("trace(t)", &text));
+        assert!(peak < (1 << 14) + 200 * text.len(), "{peak} bytes for {text:?}");
+        if let Ok(workload) = built {
+            play(&workload, &text);
+            assert!(workload.ops().count() <= text.len());
+        }
+    });
+}
+
+#[test]
+fn fuzz_recordings() {
+    fuzz!(40_000, |choices| {
+        let mut text = "lsmith recording 1\n".to_owned();
+        for _ in 0..choices.below(4) {
+            let mut part = String::new();
+            for _ in 0..choices.below(8) {
+                part.push_str(choices.pick(&RECORDED));
+                part.push('\n');
+            }
+            if choices.chance(40) {
+                part = change_text(&part, &RECORDED, choices);
+            }
+            part = checked(&part);
+            if choices.chance(20) {
+                part = change_text(&part, &RECORDED, choices);
+            }
+            text += &part;
+        }
+        let text = text.into_bytes();
         let (built, peak) = peak_bytes(|| build_with("trace(t)", &text));
         assert!(peak < (1 << 14) + 200 * text.len(), "{peak} bytes for {text:?}");
         if let Ok(workload) = built {

@@ -7,6 +7,7 @@ mod kinds;
 mod limits;
 mod mix;
 mod public_traces;
+mod recording;
 mod steady;
 mod trace;
 mod ycsb;
