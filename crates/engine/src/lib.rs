@@ -149,6 +149,7 @@
 //! | SST file writer, ingestion of external files | [`TableWriter`], [`Store::ingest`] |
 //! | secondary instance | a reader, [`Builder::read_only`] and [`Store::refresh`] |
 //! | change data capture | a change feed, [`Store::changes`] |
+//! | workload trace, query trace | a recording, [`Store::record`] |
 //! | write stall | back-pressure, [`KeyspaceStats::pressure`] |
 //!
 //! # Examples
@@ -188,6 +189,10 @@ struct CombinePage;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/readers.md")]
 struct ReadersPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/recording.md")]
+struct RecordingPage;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/reads.md")]
@@ -257,9 +262,9 @@ pub use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use lsmith_storage::table::Cache;
 pub use lsmith_storage::{Error, ErrorKind, Result};
 pub use lsmith_tree::SeqNo;
-pub use options::{DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
+pub use options::{DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode, RecordOptions};
 pub use record::RecordRequest;
-pub use recorder::{RecordOptions, Recording};
+pub use recorder::Recording;
 pub use repair::{Finding, FindingKind, RepairOptions, RepairReport, RepairedKeyspace, repair};
 pub use rules::{CombineOperators, Counter, Expiry, Life, MergeFilter};
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};

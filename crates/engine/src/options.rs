@@ -3,7 +3,6 @@
 use crate::clock::Clock;
 use crate::compression::Compression;
 use crate::event::Observer;
-use crate::recorder::RecordOptions;
 use crate::rules::{CombineOperators, Expiry, Filters};
 use crate::threads::{Threads, check_threads};
 use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
@@ -14,6 +13,7 @@ use lsmith_storage::format::VALUE_BYTES_MAX;
 use lsmith_storage::table::{Cache, OpenFiles, TableOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The name of the default keyspace, which commands use if none is given.
 pub const DEFAULT_KEYSPACE: &str = "default";
@@ -36,6 +36,39 @@ const BLOCK_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
 /// The longest prefix that filters can hold, in bytes.
 const PREFIX_BYTES_MAX: u16 = 1024;
+
+/// The bytes of a recording at which it ends, by default.
+const RECORDING_BYTES_MAX: u64 = 256 << 20;
+
+/// Of as many keys one is recorded, by default.
+const RECORDED_ONE_IN: u32 = 64;
+
+/// How a store is recorded: see [`Store::record`](crate::Store::record).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordOptions {
+    /// Of as many keys one is recorded, 1 to 2^20. Default: 64. A memtable should hold at least
+    /// some hundred recorded entries: with fewer, the recording does not say what merges cost.
+    pub one_in: u32,
+    /// The length of the recording in bytes at which it ends. Default: 256 MiB.
+    pub bytes_max: u64,
+    /// The time after which it ends. Default: none.
+    pub time_max: Option<Duration>,
+    /// Whether the recording has the keys that are there when it begins. Default: `true`. They are
+    /// found by reading the whole store once, in the background. Without them, a replay begins
+    /// with an empty store.
+    pub base: bool,
+}
+
+impl Default for RecordOptions {
+    fn default() -> RecordOptions {
+        RecordOptions {
+            one_in: RECORDED_ONE_IN,
+            bytes_max: RECORDING_BYTES_MAX,
+            time_max: None,
+            base: true,
+        }
+    }
+}
 
 /// What a write survives once its call has returned.
 #[doc(alias("wal", "sync"))]

@@ -85,8 +85,8 @@ played: `put`, `get`, `delete`, `combine`, `scan` or `delete_range`. The timesta
 and plays no part. A key has no comma, and nothing is quoted. For puts and combines, value_size is
 the length of the value or of the operand in bytes; for scans, the count of entries to read. What
 combines make has the length of the newest operand. With `delete_range` the header has a fifth
-field, `end`: the key behind the range, which is empty in other lines. All keys then have one
-length. With `expire=N`, entries expire N writes after their own.
+field, `end`: the key behind the range, which is empty in other lines. With `expire=N`, entries
+expire N writes after their own.
 
 Also read: the cache traces of Twitter (timestamp, key, key size, value size, client, operation,
 TTL), of Meta's CacheLib (a header with key, op, size and op_count), of libCacheSim (text, or binary

@@ -3,8 +3,8 @@
 use super::Store;
 use crate::clock::Clock;
 use crate::event::Observer;
+use crate::options::RecordOptions;
 use crate::options::{DEFAULT_POLICY, MEMORY_PARTS, MEMTABLE_BYTES_MAX, Options, PersistMode};
-use crate::recorder::RecordOptions;
 use crate::rules::{CombineOperators, Filters, MergeFilter};
 use crate::threads::Threads;
 use lsmith_policy::{PolicyChoice, Registry};

@@ -1,18 +1,19 @@
 //! Recording what callers do.
 
 use super::Store;
-use crate::recorder::{RecordOptions, Recording};
+use crate::options::RecordOptions;
+use crate::recorder::Recording;
 use lsmith_storage::error::Result;
 use std::path::{Path, PathBuf};
 
 impl Store {
     /// Records the workload: from now on, operations on the keys that a hash picks are written to a
     /// new file in `folder`, whose path is returned. The workload `trace(FILE)` of the command line
-    /// plays it again, under other merge policies: see `docs/traces.md`.
+    /// plays it again, under other merge policies: see `docs/recording.md`.
     ///
     /// The file has the picked keys, the lengths of values, and times, but no values. All handles
-    /// are recorded, in all keyspaces. The file is written beside the callers, 64 KiB at a time; the
-    /// death of the process loses what waits, at most some seconds. A recording that cannot go on
+    /// are recorded, in all keyspaces. The file is written 64 KiB at a time; the death of the
+    /// process loses what waits, at most some seconds. A recording that cannot go on
     /// ends, and no operation fails for it: [`Store::recording`] says why. Bulk loads, ingests and
     /// the clearing of a keyspace are not recorded.
     ///

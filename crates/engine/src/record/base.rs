@@ -1,6 +1,6 @@
 //! The keys that are there when a recording begins, read piece by piece.
 
-use super::{note, user_key};
+use super::note::{note, user_key};
 use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
 use crate::keyspaces::Keyspaces;

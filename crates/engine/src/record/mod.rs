@@ -1,27 +1,27 @@
 //! Begins and ends recordings of what callers do, for a caller or for another process that asks.
 //!
 //! The [recorder](crate::recorder) picks operations and writes them down. A recording also needs
-//! the picked keys that were there when it began: its [base](base). Threads that merge read it piece
-//! by piece, between merges.
+//! the picked keys that were there when it began: its [base](base). Threads that merge read it
+//! piece by piece, between merges.
 //!
 //! Another process asks by the file `RECORD` in the directory of the store. While the file is
 //! there, the store is recorded. `lsmith record` makes it and removes it.
 
 mod base;
+mod note;
 mod request;
 
+pub(crate) use note::{note, note_write, user_key};
+
 use crate::context::{Context, read_only};
-use crate::group::MEMBER_BYTES;
-use crate::keyspace::KeyspaceShared;
 use crate::keyspaces::Keyspaces;
-use crate::recorder::{KeyspaceLine, Picked, RecordOptions, Recording};
+use crate::options::RecordOptions;
+use crate::recorder::Recording;
 use crate::wal::Wal;
 use base::Base;
 use lsmith_storage::directory;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::OpKind;
 use lsmith_storage::sync::Mutex;
-use lsmith_tree::EntryKind;
 pub use request::RecordRequest;
 use request::Requests;
 use std::ops::RangeInclusive;
@@ -33,9 +33,6 @@ const ONE_IN: RangeInclusive<u32> = 1..=1 << 20;
 
 /// The most recordings in one folder.
 const FILES_MAX: u32 = 1 << 20;
-
-/// The bytes that stand behind the value of an entry that expires: when it does.
-const TIME_BYTES: usize = 8;
 
 /// Begins and ends recordings.
 #[derive(Debug)]
@@ -123,6 +120,25 @@ impl Record {
         self.read_base()
     }
 
+    /// Begins or ends a recording, if another process asks for it.
+    fn obey(&self) {
+        let Some(mut requests) = self.requests.try_lock() else { return };
+        let Some(asked) = requests.look(&*self.context.options.env, &self.context.options.dir)
+        else {
+            return;
+        };
+        if asked.end
+            && let Err(error) = self.end()
+        {
+            tracing::warn!(%error, "a recording lacks its last part");
+        }
+        if let Some(RecordRequest { folder, options }) = asked.begin
+            && let Err(error) = self.begin(&folder, &options)
+        {
+            tracing::warn!(%error, "the store cannot be recorded as another process asks");
+        }
+    }
+
     /// Reads a piece of the base. Returns true if there was one.
     fn read_base(&self) -> bool {
         let Some(mut base) = self.base.try_lock() else { return false };
@@ -152,71 +168,4 @@ fn free_path(env: &dyn lsmith_storage::env::Env, folder: &Path) -> Result<PathBu
         Error::new(ErrorKind::InvalidArgument, message).at(folder)
     };
     free.map(|name| folder.join(name)).ok_or_else(full)
-}
-
-/// Records the write of `key`, as the tree has it, if the hash picks the key.
-#[inline]
-pub(crate) fn note_write(
-    context: &Context,
-    keyspace: &Arc<KeyspaceShared>,
-    kind: OpKind,
-    key: &[u8],
-    value: &[u8],
-) {
-    let user = user_key(keyspace, key);
-    if kind == OpKind::DeleteRange || context.recorder.wants(user) {
-        note_picked_write(context, keyspace, kind, key, value);
-    }
-}
-
-#[cold]
-fn note_picked_write(
-    context: &Context,
-    keyspace: &Arc<KeyspaceShared>,
-    kind: OpKind,
-    key: &[u8],
-    value: &[u8],
-) {
-    let user = user_key(keyspace, key);
-    let bytes = value.len();
-    let picked = match kind {
-        OpKind::Entry(EntryKind::Put | EntryKind::Insert) => Picked::Put(user, bytes),
-        OpKind::Entry(EntryKind::Delete | EntryKind::Remove) => Picked::Delete(user),
-        OpKind::Entry(EntryKind::Combine) => Picked::Combine(user, bytes),
-        OpKind::Entry(EntryKind::Expiring) => {
-            Picked::PutUntil(user, bytes.saturating_sub(TIME_BYTES))
-        }
-        // The end of all keys of a member is the id behind its own.
-        OpKind::DeleteRange => Picked::DeleteRange(
-            user,
-            match keyspace.members {
-                Some(_) if value.first() != key.first() => &[],
-                Some(_) => &value[MEMBER_BYTES..],
-                None => value,
-            },
-        ),
-    };
-    note(context, keyspace, key, &picked);
-}
-
-/// Records `picked` of the keyspace that `key`, as the tree has it, belongs to.
-pub(crate) fn note(context: &Context, keyspace: &KeyspaceShared, key: &[u8], picked: &Picked<'_>) {
-    let member = keyspace.members.as_ref().and_then(|_| key.first().copied());
-    let describe = || {
-        let policy = keyspace.state.lock().policy.spec().to_string();
-        (keyspace.name_of(key), policy)
-    };
-    let line = KeyspaceLine {
-        id: (keyspace.id, member),
-        memtable_bytes: keyspace.memtable_bytes,
-        describe: &describe,
-    };
-    context.recorder.note(&line, picked);
-}
-
-/// Returns `key`, as the tree has it, without the id of a member.
-#[inline]
-pub(crate) fn user_key<'a>(keyspace: &KeyspaceShared, key: &'a [u8]) -> &'a [u8] {
-    let from = if keyspace.members.is_some() { MEMBER_BYTES } else { 0 };
-    key.get(from..).unwrap_or_default()
 }

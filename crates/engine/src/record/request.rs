@@ -1,7 +1,6 @@
 //! What another process asks for: a file in the directory of the store.
 
-use super::Record;
-use crate::recorder::RecordOptions;
+use crate::options::RecordOptions;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{CURRENT, RECORD, RECORD_NEW};
@@ -25,6 +24,14 @@ pub(super) struct Requests {
     looked: Option<Duration>,
     /// The request that was met, whether it could be done or not.
     met: Option<Vec<u8>>,
+}
+
+/// What another process asks for.
+pub(super) struct Asked {
+    /// End what an earlier request has begun.
+    pub(super) end: bool,
+    /// Then begin this.
+    pub(super) begin: Option<RecordRequest>,
 }
 
 /// A request to record a store that another process has open.
@@ -99,33 +106,24 @@ impl RecordRequest {
     }
 }
 
-impl Record {
-    /// Looks now and then for what another process asks, and begins or ends a recording.
-    pub(super) fn obey(&self) {
-        let Some(mut requests) = self.requests.try_lock() else { return };
-        let env = &*self.context.options.env;
+impl Requests {
+    /// Looks for the file in `dir` now and then. Returns what to do if it is not as it was before.
+    pub(super) fn look(&mut self, env: &dyn Env, dir: &Path) -> Option<Asked> {
         let now = env.now();
-        if requests.looked.is_some_and(|looked| now.saturating_sub(looked) < LOOK_AGAIN) {
-            return;
+        if self.looked.is_some_and(|looked| now.saturating_sub(looked) < LOOK_AGAIN) {
+            return None;
         }
-        requests.looked = Some(now);
-        let found = panics::catch(|| read(env, &self.context.options.dir.join(RECORD)));
-        let found = found.unwrap_or_default();
-        if found == requests.met {
-            return;
+        self.looked = Some(now);
+        let found = panics::catch(|| read(env, &dir.join(RECORD))).unwrap_or_default();
+        if found == self.met {
+            return None;
         }
-        if requests.met.take().is_some()
-            && let Err(error) = self.end()
-        {
-            tracing::warn!(%error, "a recording lacks its last part");
-        }
-        let request = found.as_deref().and_then(RecordRequest::parse);
-        if let Some(RecordRequest { folder, options }) = request
-            && let Err(error) = self.begin(&folder, &options)
-        {
-            tracing::warn!(%error, "the store cannot be recorded as another process asks");
-        }
-        requests.met = found;
+        let asked = Asked {
+            end: self.met.is_some(),
+            begin: found.as_deref().and_then(RecordRequest::parse),
+        };
+        self.met = found;
+        Some(asked)
     }
 }
 

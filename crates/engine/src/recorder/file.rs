@@ -1,6 +1,7 @@
-//! The file of a recording: lines of text in checked parts. `docs/traces.md` has the format.
+//! The file of a recording: lines of text in checked parts. `docs/recording.md` has the format.
 
-use super::{RecordOptions, Recording};
+use super::Recording;
+use crate::options::RecordOptions;
 use crate::stats::{Counts, StoreStats};
 use lsmith_storage::env::{Env, WriteFile};
 use lsmith_storage::error::{Error, Result};
@@ -177,13 +178,11 @@ impl RecordFile {
         self.part_begun = now;
         if let Err(error) = self.write_part(&counts.read()) {
             let path = self.path.display();
-            tracing::error!(%path, %error, "a recording has ended, because its file cannot be written");
+            tracing::error!(%path, %error, "a recording has ended: its file cannot be written");
             self.ended = Some(Error::io("write", &self.path, error).to_string());
         } else if self.written >= self.bytes_max {
-            tracing::info!(path = %self.path.display(), "a recording has ended, because it is full");
             self.ended = Some(format!("it has reached {} bytes", self.bytes_max));
         } else if is_over {
-            tracing::info!(path = %self.path.display(), "a recording has ended, because its time is over");
             self.ended = Some("its time is over".to_owned());
         }
     }

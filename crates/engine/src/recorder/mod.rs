@@ -2,14 +2,14 @@
 //!
 //! A key is recorded with all that is done to it, or not at all (Waldspurger, Park, Garthwaite,
 //! Ahmad: "Efficient MRC construction with SHARDS", FAST 2015). So the recorded part is a store of
-//! its own that does the same thing: its memtables fill at the same moments if they are as much
-//! smaller. Scans are picked by their count, because they begin anywhere. Range deletes are all
-//! recorded.
+//! its own: its memtables fill at the same moments if they are as much smaller. Scans are picked by
+//! their count, because they begin anywhere. Range deletes are all recorded.
 
 mod file;
 
 pub(crate) use file::{KeyspaceLine, Picked};
 
+use crate::options::RecordOptions;
 use crate::stats::Counts;
 use file::RecordFile;
 use lsmith_storage::env::Env;
@@ -22,37 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The bytes of a recording at which it ends, by default.
-const BYTES_MAX: u64 = 256 << 20;
-
-/// Of as many keys one is recorded, by default.
-const ONE_IN: u32 = 64;
-
 /// The seed of the hash that picks keys. Filters have another one: the hashes of the keys that are
 /// picked must look random to the filters of a store that replays them.
 const SEED: u64 = 0x7265_636f_7264_6564;
-
-/// How a store is recorded: see [`Store::record`](crate::Store::record).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordOptions {
-    /// Of as many keys one is recorded, 1 to 2^20. Default: 64. A memtable should hold at least
-    /// some hundred recorded entries: with fewer, the recording does not say what merges cost.
-    pub one_in: u32,
-    /// The length of the recording in bytes at which it ends. Default: 256 MiB.
-    pub bytes_max: u64,
-    /// The time after which it ends. Default: none.
-    pub time_max: Option<Duration>,
-    /// Whether the recording has the keys that are there when it begins. Default: `true`. They are
-    /// found by reading the whole store once, in the background. Without them, a replay begins
-    /// with an empty store.
-    pub base: bool,
-}
-
-impl Default for RecordOptions {
-    fn default() -> RecordOptions {
-        RecordOptions { one_in: ONE_IN, bytes_max: BYTES_MAX, time_max: None, base: true }
-    }
-}
 
 /// A recording, as [`Store::recording`](crate::Store::recording) and
 /// [`Store::stop_recording`](crate::Store::stop_recording) tell of it.
@@ -70,7 +42,7 @@ pub struct Recording {
     /// True once all keys that were there at its beginning have been looked at, or if none were to
     /// be.
     pub has_base: bool,
-    /// The bytes written to the file, and those that wait for it.
+    /// The bytes of the file, and of lines that wait to be written.
     pub bytes: u64,
     /// Why the recording has ended by itself, if it has: it is full, its time is over, or a write
     /// failed.

@@ -20,7 +20,7 @@ fn recorded(path: &Path) -> Workload {
     Workload::from_spec(&spec.parse::<Spec>().unwrap(), &FileInputs).unwrap()
 }
 
-/// Plays `workload` on a store in `dir` that is recorded from operation `from` on. Returns the file.
+/// Plays `workload` on a store in `dir`, recorded from operation `from` on. Returns the file.
 fn record(dir: &Path, workload: &Workload, from: u64, one_in: u32) -> PathBuf {
     let builder = Store::builder(dir.join("store")).memtable_bytes(MEMTABLE_BYTES).lockstep(true);
     let store = builder.open().unwrap();

@@ -41,8 +41,8 @@ impl Reader {
         self.ops.is_empty()
     }
 
-    /// Adds what `record` says, as far as the limit on operations allows. Loads do not count. Fails with a message for
-    /// a key or a range that no store takes.
+    /// Adds what `record` says, as far as the limit on operations allows; loads do not count. Fails
+    /// with a message for a key or a range that no store takes.
     pub(super) fn take(&mut self, record: Record<'_>) -> Result<(), String> {
         if self.is_full() && record.kind != TraceOpKind::Load {
             return Ok(());

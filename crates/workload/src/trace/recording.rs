@@ -1,4 +1,4 @@
-//! Recordings of stores of ours: lines of text in checked parts. `docs/traces.md` has the format.
+//! Recordings of stores of ours: lines of text in checked parts, as `docs/recording.md` says.
 
 use std::collections::BTreeMap;
 

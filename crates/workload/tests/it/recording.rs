@@ -19,7 +19,7 @@ pub(crate) fn checked(lines: &str) -> String {
 
 /// Returns a recording of these parts. The header stands before the checked bytes of the first.
 fn recording(parts: &[&str]) -> String {
-    let (header, sample) = HEADER.split_at(HEADER.find('\n').unwrap() + 1);
+    let (header, sample) = HEADER.split_at(HEADER.find('\n').expect("it has lines") + 1);
     let mut text = header.to_owned();
     for (index, part) in parts.iter().enumerate() {
         text += &checked(&if index == 0 { format!("{sample}{part}") } else { (*part).to_owned() });
@@ -28,11 +28,11 @@ fn recording(parts: &[&str]) -> String {
 }
 
 fn built(text: &str) -> Workload {
-    build_with("trace(t)", text.as_bytes()).unwrap()
+    build_with("trace(t)", text.as_bytes()).expect("a recording")
 }
 
 fn refused(spec: &str, text: &str) -> String {
-    build_with(spec, text.as_bytes()).unwrap_err().to_string()
+    build_with(spec, text.as_bytes()).expect_err("a refusal").to_string()
 }
 
 /// Returns the operations before the damage, and the message.
