@@ -3,11 +3,12 @@
 
 use crate::keys::key;
 use lsmith::env::MemEnv;
-use lsmith::{DEFAULT_KEYSPACE, Keyspace, Result, Store};
+use lsmith::{DEFAULT_KEYSPACE, Keyspace, RecordOptions, Result, Store};
 use std::sync::Arc;
 
 /// The names of the paths.
-pub(crate) const PATHS: [&str; 7] = ["put", "batch", "get", "look", "absent", "next", "merge"];
+pub(crate) const PATHS: [&str; 8] =
+    ["put", "recorded", "batch", "get", "look", "absent", "next", "merge"];
 
 /// Keys in a store that is read.
 pub(crate) const KEYS: u64 = 10_000;
@@ -32,7 +33,10 @@ impl Work {
         let store = builder.memtable_bytes(64 << 20).log_bytes(16 << 20).open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
         let work = Work { path: path.to_string(), keyspace };
-        if !matches!(path, "put" | "batch") {
+        if path == "recorded" {
+            work.keyspace.store().record("/recordings", &RecordOptions::default())?;
+        }
+        if !matches!(path, "put" | "recorded" | "batch") {
             work.fill()?;
         }
         Ok(work)
@@ -59,7 +63,9 @@ impl Work {
     pub(crate) fn run(&self, ops: u64) -> Result<u64> {
         let Work { path, keyspace } = self;
         match path.as_str() {
-            "put" => (0..ops).try_for_each(|number| keyspace.put(key(number), [7; 100]))?,
+            "put" | "recorded" => {
+                (0..ops).try_for_each(|number| keyspace.put(key(number), [7; 100]))?
+            }
             "batch" => {
                 for first in (0..ops).step_by(100) {
                     let mut batch = lsmith::Batch::new();

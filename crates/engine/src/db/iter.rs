@@ -5,6 +5,7 @@ use crate::keyspace::KeyspaceShared;
 use crate::record::{note, user_key};
 use crate::recorder::Picked;
 use crate::snapshots::SnapshotGuard;
+use crate::stats::Timer;
 use crate::version::{OwnWrites, Source, Version};
 use bytes::Bytes;
 use lsmith_storage::error::{Error, Result};
@@ -61,9 +62,8 @@ pub(super) struct RecordedScan {
     keyspace: Arc<KeyspaceShared>,
     /// The key that it begins at, as the tree has it.
     start: Bytes,
-    has_begun: bool,
-    /// The entries that it has read.
-    entries: u64,
+    /// The steps so far: the entries that it has read, and one if it has come to its end.
+    steps: u64,
 }
 
 impl RecordedScan {
@@ -76,7 +76,7 @@ impl RecordedScan {
             Bound::Included(key) | Bound::Excluded(key) => key.clone(),
             Bound::Unbounded => Bytes::new(),
         };
-        RecordedScan { keyspace: Arc::clone(keyspace), start, has_begun: false, entries: 0 }
+        RecordedScan { keyspace: Arc::clone(keyspace), start, steps: 0 }
     }
 }
 
@@ -91,14 +91,24 @@ struct ScanNote {
     store: Store,
 }
 
+impl ScanNote {
+    /// Starts a timer of the first step. It records nothing of later ones.
+    fn timer(&self) -> Timer<'_> {
+        let context = self.store.context();
+        let is_first = self.recorded.as_ref().is_none_or(|scan| scan.steps == 1);
+        let recorders = context.recorders.as_ref().filter(|_| is_first);
+        Timer::begin(recorders, &*context.options.env)
+    }
+}
+
 impl Drop for ScanNote {
     fn drop(&mut self) {
         if let Some(runs) = self.runs {
             self.store.context().counts.note_scan(runs, &self.tally.count());
         }
         if let Some(scan) = self.recorded.take().filter(|_| self.runs.is_some()) {
-            let RecordedScan { keyspace, start, entries, .. } = *scan;
-            let picked = Picked::Scan(user_key(&keyspace, &start), entries);
+            let RecordedScan { keyspace, start, steps } = *scan;
+            let picked = Picked::Scan(user_key(&keyspace, &start), steps);
             note(self.store.context(), &keyspace, &start, &picked);
         }
     }
@@ -156,25 +166,19 @@ impl Iter {
         if self.moved_in.is_here() {
             return step(&mut self.entries);
         }
-        let is_first = match self.begin() {
-            Ok(is_first) => is_first,
-            Err(error) => return Some(Err(error)),
-        };
-        let timer = is_first.then(|| self.note.store.context().timer());
+        if let Err(error) = self.begin() {
+            return Some(Err(error));
+        }
+        let timer = self.note.timer();
         let entry = step(&mut self.entries);
-        if let Some(timer) = timer {
-            timer.end(|recorders| &recorders.seek_nanos);
-        }
-        if let (Some(scan), None) = (&mut self.note.recorded, &entry) {
-            scan.entries -= 1;
-        }
+        timer.end(|recorders| &recorders.seek_nanos);
         entry
     }
 
     /// Prepares the first step, or fails. Each step of a recorded range read is prepared, which
-    /// counts it. Returns true if this is the first one.
+    /// counts it.
     #[cold]
-    fn begin(&mut self) -> Result<bool> {
+    fn begin(&mut self) -> Result<()> {
         if let Some(error) = self.error.take() {
             // The steps that follow find no entries.
             self.moved_in = Process::here();
@@ -183,11 +187,10 @@ impl Iter {
         self.note.store.context().check_here()?;
         let Some(scan) = &mut self.note.recorded else {
             self.moved_in = Process::here();
-            return Ok(true);
+            return Ok(());
         };
-        let is_first = !std::mem::replace(&mut scan.has_begun, true);
-        scan.entries += 1;
-        Ok(is_first)
+        scan.steps += 1;
+        Ok(())
     }
 
     /// Returns the next key and value from the front, lent until the next step.
@@ -213,7 +216,7 @@ impl Drop for Iter {
     /// Tells the note how many runs were looked at. What was read of them is known only when the
     /// cursors are dropped.
     fn drop(&mut self) {
-        let is_recorded = self.note.recorded.as_ref().is_some_and(|scan| scan.has_begun);
+        let is_recorded = self.note.recorded.as_ref().is_some_and(|scan| scan.steps > 0);
         if self.moved_in.is_here() || is_recorded {
             let opened = self.entries.cursor().sources().filter(|source| source.is_run_opened());
             self.note.runs = Some(opened.count() as u64);

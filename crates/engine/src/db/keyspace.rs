@@ -236,6 +236,7 @@ impl Keyspace {
 
     /// Records `picked`, an operation on `key`.
     #[cold]
+    #[inline(never)]
     pub(super) fn note(&self, key: &[u8], picked: &Picked<'_>) {
         note(self.store.context(), &self.shared, &self.stored_key(key), picked);
     }

@@ -50,26 +50,33 @@ impl Base {
         let lower = self.behind.take().map_or(Bound::Unbounded, Bound::Excluded);
         let cursor = version.cursor_within(None, || KeyRange::ALL, &tally);
         let entries = VisibleIter::new(cursor, self.snapshot.seq(), lower, Bound::Unbounded);
-        let entries = entries.combining(version.rules.combiner()).hiding(version.hidden());
-        let mut last = None;
-        for entry in entries.take(PIECE_ENTRIES) {
-            // An operator that fails for a key takes no other key with it.
+        let mut entries = entries.combining(version.rules.combiner()).hiding(version.hidden());
+        // The last key, empty at the end.
+        let mut last = Vec::new();
+        for _ in 0..PIECE_ENTRIES {
+            let Some(entry) = entries.next_ref() else {
+                last.clear();
+                break;
+            };
             let (key, value) = match entry {
+                // An operator that fails for a key takes no other key with it.
                 Err(error) if error.key().is_some() => {
-                    last = error.key().map(Bytes::copy_from_slice);
+                    last = error.key().unwrap_or_default().to_vec();
                     break;
                 }
                 entry => entry?,
             };
-            let user = user_key(keyspace, &key);
+            let user = user_key(keyspace, key);
             if context.recorder.wants(user) {
-                note(context, keyspace, &key, &Picked::Base(user, value.len()));
+                note(context, keyspace, key, &Picked::Base(user, value.len()));
             }
-            last = Some(key);
+            last.clear();
+            last.extend_from_slice(key);
         }
-        self.behind = last;
-        if self.behind.is_none() {
+        if last.is_empty() {
             self.trees.pop();
+        } else {
+            self.behind = Some(Bytes::from(last));
         }
         Ok(true)
     }

@@ -14,6 +14,7 @@ use crate::stats::Counts;
 use file::RecordFile;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::Result;
+use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::Ordering::Relaxed;
 use lsmith_storage::sync::unscheduled::AtomicU64;
@@ -141,8 +142,14 @@ impl Recorder {
         let now = self.env.now();
         let mut guard = self.file.lock();
         let Some(file) = guard.as_mut().filter(|file| !file.is_over()) else { return };
-        change(file, now);
-        file.write_if_due(now, &self.counts);
+        // A panic of the environment ends the recording, and no operation of a caller.
+        let done = panics::catch(|| {
+            change(file, now);
+            file.write_if_due(now, &self.counts);
+        });
+        if let Err(panic) = done {
+            file.give_up(panic.to_string());
+        }
         if file.is_over() {
             self.bar.store(0, Relaxed);
         }

@@ -114,7 +114,7 @@ impl WritePath {
         context.visible.store(writer.next_seq - 1, Ordering::SeqCst);
         step.over();
         if context.recorder.is_on() {
-            note(context, ops);
+            note(context, &ops);
         }
         let last = SeqNo(writer.next_seq - 1);
         self.scheduler.seal_full(writer, ops.keyspaces(), WhenLocked::Leave);
@@ -150,10 +150,11 @@ fn delete_range(context: &Context, active: &Active, range: &KeyRange, seq: SeqNo
 
 /// Records `ops`, as far as they are picked. The caller keeps other writers out.
 #[cold]
-fn note(context: &Context, ops: Ops<'_>) {
-    for Op { keyspace, kind, key, value } in ops.iter() {
+#[inline(never)]
+fn note(context: &Context, ops: &Ops<'_>) {
+    ops.for_each(|Op { keyspace, kind, key, value }| {
         note_write(context, keyspace, kind, key, value);
-    }
+    });
 }
 
 /// Inserts the entries of `ops`, with sequence numbers from `first` on, into the active memtables.

@@ -281,6 +281,15 @@ impl<'a> Ops<'a> {
         one.into_iter().chain(many.into_iter().flat_map(of))
     }
 
+    /// Calls `look` with each operation, in their order. Where speed counts,
+    /// [`iter`](Ops::iter) has no second caller, so that it is inlined.
+    pub(crate) fn for_each(&self, mut look: impl FnMut(Op<'a>)) {
+        match *self {
+            Ops::One(op) => look(op),
+            Ops::Many(buffer) => buffer.ops.iter().for_each(|op| look(buffer.op(op))),
+        }
+    }
+
     /// Fails with `InvalidArgument` if an operation, or the batch, breaks a limit.
     pub(crate) fn check(&self) -> Result<()> {
         let message = match self {

@@ -92,7 +92,8 @@ fn every_kind_of_operation_is_recorded() {
         "keyspace,2,4000,right,minlatency(k=6)",
         "put,2,r,2",
         "scan,2,q,1",
-        "scan,1,\\x00,1",
+        // An entry, and the end.
+        "scan,1,\\x00,2",
         &format!("delete_range,2,q,0,{last}"),
         "get,2,r,0",
     ];
