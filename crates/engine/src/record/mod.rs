@@ -57,7 +57,7 @@ impl Record {
             keyspaces: Arc::clone(keyspaces),
             wal: Arc::clone(wal),
             base: Mutex::new(None),
-            requests: Mutex::default(),
+            requests: Mutex::new(Requests::new(context.options.env.now())),
         }
     }
 

@@ -18,10 +18,10 @@ const REQUEST_BYTES_MAX: u64 = 16 << 10;
 const HEADER: &str = "lsmith record 1";
 
 /// What is known of requests.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Requests {
-    /// When the file was last looked for.
-    looked: Option<Duration>,
+    /// When the file was last looked for, or the store was opened.
+    looked: Duration,
     /// The request that was met, whether it could be done or not.
     met: Option<Vec<u8>>,
 }
@@ -107,13 +107,18 @@ impl RecordRequest {
 }
 
 impl Requests {
+    /// Knows of no request. The file is first looked for some time after `now`.
+    pub(super) fn new(now: Duration) -> Requests {
+        Requests { looked: now, met: None }
+    }
+
     /// Looks for the file in `dir` now and then. Returns what to do if it is not as it was before.
     pub(super) fn look(&mut self, env: &dyn Env, dir: &Path) -> Option<Asked> {
         let now = env.now();
-        if self.looked.is_some_and(|looked| now.saturating_sub(looked) < LOOK_AGAIN) {
+        if now.saturating_sub(self.looked) < LOOK_AGAIN {
             return None;
         }
-        self.looked = Some(now);
+        self.looked = now;
         let found = panics::catch(|| read(env, &dir.join(RECORD))).unwrap_or_default();
         if found == self.met {
             return None;
