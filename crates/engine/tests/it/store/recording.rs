@@ -1,11 +1,14 @@
 //! Recordings of what callers do.
 
+use crate::dice::Dice;
 use crate::frame::operators::Append;
 use crate::frame::small::{fill, open, plain, small, small_on_disk, threaded};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass, RealEnv};
 use lsmith::{
-    Batch, ErrorKind, KeyspaceOptions, PersistMode, RecordOptions, RecordRequest, Recording, Store,
+    Batch, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, RecordOptions,
+    RecordRequest, Recording, Store,
 };
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -271,4 +274,122 @@ fn another_process_can_ask_for_a_recording() {
     env.create(&dir.join("RECORD")).unwrap().write_all(b"record please").unwrap();
     std::thread::sleep(Duration::from_millis(1200));
     assert!(store.recording().is_none());
+}
+
+/// Returns the bytes of a key.
+fn key(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (byte, taken) = match rest.strip_prefix("\\x") {
+            Some(digits) => (u8::from_str_radix(&digits[..2], 16).unwrap(), 4),
+            None => (first as u8, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[taken..];
+    }
+    bytes
+}
+
+/// Returns the keys of each keyspace at the end of a recording, with the lengths of their values.
+fn replayed(lines: &[String]) -> BTreeMap<String, BTreeMap<Vec<u8>, usize>> {
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut spaces: BTreeMap<String, BTreeMap<Vec<u8>, usize>> = BTreeMap::new();
+    // The base comes first, wherever its lines stand.
+    for is_base in [true, false] {
+        for line in lines {
+            let fields: Vec<&str> = line.split(',').collect();
+            if let ["keyspace", number, _, name, ..] = fields[..] {
+                names.insert(number, name);
+                continue;
+            }
+            let [op, number, bytes, size, ref end @ ..] = fields[..] else { continue };
+            if (op == "load") != is_base {
+                continue;
+            }
+            let space = spaces.entry(names[number].to_owned()).or_default();
+            match op {
+                "load" | "put" => drop(space.insert(key(bytes), size.parse().unwrap())),
+                "delete" => drop(space.remove(&key(bytes))),
+                "delete_range" => {
+                    let range = key(bytes)..key(end[0]);
+                    space.retain(|key, _| !range.contains(key));
+                }
+                "get" | "scan" => {}
+                op => panic!("unknown op {op}"),
+            }
+        }
+    }
+    spaces.retain(|_, keys| !keys.is_empty());
+    spaces
+}
+
+/// Whatever several threads write in whatever way, a recording of all keys leads to the same keys.
+#[test]
+fn recordings_of_busy_stores_lead_to_what_is_there() {
+    let env = MemEnv::new();
+    for life in 0..4_u64 {
+        let builder = threaded(&env).record(FOLDER, one_in(1));
+        let store = builder.open().unwrap();
+        let group = KeyspaceOptions { group: Some("both".into()), ..Default::default() };
+        let options = [KeyspaceOptions::default(), group.clone(), group];
+        let names = ["alone", "left", "right"];
+        let open = |(name, options)| store.keyspace_with(name, options).unwrap();
+        let spaces: Vec<_> = names.into_iter().zip(&options).map(open).collect();
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let (store, spaces) = (&store, &spaces);
+                scope.spawn(move || work(store, spaces, &mut Dice::new(10 * life + thread)));
+            }
+        });
+        // The base of a short life may be unread at its end.
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !store.recording().unwrap().has_base {
+            assert!(Instant::now() < patience, "{:?}", store.recording());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut there = BTreeMap::new();
+        for (name, space) in names.iter().zip(&spaces) {
+            let entries = space.iter().map(|entry| entry.unwrap());
+            let keys = entries.map(|(key, value)| (key.to_vec(), value.len()));
+            there.insert((*name).to_owned(), keys.collect::<BTreeMap<_, _>>());
+        }
+        there.retain(|_, keys| !keys.is_empty());
+        let path = store.recording().unwrap().path;
+        drop((spaces, store));
+        assert_eq!(replayed(&lines(&env, &path)), there, "life {life}");
+    }
+}
+
+fn work(store: &Store, spaces: &[Keyspace], dice: &mut Dice) {
+    for _ in 0..400 {
+        let space = dice.pick(spaces);
+        let key = (dice.below(300) as u16).to_be_bytes();
+        let value = vec![0; dice.below(50)];
+        match dice.below(8) {
+            0..3 => space.put(key, value).unwrap(),
+            3 => space.delete(key).unwrap(),
+            4 => {
+                let end = (u16::from_be_bytes(key) + 7).to_be_bytes();
+                space.delete_range(key..end).unwrap();
+            }
+            5 => {
+                let mut batch = Batch::new();
+                for space in spaces {
+                    batch.put(space, key, &value);
+                    batch.delete(space, [key[1], key[0]]);
+                }
+                batch.delete_range(&spaces[1], [200_u8]..);
+                store.write(batch, PersistMode::Buffer).unwrap();
+            }
+            6 => {
+                let mut transaction = store.transaction(Isolation::Snapshot);
+                let _ = transaction.put(space, key, &value);
+                let _ = transaction.delete_range(space, ..[0_u8, 3]);
+                // Another thread may have written the key.
+                let _ = transaction.commit(PersistMode::Buffer);
+            }
+            _ => drop(space.get(key).unwrap()),
+        }
+    }
 }

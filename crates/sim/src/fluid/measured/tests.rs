@@ -2,7 +2,7 @@
 
 use super::Counted;
 use crate::fluid::place::PLACES;
-use lsmith_workload::{NoInputs, OpKind, Workload};
+use lsmith_workload::{NoInputs, Op, OpKind, Workload};
 use std::collections::BTreeMap;
 
 /// Returns the first and the last write of an interval for each key, by item.
@@ -79,14 +79,26 @@ fn parts_of_the_key_space_come_to_the_whole() {
 #[test]
 fn a_memtable_is_full_when_its_newest_versions_are() {
     let (workload, counted) = counted("ycsb(a, records=3k, ops=6k, value=100B)");
-    let writes = workload.ops().map(Result::unwrap).filter(|op| op.writes_value()).count();
-    let mut from = 0.0;
-    while let Some(until) = counted.memtable_end(from, 50_000) {
-        let bytes = |until: f64| counted.all(from, until).put_bytes.round();
-        assert!(bytes(until) >= 50_000.0 && bytes(until - 1.0) < 50_000.0);
-        from = until;
+    let writes: Vec<(u64, u64)> = workload
+        .ops()
+        .map(Result::unwrap)
+        .filter(Op::writes_value)
+        .map(|op| (op.item, op.user_bytes(workload.key_bytes(op.item)) + 8))
+        .collect();
+    let mut from = 0;
+    let mut memtables = 0;
+    loop {
+        let mut newest: BTreeMap<u64, u64> = BTreeMap::new();
+        let fills = |&(item, bytes): &(u64, u64)| {
+            newest.insert(item, bytes);
+            newest.values().sum::<u64>() >= 50_000
+        };
+        let end = writes[from..].iter().position(fills).map(|index| from + index + 1);
+        assert_eq!(counted.memtable_end(from as f64, 50_000), end.map(|end| end as f64));
+        let Some(end) = end else { break };
+        (from, memtables) = (end, memtables + 1);
     }
-    assert!(from > 0.0 && counted.all(from, writes as f64).put_bytes < 50_000.0);
+    assert!(memtables > 5, "{memtables} memtables");
 }
 
 #[test]
