@@ -4,7 +4,7 @@ use crate::machine::spec_of_machine;
 use crate::report::Costs;
 use crate::run::{Options, per_second};
 use lsmith_policy::MergePolicy;
-use lsmith_sim::{Durations, FreeOptions, KeyedWorkload, Machine, SimError, simulate_free};
+use lsmith_sim::{FreeOptions, KeyedWorkload, Machine, SimError, simulate_free};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -30,33 +30,8 @@ pub struct SimulatedTime {
     pub ops_per_second: f64,
     /// Seconds for which writers were held back.
     pub held_back_seconds: f64,
-    /// How long puts took.
-    pub put_nanos: PutNanos,
-}
-
-/// How long the puts of a free run in simulated time took, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct PutNanos {
-    /// The median.
-    pub p50: u64,
-    /// The 99th percentile.
-    pub p99: u64,
-    /// The 99.9th percentile.
-    pub p999: u64,
-    /// The longest put.
-    pub max: u64,
-}
-
-impl PutNanos {
-    fn of(puts: &Durations) -> PutNanos {
-        let quantile = |share| puts.quantile(share) as u64;
-        PutNanos {
-            p50: quantile(0.5),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
-            max: puts.max() as u64,
-        }
-    }
+    /// Seconds of the longest pause of a write.
+    pub pause_longest: f64,
 }
 
 /// Simulates a free run of `workload` under `policy` on `machine`, with the memtables, the threads
@@ -87,6 +62,6 @@ pub fn simulate_time(
         merge_cpu_seconds: run.merge_cpu_seconds,
         ops_per_second: per_second(run.ops, run.seconds),
         held_back_seconds: run.held_back_seconds,
-        put_nanos: PutNanos::of(&run.puts),
+        pause_longest: run.pause_longest,
     })
 }

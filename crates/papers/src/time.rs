@@ -2,8 +2,8 @@
 
 use crate::form::*;
 use lsmith_lab::{
-    EngineReport, FileInputs, Mode, NoProgress, Options, Percentiles, Scratch, SimulatedTime,
-    calibrate, run, simulate_time, spec_of_machine,
+    EngineReport, FileInputs, Mode, NoProgress, Options, Scratch, SimulatedTime, calibrate, run,
+    simulate_time, spec_of_machine,
 };
 use lsmith_policy::Registry;
 use lsmith_sim::{KeyedWorkload, Machine};
@@ -68,7 +68,7 @@ struct Compared {
     most: f64,
 }
 
-const COMPARED: [Compared; 9] = [
+const COMPARED: [Compared; 6] = [
     Compared {
         name: "throughput",
         measured: |run| run.ops_per_second,
@@ -105,43 +105,18 @@ const COMPARED: [Compared; 9] = [
         most: 10.0,
     },
     Compared {
-        name: "p50 of a put",
-        measured: |run| put(run, |nanos| nanos.p50),
-        simulated: |run| micros(run.put_nanos.p50),
-        is_part: true,
-        most: 50.0,
-    },
-    Compared {
-        name: "p99 of a put",
-        measured: |run| put(run, |nanos| nanos.p99),
-        simulated: |run| micros(run.put_nanos.p99),
-        is_part: true,
-        most: 50.0,
-    },
-    Compared {
-        name: "p99.9 of a put",
-        measured: |run| put(run, |nanos| nanos.p999),
-        simulated: |run| micros(run.put_nanos.p999),
-        is_part: true,
-        most: 50.0,
-    },
-    Compared {
-        name: "longest put",
-        measured: |run| put(run, |nanos| nanos.max),
-        simulated: |run| micros(run.put_nanos.max),
+        name: "longest pause",
+        measured: longest_write,
+        simulated: |run| run.pause_longest,
         is_part: true,
         most: 50.0,
     },
 ];
 
-/// Returns a percentile of the times of puts, in microseconds.
-fn put(run: &EngineReport, percentile: fn(&Percentiles) -> u64) -> f64 {
+/// Returns the seconds of the longest write.
+fn longest_write(run: &EngineReport) -> f64 {
     let writes = run.histograms.as_ref().and_then(|found| found.get("write_nanos"));
-    writes.map_or(0.0, |writes| micros(percentile(writes)))
-}
-
-fn micros(nanos: u64) -> f64 {
-    nanos as f64 * 1e-3
+    writes.map_or(0.0, |writes| writes.max as f64 * 1e-9)
 }
 
 /// A run that is measured and simulated.
@@ -251,7 +226,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     }
     let spreads: Vec<f64> = held.iter().map(|held| 100.0 * (held.spread - 1.0)).collect();
     figure.note(format!(
-        "Puts are in microseconds. Measured: the median of {RUNS} runs on the store, whose throughput differed by {:.0} % in \
+        "Measured: the median of {RUNS} runs on the store, whose throughput differed by {:.0} % in \
          the mean and by {:.0} % at most. Simulated: on {}.",
         mean(spreads.iter().copied()).unwrap_or(0.0),
         most(spreads).unwrap_or(0.0),

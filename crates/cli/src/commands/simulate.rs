@@ -296,7 +296,6 @@ fn time(
 
 /// Returns what a free run is expected to take.
 fn shown_time(time: &SimulatedTime) -> String {
-    let micros = |nanos: u64| format!("{:.1}", nanos as f64 * 1e-3);
     let share = 100.0 * time.held_back_seconds / time.seconds.max(f64::MIN_POSITIVE);
     let rows = [
         ("operations per second", short(time.ops_per_second)),
@@ -304,10 +303,7 @@ fn shown_time(time: &SimulatedTime) -> String {
         ("cpu seconds", short(time.cpu_seconds)),
         ("cpu seconds of merges", short(time.merge_cpu_seconds)),
         ("writers held back, % of the time", format!("{share:.0}")),
-        ("a put, p50, us", micros(time.put_nanos.p50)),
-        ("a put, p99, us", micros(time.put_nanos.p99)),
-        ("a put, p99.9, us", micros(time.put_nanos.p999)),
-        ("the longest put, ms", format!("{:.0}", time.put_nanos.max as f64 * 1e-6)),
+        ("longest pause of a write, ms", format!("{:.0}", time.pause_longest * 1e3)),
         ("write_cost_system", cost(time.costs.write_cost_system)),
         ("read_cost_mean", cost(time.costs.read_cost_mean)),
         ("runs_max", time.costs.runs_max.to_string()),

@@ -10,11 +10,9 @@
 //! What is not simulated: merges that are split among threads, merges that commit part by part, and
 //! spills of the log.
 
-mod durations;
 mod machine;
 mod threads;
 
-pub use durations::Durations;
 pub use machine::{Machine, Rate};
 
 use crate::keyed::KeyedSim;
@@ -59,9 +57,9 @@ pub struct FreeSimulation {
     pub merge_cpu_seconds: f64,
     /// Seconds for which the client was held back.
     pub held_back_seconds: f64,
-    /// How long puts took: their own work, the time for which they were held back, and the time for
-    /// which other threads had their core.
-    pub puts: Durations,
+    /// The longest time for which one write waited, in seconds: it was held back, and then no core
+    /// was free.
+    pub pause_longest: f64,
 }
 
 /// Simulates `input` in a store under `policy`, whose client waits for nothing but the store.
@@ -88,8 +86,7 @@ pub fn simulate_free(
         unmeasured: 0,
         owed_nanos: 0.0,
         held_back: 0.0,
-        behind: 0.0,
-        puts: Durations::new(),
+        pause_longest: 0.0,
     };
     let flushes_max = input.workload().limit_flushes().unwrap_or(u64::MAX);
     let nanos_max = options.seconds_max * 1e9;
@@ -123,9 +120,7 @@ struct FreeRun<'a, 'b> {
     /// Sleep that writers owe.
     owed_nanos: f64,
     held_back: f64,
-    /// Time for which other threads had the core of the client, that no put has waited for yet.
-    behind: f64,
-    puts: Durations,
+    pause_longest: f64,
 }
 
 impl FreeRun<'_, '_> {
@@ -139,11 +134,8 @@ impl FreeRun<'_, '_> {
         };
         let bytes = feed.written_bytes(op);
         if let Some(bytes) = bytes {
-            let put = write.nanos(1.0, bytes as f64);
-            let held_back = self.hold_back(bytes)?;
-            let waited = self.lost_turn(cpu + put);
-            self.puts.note(held_back + put + waited);
-            cpu += put;
+            self.hold_back(bytes)?;
+            cpu += write.nanos(1.0, bytes as f64);
         }
         self.work(cpu)?;
         feed.op(&mut self.sim, op);
@@ -224,23 +216,8 @@ impl FreeRun<'_, '_> {
         Ok(())
     }
 
-    /// Returns for how long an operation of `nanos` waits for its core. Where threads share cores,
-    /// an operation waits seldom, and then for a whole turn of the threads before it.
-    fn lost_turn(&mut self, nanos: f64) -> f64 {
-        let Machine { cores, slice, .. } = self.machine;
-        let running = self.threads.running() + 1;
-        if running as f64 <= cores {
-            return 0.0;
-        }
-        self.behind += nanos / self.machine.speed(running).work - nanos;
-        if self.behind < slice {
-            return 0.0;
-        }
-        std::mem::take(&mut self.behind)
-    }
-
-    /// Delays a writer of `bytes`, as the store does. Returns for how long.
-    fn hold_back(&mut self, bytes: u64) -> Result<f64, SimError> {
+    /// Delays a writer of `bytes`, as the store does.
+    fn hold_back(&mut self, bytes: u64) -> Result<(), SimError> {
         let start = self.now;
         while self.must_stop() {
             self.wait(LOOK_AGAIN_NANOS as f64)?;
@@ -251,7 +228,10 @@ impl FreeRun<'_, '_> {
         }
         let held_back = self.now - start;
         self.held_back += held_back;
-        Ok(held_back)
+        let no_core_is_free = self.threads.running() as f64 >= self.machine.cores;
+        let pause = held_back + if no_core_is_free { self.machine.slice } else { 0.0 };
+        self.pause_longest = self.pause_longest.max(pause);
+        Ok(())
     }
 
     fn must_stop(&self) -> bool {
@@ -296,7 +276,7 @@ impl FreeRun<'_, '_> {
             cpu_seconds: (self.client_cpu + merge_cpu) * 1e-9,
             merge_cpu_seconds: merge_cpu * 1e-9,
             held_back_seconds: self.held_back * 1e-9,
-            puts: self.puts,
+            pause_longest: self.pause_longest * 1e-9,
         })
     }
 }

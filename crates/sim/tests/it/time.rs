@@ -91,9 +91,7 @@ fn slower_merges_hold_writers_back_and_leave_more_runs() {
     assert!(slowest.held_back_seconds > 0.9 * slowest.seconds, "{slowest:?}");
     let runs = |free: &FreeSimulation| free.simulation.figures.read_cost_mean;
     assert!(runs(slowest) > runs(&all[0]), "{} {}", runs(slowest), runs(&all[0]));
-    assert!(slowest.puts.max() < 0.1e9 * slowest.seconds);
-    // Most puts are short: few of them sleep.
-    assert!(slowest.puts.quantile(0.5) < 1e6 && slowest.puts.quantile(0.999) > 1e6);
+    assert!(slowest.pause_longest < 0.1 * slowest.seconds);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Free runs beside runs in lockstep.
 
 use crate::table::{cost, cost_if_known, percent, table};
+use lsmith_lab::Row;
 use lsmith_lab::page::PutTimes;
-use lsmith_lab::{PutNanos, Row, SimulatedTime};
 
 const HEADER: [&str; 13] = [
     "lockstep (L),\nfree (F)",
@@ -32,6 +32,7 @@ const PUT_HEADER: [&str; 7] = [
 
 /// Returns the times of puts under one policy.
 fn put(policy: &str, put: PutTimes) -> Vec<String> {
+    let micros = |nanos: u64| format!("{:.1}", nanos as f64 * 1e-3);
     vec![
         policy.to_owned(),
         micros(put.nanos.p50),
@@ -41,21 +42,6 @@ fn put(policy: &str, put: PutTimes) -> Vec<String> {
         format!("{:.2}", put.held_back_seconds),
         format!("{:.1}", put.ops_per_second * 1e-3),
     ]
-}
-
-/// Returns the same as it is simulated.
-fn simulated_put(simulated: &SimulatedTime) -> Vec<String> {
-    let PutNanos { p50, p99, p999, max } = simulated.put_nanos;
-    let mut cells = vec!["  simulated".to_owned()];
-    cells.extend([p50, p99, p999].map(micros));
-    cells.push(format!("{:.1}", max as f64 * 1e-6));
-    cells.push(format!("{:.2}", simulated.held_back_seconds));
-    cells.push(format!("{:.1}", simulated.ops_per_second * 1e-3));
-    cells
-}
-
-fn micros(nanos: u64) -> String {
-    format!("{:.1}", nanos as f64 * 1e-3)
 }
 
 pub(super) const LEGEND: &str = "\
@@ -102,7 +88,7 @@ pub(super) fn time(rows: &[Row]) -> Option<String> {
             share(simulated.held_back_seconds, simulated.seconds),
             writes
                 .map_or_else(|| "-".to_owned(), |found| format!("{:.0}", found.max as f64 * 1e-6)),
-            format!("{:.0}", simulated.put_nanos.max as f64 * 1e-6),
+            format!("{:.0}", simulated.pause_longest * 1e3),
         ]
     });
     let cells: Vec<_> = cells.collect();
@@ -136,10 +122,7 @@ pub(super) fn shown(rows: &[Row]) -> String {
         ]
     });
     let mut text = table(&HEADER, 1, cells.collect());
-    let puts = both().flat_map(|(row, free)| {
-        let measured = PutTimes::of(&free.engine).map(|times| put(&row.policy, times));
-        measured.into_iter().chain(free.simulated.as_ref().map(simulated_put))
-    });
+    let puts = both().filter_map(|(row, free)| Some(put(&row.policy, PutTimes::of(&free.engine)?)));
     let puts: Vec<_> = puts.collect();
     if !puts.is_empty() {
         text.push_str(&format!("\n\n{}", table(&PUT_HEADER, 1, puts)));
