@@ -1,17 +1,32 @@
 //! All that the files of a store say, put together by column family.
 
-use crate::DoctorError;
 use crate::log::{Job, Log};
 use crate::manifest::{File, Manifest};
 use crate::options::{Options, Settings};
+use crate::{DoctorError, leveldb};
+use serde::Serialize;
 
-/// A file of a RocksDB: its name without directory and without the ending of a compression, and
+/// Whose files they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Store {
+    /// RocksDB.
+    #[default]
+    #[serde(rename = "RocksDB")]
+    RocksDb,
+    /// LevelDB.
+    #[serde(rename = "LevelDB")]
+    LevelDb,
+}
+
+/// A file of a store: its name without directory and without the ending of a compression, and
 /// its content.
 pub type Named = (String, Vec<u8>);
 
 /// What is known of a store.
 #[derive(Clone, Debug, Default)]
 pub struct Case {
+    /// Whose files they are.
+    pub store: Store,
     /// The version of RocksDB that wrote last.
     pub version: Option<String>,
     /// The column families, by number.
@@ -27,7 +42,7 @@ pub struct Case {
 pub struct Family {
     /// Its name.
     pub name: String,
-    /// Its settings; empty if no file has them.
+    /// Its settings; empty if no file has them. LevelDB has constants, under RocksDB's names.
     pub settings: Settings,
     /// The tables that its tree has now.
     pub files: Vec<File>,
@@ -38,7 +53,7 @@ pub struct Family {
 }
 
 impl Case {
-    /// Puts the files of one store together. Other files than LOG, LOG.old.*, MANIFEST-*, OPTIONS-*
+    /// Puts the files of one store together. Other files than LOG, LOG.old*, MANIFEST-*, OPTIONS-*
     /// and CURRENT are left out. A file of another name is taken for a LOG if it is the only one.
     ///
     /// # Errors
@@ -69,34 +84,63 @@ impl Case {
         };
         let is_log = |name: &str| {
             name == "LOG"
-                || name.starts_with("LOG.old.")
+                || name.starts_with("LOG.old")
                 || name.ends_with("_LOG")
                 || is_one && !name.starts_with("MANIFEST-") && !name.starts_with("OPTIONS-")
         };
         // LOG itself is the newest.
         let mut logs: Vec<&Named> = files.iter().filter(|(name, _)| is_log(name)).collect();
-        logs.sort_by_key(|(name, _)| !name.contains(".old."));
+        logs.sort_by_key(|(name, _)| !name.contains(".old"));
         for (_, bytes) in &logs {
             case.log.read(bytes);
         }
+        let is_rocksdb = manifest.as_ref().is_some_and(|manifest| manifest.is_rocksdb);
+        if case.log.is_foreign() && options.is_none() && !is_rocksdb {
+            case.store = Store::LevelDb;
+            for (_, bytes) in &logs {
+                leveldb::read(&mut case.log, bytes);
+            }
+        }
         let has_edits = manifest.as_ref().is_some_and(|manifest| !manifest.edits.is_empty());
         if !has_edits && case.log.is_foreign() {
-            let message = "expected a LOG or a MANIFEST-* of RocksDB, found neither; give the \
-                           directory of the database, or one LOG";
+            let message = "expected a LOG or a MANIFEST-* of RocksDB or LevelDB, found neither; \
+                           give the directory of the database, or one LOG";
             return Err(DoctorError::whole(files.first().map_or("", |file| &file.0), message));
-        }
-        if logs.is_empty() {
-            case.remarks.push("There is no LOG: flushes and compactions are unknown.".to_owned());
-        }
-        if case.log.damaged > 0 {
-            let count = case.log.damaged;
-            case.remarks
-                .push(format!("{count} events of the LOG are cut or damaged, and left out."));
         }
         case.version =
             case.log.version.clone().or(options.as_ref().and_then(|o| o.version.clone()));
         case.gather(manifest.as_ref(), options.as_ref());
+        case.note_log(!logs.is_empty(), manifest.as_ref());
         Ok(case)
+    }
+
+    /// Says what the LOG lacks, and completes what LevelDB's lacks by the MANIFEST.
+    fn note_log(&mut self, has_log: bool, manifest: Option<&Manifest>) {
+        if self.log.damaged > 0 {
+            let count = self.log.damaged;
+            self.remarks
+                .push(format!("{count} events of the LOG are cut or damaged, and left out."));
+        }
+        if self.store == Store::RocksDb {
+            if !has_log {
+                self.remarks
+                    .push("There is no LOG: flushes and compactions are unknown.".to_owned());
+            }
+            return;
+        }
+        if !has_log {
+            let remark = "There is no LOG: flushes and compactions are those of the MANIFEST.";
+            self.remarks.push(remark.to_owned());
+        }
+        let edits = manifest.map_or(&[][..], |manifest| &manifest.edits);
+        for family in &mut self.families {
+            let estimated = leveldb::complete(&mut family.jobs, &family.added, edits, has_log);
+            family.settings = leveldb::settings(&family.jobs);
+            if estimated > 0 {
+                self.remarks
+                    .push(format!("The entries of {estimated} tables follow from their bytes."));
+            }
+        }
     }
 
     fn note_torn(&mut self, name: &str, manifest: &Manifest) {

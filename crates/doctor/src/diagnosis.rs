@@ -1,13 +1,15 @@
 //! What a store cost so far, by the account of its own files.
 
-use crate::{Case, Family, Replay, Stalled, translate};
+use crate::{Case, Family, Replay, Stalled, Store, translate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What the files of a store say.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// The version of RocksDB that wrote last.
+    /// Whose files they are.
+    pub store: Store,
+    /// The version of RocksDB that wrote last; LevelDB does not say it.
     pub version: Option<String>,
     /// How many openings of the store the LOG has.
     pub openings: u64,
@@ -38,7 +40,8 @@ pub struct FamilyCosts {
     pub flushed_bytes: u64,
     /// Entries that flushes wrote.
     pub flushed_entries: u64,
-    /// Bytes of the keys and values that flushes wrote, before compression.
+    /// Bytes of the keys and values that flushes wrote, before compression; 0 for LevelDB, which does
+    /// not say it.
     pub raw_bytes: u64,
     /// Compactions that ended.
     pub compactions: u64,
@@ -92,6 +95,7 @@ impl Diagnosis {
     #[must_use]
     pub fn of(case: &Case) -> Diagnosis {
         Diagnosis {
+            store: case.store,
             version: case.version.clone(),
             openings: case.log.openings,
             stalled: case.log.stalled,

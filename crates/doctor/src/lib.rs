@@ -1,5 +1,5 @@
-//! Reads what a RocksDB leaves in its directory, and says what its compactions cost, and what other
-//! settings would have cost.
+//! Reads what a RocksDB or a LevelDB leaves in its directory, and says what its compactions cost,
+//! and what other settings would have cost.
 //!
 //! [`Case::read`] takes the files as bytes: LOG, MANIFEST, OPTIONS. [`Diagnosis::of`] counts what
 //! they say. [`Replay::of`] plays the flushes again. No file is opened here.
@@ -11,6 +11,7 @@ struct Readme;
 mod case;
 mod diagnosis;
 mod error;
+mod leveldb;
 mod log;
 mod manifest;
 mod options;
@@ -18,7 +19,7 @@ mod policy;
 mod replay;
 mod rocks;
 
-pub use case::{Case, Family, Named};
+pub use case::{Case, Family, Named, Store};
 pub use diagnosis::{Diagnosis, FamilyCosts, LevelNow, Written};
 pub use error::DoctorError;
 pub use log::{Job, Log, Output, Stalled};

@@ -1,12 +1,12 @@
 //! The policy of a column family in our words.
 
-use crate::Family;
+use crate::{Family, leveldb};
 use lsmith_spec::{Spec, format_bytes};
 
 /// A policy in RocksDB's words and in ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translated {
-    /// The style and its main settings, as in OPTIONS.
+    /// The style and its main settings, as in OPTIONS; for LevelDB, the sizes that it goes by.
     pub words: String,
     /// The nearest policy of lsmith; `None` if the settings are unknown or have none.
     pub spec: Option<Spec>,
@@ -47,6 +47,17 @@ pub fn translate(family: &Family) -> Translated {
             let pick = text("compaction_pri");
             without.push(format!("compaction_pri={pick}: `rocksdb` takes any table down"));
             (words, Some(spec.with("table", bytes(table))))
+        }
+        leveldb::STYLE => {
+            let [base, table] = ["max_bytes_for_level_base", "target_file_size_base"]
+                .map(|name| bytes(number(name, 0.0)));
+            let ratio = number("max_bytes_for_level_multiplier", 10.0);
+            let words = format!(
+                "level, {trigger} files in level 0, {base} in level 1, multiplier {ratio} (constants \
+                 of LevelDB), files of {table} (by what compactions wrote)"
+            );
+            let spec = Spec::bare("leveldb").with("l0", trigger).with("level1", base);
+            (words, Some(spec.with("ratio", ratio).with("table", table)))
         }
         "kCompactionStyleUniversal" => {
             let of = |name: &str, default| {

@@ -1,4 +1,4 @@
-//! `doctor`: what the compactions of a RocksDB cost, and what other settings would have cost.
+//! `doctor`: what the compactions of a RocksDB or a LevelDB cost, and what other settings would have cost.
 
 mod replay;
 
@@ -6,7 +6,7 @@ use crate::args::DoctorArgs;
 use crate::output::{Output, print_json};
 use crate::table::{cost, percent, short, table};
 use anyhow::Context;
-use lsmith_doctor::{Case, Diagnosis, FamilyCosts, Named, Written};
+use lsmith_doctor::{Case, Diagnosis, FamilyCosts, Named, Store, Written};
 use lsmith_lab::FileInputs;
 use lsmith_workload::Inputs;
 use std::path::{Path, PathBuf};
@@ -60,21 +60,28 @@ fn read(path: &Path) -> anyhow::Result<Named> {
 fn shown(diagnosis: &Diagnosis) -> Vec<String> {
     let version = diagnosis.version.as_deref().unwrap_or("of an unknown version");
     let opened = times(diagnosis.openings);
-    let mut parts = vec![format!("RocksDB {version}, opened {opened}.")];
+    let mut parts = vec![match diagnosis.store {
+        Store::RocksDb => format!("RocksDB {version}, opened {opened}."),
+        Store::LevelDb if diagnosis.openings > 0 => format!("LevelDB, opened {opened}."),
+        Store::LevelDb => "LevelDB.".to_owned(),
+    }];
     parts.extend(diagnosis.remarks.clone());
     if let Some(held) = diagnosis.stalled.filter(|held| held.seconds > 0.0) {
         let (seconds, percent) = (held.seconds, held.percent);
         parts.push(format!("Writers were held back for {seconds:.1} s, {percent} % of the time."));
     }
     for family in &diagnosis.families {
-        parts.extend(of_family(family));
+        parts.extend(of_family(family, diagnosis.store));
     }
     parts
 }
 
-fn of_family(family: &FamilyCosts) -> Vec<String> {
-    let mut parts =
-        vec![String::new(), format!("Column family {}: {}.", family.name, family.policy)];
+fn of_family(family: &FamilyCosts, store: Store) -> Vec<String> {
+    let of = match store {
+        Store::RocksDb => format!("Column family {}", family.name),
+        Store::LevelDb => "Compactions".to_owned(),
+    };
+    let mut parts = vec![String::new(), format!("{of}: {}.", family.policy)];
     if let Some(spec) = &family.spec {
         parts.push(format!("The nearest policy of lsmith is {spec}."));
     }
@@ -89,8 +96,10 @@ fn of_family(family: &FamilyCosts) -> Vec<String> {
             bytes(family.compacted_bytes),
             cost(write)
         ));
-        let raw = bytes(family.raw_bytes);
-        parts.push(format!("What was flushed held {raw} of keys and values, uncompressed."));
+        if family.raw_bytes > 0 {
+            let raw = bytes(family.raw_bytes);
+            parts.push(format!("What was flushed held {raw} of keys and values, uncompressed."));
+        }
     } else {
         parts.push("The files tell of no flush.".to_owned());
     }

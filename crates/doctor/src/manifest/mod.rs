@@ -12,7 +12,13 @@ const TRAILER_BYTES: usize = 8;
 /// Tags from here on have a length, so that readers can pass over those they do not know.
 const SAFE_IGNORE: u64 = 1 << 13;
 
-/// A table of RocksDB.
+/// The greatest tag of LevelDB.
+const LEVELDB_LAST: u64 = 9;
+
+/// A table has fewer bytes and entries than this, so sums over all tables do not overflow.
+pub(crate) const TABLE_MAX: u64 = 1 << 40;
+
+/// A table of RocksDB or LevelDB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// The level.
@@ -53,6 +59,8 @@ pub struct Manifest {
     pub edits: Vec<Edit>,
     /// The offset of a record that the file ends in, as in a copy of a live store.
     pub torn_at: Option<u64>,
+    /// True if a record has what LevelDB does not know.
+    pub is_rocksdb: bool,
 }
 
 impl Manifest {
@@ -62,16 +70,18 @@ impl Manifest {
     /// Fails if a checksum is wrong or a record has a tag that neither store writes.
     pub fn read(bytes: &[u8]) -> Result<Manifest, DoctorError> {
         let records = Records::read(bytes)?;
+        let mut is_rocksdb = false;
         let edit = |(offset, record): &(usize, Vec<u8>)| {
             let mut fields = Fields { rest: record };
-            read_edit(&mut fields).map_err(|message| {
+            read_edit(&mut fields, &mut is_rocksdb).map_err(|message| {
                 let within = record.len() - fields.rest.len();
                 let place = format!("offset {offset}, byte {within} of the record");
                 DoctorError { file: String::new(), place, message }
             })
         };
         let edits = records.records.iter().map(edit).collect::<Result<_, _>>()?;
-        Ok(Manifest { edits, torn_at: records.torn_at.map(|offset| offset as u64) })
+        let torn_at = records.torn_at.map(|offset| offset as u64);
+        Ok(Manifest { edits, torn_at, is_rocksdb })
     }
 
     /// Returns the names of the column families that are left, by number.
@@ -164,10 +174,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn read_edit(fields: &mut Fields<'_>) -> Result<Edit, String> {
+/// Reads a record, and sets `is_rocksdb` if it has what LevelDB does not know.
+fn read_edit(fields: &mut Fields<'_>, is_rocksdb: &mut bool) -> Result<Edit, String> {
     let mut edit = Edit::default();
     while !fields.rest.is_empty() {
-        match fields.number("a tag")? {
+        let tag = fields.number("a tag")?;
+        *is_rocksdb |= tag > LEVELDB_LAST;
+        match tag {
             1 => edit.comparator = Some(fields.text("the name of a comparator")?),
             4 => edit.last_sequence = Some(fields.number("a sequence number")?),
             5 => {
@@ -175,7 +188,7 @@ fn read_edit(fields: &mut Fields<'_>) -> Result<Edit, String> {
                 fields.key()?;
             }
             6 => edit.deleted.push((fields.level()?, fields.number("the number of a file")?)),
-            tag @ (7 | 100 | 102 | 103) => edit.added.push(file(fields, tag)?),
+            7 | 100 | 102 | 103 => edit.added.push(file(fields, tag)?),
             200 => edit.family = fields.number("a column family")?,
             201 => edit.family_added = Some(fields.text("the name of a column family")?),
             202 => edit.drops_family = true,
@@ -197,10 +210,10 @@ fn read_edit(fields: &mut Fields<'_>) -> Result<Edit, String> {
                 }
                 fields.pass_customs(0)?;
             }
-            tag if tag >= SAFE_IGNORE => {
+            _ if tag >= SAFE_IGNORE => {
                 fields.bytes("a field that can be left out")?;
             }
-            tag => return Err(format!("expected a tag of a version edit, found {tag}")),
+            _ => return Err(format!("expected a tag of a version edit, found {tag}")),
         }
     }
     Ok(edit)
@@ -214,6 +227,9 @@ fn file(fields: &mut Fields<'_>, tag: u64) -> Result<File, String> {
         fields.number("a path")?;
     }
     let bytes = fields.number("the bytes of a file")?;
+    if bytes >= TABLE_MAX {
+        return Err(format!("expected a file of less than 2^40 bytes, found {bytes}"));
+    }
     let smallest = fields.key()?;
     let largest = fields.key()?;
     if tag != 7 {

@@ -2,7 +2,7 @@
 
 use super::flushes::Flushes;
 use crate::rocks::{Level, Pri, Universal};
-use crate::{Family, translate};
+use crate::{Family, leveldb, translate};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::format_bytes;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Present {
     pub(crate) fn of(family: &Family, major: u64, flushes: &Flushes) -> Option<Present> {
         let mut level = level(family, major, flushes);
         let style = family.settings.get("compaction_style")?.as_str();
-        if style != "kCompactionStyleLevel" {
+        if !["kCompactionStyleLevel", leveldb::STYLE].contains(&style) {
             // Level 1 as large as level 0, as RocksDB advises.
             let bytes = level.trigger as f64 * flushes.bytes_mean();
             level.base_bytes = (bytes / 1e5).ceil() * 1e5;
@@ -64,6 +64,11 @@ impl Present {
         let now = match style {
             "kCompactionStyleLevel" => leveled(level.clone()),
             "kCompactionStyleUniversal" => tiered(universal),
+            leveldb::STYLE => {
+                let name = leveled(level.clone()).name;
+                let policy = Arc::new(leveldb::Picker::new(level.clone()));
+                Candidate { store: "LevelDB", ..Candidate::ours(&name, policy) }
+            }
             _ => {
                 let policy = Registry::builtin().build(nearest.as_deref()?).ok()?;
                 Candidate { store: "RocksDB", ..Candidate::ours(style, policy) }

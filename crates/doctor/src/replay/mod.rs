@@ -45,7 +45,7 @@ pub struct Replay {
 /// What a policy costs on the flushes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The store that has the policy: `RocksDB` or `lsmith`.
+    /// The store that has the policy: `RocksDB`, `LevelDB` or `lsmith`.
     pub store: &'static str,
     /// Settings of RocksDB in short, or the spec of a policy of lsmith.
     pub policy: String,

@@ -1,12 +1,13 @@
 //! What a replay does not know.
 
 use super::flushes::Flushes;
-use crate::{Case, Family, translate};
+use crate::{Case, Family, Store, leveldb, translate};
 use lsmith_spec::format_bytes;
 
 /// The reasons of compactions that the replay makes.
-const REPLAYED: [&str; 6] = [
+const REPLAYED: [&str; 7] = [
     "",
+    leveldb::REASON,
     "LevelL0FilesNum",
     "LevelMaxLevelSize",
     "UniversalSizeAmplification",
@@ -69,6 +70,10 @@ pub(super) fn doubts(case: &Case, family: &Family, flushes: &Flushes, dropped: f
     let count = flushes.flushes.iter().filter(|flush| !flush.is_base).count();
     if count < FLUSHES_FEW {
         doubts.push(format!("what later flushes would cost: {count} flushes are few"));
+    }
+    if case.store == Store::LevelDb {
+        doubts.push("which entries delete: the files of LevelDB do not say it".to_owned());
+        doubts.push("compactions of tables that many lookups had to pass".to_owned());
     }
     doubts.push("whether some keys are written more often than others".to_owned());
     doubts.push("flushes while a compaction is under way".to_owned());

@@ -151,7 +151,7 @@ impl Level {
     }
 
     /// Returns the plan that takes level 0 down: its oldest run, and all that overlap.
-    fn level0_down(&self, view: &TreeView, base: usize) -> Option<MergePlan> {
+    pub(crate) fn level0_down(&self, view: &TreeView, base: usize) -> Option<MergePlan> {
         let runs = view.tree.levels().first()?.runs();
         let mut hull = runs.last()?.hull();
         let mut taken: Vec<&Arc<Run>> = Vec::new();
@@ -169,7 +169,7 @@ impl Level {
     }
 
     /// Returns the plan that takes a table of `level` down.
-    fn table_down(&self, view: &TreeView, level: usize) -> Option<MergePlan> {
+    pub(crate) fn table_down(&self, view: &TreeView, level: usize) -> Option<MergePlan> {
         let source = view.tree.levels().get(level)?.runs().first()?;
         let target = self.run_at(view, level + 1);
         let below =
@@ -291,13 +291,13 @@ impl Level {
         keys
     }
 
-    fn run_at<'a>(&self, view: &'a TreeView, level: usize) -> Option<&'a Arc<Run>> {
+    pub(crate) fn run_at<'a>(&self, view: &'a TreeView, level: usize) -> Option<&'a Arc<Run>> {
         view.tree.levels().get(level)?.runs().first()
     }
 
     /// Returns the plan that merges `inputs`, which lie in `hull`, into level `to`, or moves them
     /// if nothing is in the way.
-    fn plan(
+    pub(crate) fn plan(
         &self,
         view: &TreeView,
         mut inputs: Vec<Input>,

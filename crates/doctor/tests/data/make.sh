@@ -1,7 +1,9 @@
 #!/bin/sh
-# Makes the directories of RocksDB that the tests read, anew: make.sh [STORE]...
+# Makes the directories of RocksDB and LevelDB that the tests read, anew: make.sh [STORE]...
 # Needs db_bench and ldb of RocksDB 7.8 (Debian: apt-get install rocksdb-tools), and for
 # `rocksdict` a Python with that package (pip install rocksdict==0.3.29, which has RocksDB 9.8).
+# The stores of LevelDB need a Python with plyvel (pip install plyvel==1.5.1, which has LevelDB
+# 1.22) alone: LOG, LOG.old and MANIFEST-* are kept, and stats.txt, what LevelDB says in the end.
 # LOG, MANIFEST-* and OPTIONS-* are kept, compressed, and what ldb says of the MANIFEST.
 set -eu
 cd "$(dirname "$0")"
@@ -21,11 +23,20 @@ keep() { # NAME: what the tests read of the store in ./NAME
     done
 }
 
+keep_leveldb() { # NAME: the same for a store of LevelDB
+    rm -rf "${data:?}/$1"
+    mkdir -p "$data/$1"
+    for file in $(cd "$1" && ls LOG LOG.old CURRENT MANIFEST-* stats.txt 2> /dev/null); do
+        gzip -9 -n -c "$1/$file" > "$data/$1/$file.gz"
+    done
+}
+
 # Writes come at 4 MB/s, so that merges keep up with them.
 common="--value_size=200 --compression_type=none --write_buffer_size=524288 --seed=1
     --benchmark_write_rate_limit=4000000 --sync=0 --stats_dump_period_sec=0"
 
-[ $# -gt 0 ] || set -- leveled universal deletes heldout rocksdict
+[ $# -gt 0 ] || set -- leveled universal deletes heldout rocksdict \
+    leveldb leveldb-reopened leveldb-heldout
 for name in "$@"; do
     case $name in
     leveled) # two column families, overwrites, then deletes, then overwrites
@@ -58,6 +69,11 @@ for name in "$@"; do
         ;;
     rocksdict)
         "$PYTHON" "$data/rocksdb98.py" rocksdict
+        ;;
+    leveldb*)
+        "$PYTHON" "$data/leveldb122.py" "$name"
+        keep_leveldb "$name"
+        continue
         ;;
     esac
     keep "$name"
