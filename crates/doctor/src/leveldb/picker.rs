@@ -17,8 +17,8 @@ const OVERLAP_TABLES: u64 = 10;
 
 /// LevelDB's compactions by size. It goes by what levels hold alone, and takes tables in turn.
 ///
-/// Source: `VersionSet::Finalize`, `VersionSet::PickCompaction`, `Compaction::ShouldStopBefore` and
-/// `Version::PickLevelForMemTableOutput` of LevelDB 1.22.
+/// Source: `VersionSet::Finalize`, `VersionSet::PickCompaction`, `VersionSet::SetupOtherInputs`,
+/// `Compaction::ShouldStopBefore` and `Version::PickLevelForMemTableOutput` of LevelDB 1.22.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Picker {
     level: Level,
@@ -27,8 +27,14 @@ pub(crate) struct Picker {
 impl Picker {
     /// Returns the picker with the sizes of `level`.
     pub(crate) fn new(level: Level) -> Picker {
-        let level =
-            Level { is_dynamic: false, aligns: false, moves_max: 1, pri: Pri::RoundRobin, ..level };
+        let level = Level {
+            is_dynamic: false,
+            aligns: false,
+            moves_max: 1,
+            pri: Pri::RoundRobin,
+            takes_within: false,
+            ..level
+        };
         Picker { level }
     }
 

@@ -156,6 +156,7 @@ fn level(family: &Family, major: u64, flushes: &Flushes) -> Level {
         aligns: is_on("level_compaction_dynamic_file_size", is_new),
         moves_max: if is_new { 4 } else { 1 },
         pri: Pri::read(family.settings.get("compaction_pri").map_or("", String::as_str)),
+        takes_within: true,
         value_bytes: flushes.value_bytes * flushes.scale,
     }
 }

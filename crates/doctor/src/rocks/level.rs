@@ -65,6 +65,9 @@ pub(crate) struct Level {
     /// The most tables that move to the next level together, at least 1.
     pub(crate) moves_max: usize,
     pub(crate) pri: Pri,
+    /// True if tables that lie wholly over the overlap go down with one that does not
+    /// (`GetCleanInputsWithinInterval`).
+    pub(crate) takes_within: bool,
     /// Bytes of a value, which a delete may hide.
     pub(crate) value_bytes: f64,
 }
@@ -223,6 +226,7 @@ impl Level {
         let overlap_bytes: u64 = overlap.iter().map(|slice| slice.size().bytes).sum();
         [reached, within]
             .iter()
+            .take(if self.takes_within { 2 } else { 1 })
             .find(|slices| {
                 let bytes: u64 = slices.iter().map(|slice| slice.size().bytes).sum();
                 below(&hull(slices)).len() == overlap.len()

@@ -5,7 +5,7 @@ The name of the directory chooses the store:
 
 leveldb           one opening, overwrites in random order
 leveldb-reopened  a load in key order, an opening, overwrites with deletes, a compaction by hand
-leveldb-heldout   other settings, chosen after the replay was written
+leveldb-heldout   other settings, other sizes of values, deletes
 """
 
 import os
