@@ -31,7 +31,7 @@ impl Picker {
             is_dynamic: false,
             aligns: false,
             moves_max: 1,
-            pri: Pri::RoundRobin,
+            pri: Pri::Onward,
             takes_within: false,
             ..level
         };

@@ -25,6 +25,9 @@ pub(crate) enum Pri {
     ByCompensatedSize,
     /// `kOldestLargestSeqFirst`: the one whose newest entry is the oldest.
     OldestLargestSeqFirst,
+    /// LevelDB's: the first one that ends behind the key at which the one before ended. It may begin
+    /// in front of that key, where the level has become sparse.
+    Onward,
     /// `kRoundRobin`, and `kOldestSmallestSeqFirst`, which comes to the same: the next one in key
     /// order.
     RoundRobin,
@@ -185,6 +188,10 @@ impl Level {
                 Pri::MinOverlappingRatio => bytes(below(slice.range())) as f64 / weight,
                 Pri::ByCompensatedSize => -weight,
                 Pri::OldestLargestSeqFirst => slice.table().seq_max.0 as f64,
+                Pri::Onward => match (&cursor, &slice.range().end) {
+                    (Some(cursor), Some(end)) if end <= cursor => 1.0,
+                    _ => 0.0,
+                },
                 Pri::RoundRobin => match &cursor {
                     Some(cursor) if slice.range().start < *cursor => 1.0,
                     _ => 0.0,
@@ -196,7 +203,7 @@ impl Level {
         let piece = self.widened(source, first.range(), &below);
         let inputs = vec![Input { run: source.id(), range: piece.clone() }];
         let mut plan = self.plan(view, inputs, &piece, level + 1, "LevelMaxLevelSize");
-        if self.pri == Pri::RoundRobin {
+        if matches!(self.pri, Pri::RoundRobin | Pri::Onward) {
             let end = piece.end.clone().unwrap_or_default();
             plan.memo.push((cursor_name(level).into(), Some(display_key(&end).to_string())));
         }

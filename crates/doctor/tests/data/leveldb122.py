@@ -5,7 +5,7 @@ The name of the directory chooses the store:
 
 leveldb           one opening, overwrites in random order
 leveldb-reopened  a load in key order, an opening, overwrites with deletes, a compaction by hand
-leveldb-heldout   other settings, other sizes of values, deletes
+leveldb-heldout   other settings, chosen after the replay was finished
 """
 
 import os
@@ -64,9 +64,9 @@ elif name == "leveldb-reopened":
     rest(store)
     store.compact_range(start=b"%016d" % 0, stop=b"%016d" % 20_000)
 else:
-    store = opened(write_buffer_size=700_000, max_file_size=1_500_000)
-    write(store, overwrites(400_000, 300_000), 120)
-    write(store, overwrites(100_000, 300_000), 250, deletes=0.2)
+    store = opened(write_buffer_size=900_000, max_file_size=1_200_000)
+    write(store, overwrites(250_000, 400_000), 170)
+    write(store, overwrites(90_000, 200_000), 110, deletes=0.1)
 
 rest(store)
 with open(os.path.join(directory, "stats.txt"), "w", encoding="ascii") as stats:

@@ -153,7 +153,7 @@ fn replays_are_off_by_what_the_page_says() {
     for store in STORES {
         let case = Case::read(files(store)).unwrap();
         let replay = Replay::of(&case, &case.families[0]).unwrap();
-        assert!(replay.error.abs() < 0.2, "{store}: {}", replay.error);
+        assert!(replay.error.abs() < 0.1, "{store}: {}", replay.error);
         let now = &replay.rows[0];
         assert!(now.store == "LevelDB" && now.is_present && now.write == replay.replayed);
         let (counted, replayed, error) = (replay.counted, replay.replayed, 100.0 * replay.error);
