@@ -40,8 +40,8 @@ pub struct FamilyCosts {
     pub flushed_bytes: u64,
     /// Entries that flushes wrote.
     pub flushed_entries: u64,
-    /// Bytes of the keys and values that flushes wrote, before compression; 0 for LevelDB, which does
-    /// not say it.
+    /// Bytes of the keys and values that flushes wrote, before compression; 0 for LevelDB, which
+    /// does not say it.
     pub raw_bytes: u64,
     /// Compactions that ended.
     pub compactions: u64,

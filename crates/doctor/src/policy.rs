@@ -48,17 +48,7 @@ pub fn translate(family: &Family) -> Translated {
             without.push(format!("compaction_pri={pick}: `rocksdb` takes any table down"));
             (words, Some(spec.with("table", bytes(table))))
         }
-        leveldb::STYLE => {
-            let [base, table] = ["max_bytes_for_level_base", "target_file_size_base"]
-                .map(|name| bytes(number(name, 0.0)));
-            let ratio = number("max_bytes_for_level_multiplier", 10.0);
-            let words = format!(
-                "level, {trigger} files in level 0, {base} in level 1, multiplier {ratio} (constants \
-                 of LevelDB), files of {table} (by what compactions wrote)"
-            );
-            let spec = Spec::bare("leveldb").with("l0", trigger).with("level1", base);
-            (words, Some(spec.with("ratio", ratio).with("table", table)))
-        }
+        leveldb::STYLE => of_leveldb(family),
         "kCompactionStyleUniversal" => {
             let of = |name: &str, default| {
                 number(&format!("compaction_options_universal.{name}"), default)
@@ -91,6 +81,21 @@ pub fn translate(family: &Family) -> Translated {
         }
     }
     Translated { words, spec, without }
+}
+
+/// Returns the sizes that LevelDB goes by in words, and the nearest policy of lsmith.
+fn of_leveldb(family: &Family) -> (String, Option<Spec>) {
+    let number = |name: &str| family.number(name).unwrap_or(0.0);
+    let bytes = |name: &str| format_bytes(number(name) as u64);
+    let trigger = number("level0_file_num_compaction_trigger");
+    let ratio = number("max_bytes_for_level_multiplier");
+    let (base, table) = (bytes("max_bytes_for_level_base"), bytes("target_file_size_base"));
+    let words = format!(
+        "level, {trigger} files in level 0, {base} in level 1, multiplier {ratio} (constants of \
+         LevelDB), files of {table} (by what compactions wrote)"
+    );
+    let spec = Spec::bare("leveldb").with("l0", trigger).with("level1", base);
+    (words, Some(spec.with("ratio", ratio).with("table", table)))
 }
 
 /// Returns the sizes of levels between level 0 and the last one, as RocksDB derives them from the

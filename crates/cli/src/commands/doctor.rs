@@ -1,4 +1,5 @@
-//! `doctor`: what the compactions of a RocksDB or a LevelDB cost, and what other settings would have cost.
+//! `doctor`: what the compactions of a RocksDB or a LevelDB cost, and what other settings would
+//! have cost.
 
 mod replay;
 

@@ -47,6 +47,26 @@ fn a_directory_is_answered_in_words_and_as_json() {
 }
 
 #[test]
+fn a_leveldb_is_told_by_its_files() {
+    let words = fine(&["doctor", &text(path("leveldb-reopened", ""))]);
+    let expected = [
+        "LevelDB, opened 2 times.",
+        "leveldb(l0=4, level1=10MiB, ratio=10, table=1MiB).",
+        "4.24 bytes written per byte flushed.",
+        "LevelDB, now",
+    ];
+    for part in expected {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert!(!words.contains("uncompressed"), "LevelDB does not say it: {words}");
+    let manifest = json(&["doctor", &text(path("leveldb", "MANIFEST-000002.gz"))]);
+    assert_eq!([&manifest["store"], &manifest["version"]], [&"LevelDB".into(), &().into()]);
+    let family = &manifest["families"][0];
+    assert_eq!(family["replay"]["rows"][0]["store"], "LevelDB");
+    assert_eq!(family["compactions"], 55);
+}
+
+#[test]
 fn one_log_is_enough_and_rotated_logs_add_up() {
     let log = path("universal", "LOG.gz");
     let once = json(&["doctor", &text(log.clone())]);

@@ -6,8 +6,8 @@ use crate::manifest::{Edit, File, TABLE_MAX};
 use std::collections::BTreeMap;
 
 /// Completes `jobs`, which the LOG says, by the edits of the MANIFEST, which has added the tables
-/// `added`. Without a LOG, the jobs are those of the MANIFEST. Returns how many tables have entries that follow from
-/// their bytes.
+/// `added`. Without a LOG, the MANIFEST says the jobs. Returns how many tables have entries that
+/// follow from their bytes.
 ///
 /// The LOG has no entries of flushes, and not which tables a compaction read. The edits have both:
 /// each edit has the last sequence number, and an entry takes one.

@@ -129,7 +129,7 @@ impl Reader {
     }
 }
 
-/// Reads bytes or entries of a table, of which sums do not overflow.
+/// Reads bytes or entries of a table. Their sums do not overflow.
 fn count(text: &str) -> Option<u64> {
     text.parse().ok().filter(|count| *count < TABLE_MAX)
 }

@@ -25,8 +25,8 @@ pub(crate) enum Pri {
     ByCompensatedSize,
     /// `kOldestLargestSeqFirst`: the one whose newest entry is the oldest.
     OldestLargestSeqFirst,
-    /// LevelDB's: the first one that ends behind the key at which the one before ended. It may begin
-    /// in front of that key, where the level has become sparse.
+    /// LevelDB's: the first one that ends behind the key at which the one before ended. It may
+    /// begin in front of that key, where the level has become sparse.
     Onward,
     /// `kRoundRobin`, and `kOldestSmallestSeqFirst`, which comes to the same: the next one in key
     /// order.
