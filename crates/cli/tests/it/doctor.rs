@@ -60,7 +60,8 @@ fn a_leveldb_is_told_by_its_files() {
     }
     assert!(!words.contains("uncompressed"), "LevelDB does not say it: {words}");
     let manifest = json(&["doctor", &text(path("leveldb", "MANIFEST-000002.gz"))]);
-    assert_eq!([&manifest["store"], &manifest["version"]], [&"LevelDB".into(), &().into()]);
+    assert_eq!(manifest["store"], "LevelDB");
+    assert!(manifest["version"].is_null());
     let family = &manifest["families"][0];
     assert_eq!(family["replay"]["rows"][0]["store"], "LevelDB");
     assert_eq!(family["compactions"], 55);
