@@ -11,7 +11,9 @@ use crate::opening::{no_store, take_lock};
 use lsmith_storage::directory;
 use lsmith_storage::env::{Env, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::names::{self, CURRENT, CURRENT_COMING, CURRENT_NEW, LOCK, READERS};
+use lsmith_storage::names::{
+    self, CURRENT, CURRENT_COMING, CURRENT_NEW, LOCK, READERS, RECORD, RECORD_NEW,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,7 +115,8 @@ fn end_store(env: &Arc<dyn Env>, dir: &Path) -> Result<()> {
 fn is_own(name: &str, next: u64) -> bool {
     let file_id =
         names::parse(name).or_else(|| names::parse_lost(name)).map(|(_, file_id)| file_id);
-    name == CURRENT_NEW || file_id.is_some_and(|file_id| names::is_near(file_id, next))
+    let is_named = [CURRENT_NEW, RECORD, RECORD_NEW].contains(&name);
+    is_named || file_id.is_some_and(|file_id| names::is_near(file_id, next))
 }
 
 /// Removes the directory `dir` if it is empty. Returns the paths of what it holds otherwise.

@@ -5,7 +5,9 @@ use crate::left_out::{LeftOut, LeftOutReason};
 use crate::manifest::{self, Account};
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::log::{LogEnd, LogId, LogKind, LogRemains};
-use lsmith_storage::names::{self, CURRENT, FileKind, LOCK, LOST, READERS, numbered};
+use lsmith_storage::names::{
+    self, CURRENT, FileKind, LOCK, LOST, READERS, RECORD, RECORD_NEW, numbered,
+};
 use lsmith_tree::TableId;
 use std::path::PathBuf;
 
@@ -51,7 +53,7 @@ impl LeftOutSearch<'_> {
             if name.ends_with(LOST) {
                 return Some(LeftOutReason::SetAside);
             }
-            let is_ours = [CURRENT, LOCK, READERS].contains(&name);
+            let is_ours = [CURRENT, LOCK, READERS, RECORD, RECORD_NEW].contains(&name);
             return (!is_ours).then_some(LeftOutReason::Stranger);
         };
         // A store that was opened for writing has files that nothing names yet.
