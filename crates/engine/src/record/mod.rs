@@ -21,6 +21,7 @@ use crate::wal::Wal;
 use base::Base;
 use lsmith_storage::directory;
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
 pub use request::RecordRequest;
 use request::Requests;
@@ -127,13 +128,15 @@ impl Record {
         else {
             return;
         };
+        // A panic of the environment must not take the store with it.
         if asked.end
-            && let Err(error) = self.end()
+            && let Err(error) = panics::as_error("ending a recording", || self.end())
         {
             tracing::warn!(%error, "a recording lacks its last part");
         }
         if let Some(RecordRequest { folder, options }) = asked.begin
-            && let Err(error) = self.begin(&folder, &options)
+            && let Err(error) =
+                panics::as_error("beginning a recording", || self.begin(&folder, &options))
         {
             tracing::warn!(%error, "the store cannot be recorded as another process asks");
         }
@@ -146,7 +149,8 @@ impl Record {
             *base = None;
             return false;
         };
-        match reading.read_piece(&self.context) {
+        let read = || reading.read_piece(&self.context);
+        match panics::as_error("reading the base of a recording", read) {
             Ok(true) => return true,
             Ok(false) => self.context.recorder.note_base(),
             Err(error) => {

@@ -60,7 +60,9 @@ fn note_picked_write(
 pub(crate) fn note(context: &Context, keyspace: &KeyspaceShared, key: &[u8], picked: &Picked<'_>) {
     let member = keyspace.members.as_ref().and_then(|_| key.first().copied());
     let describe = || {
-        let policy = keyspace.state.lock().policy.spec().to_string();
+        // An observer may drop an iterator while it holds the state: nothing may wait for it here.
+        let state = keyspace.state.try_lock();
+        let policy = state.map_or("unknown".to_owned(), |state| state.policy.spec().to_string());
         (keyspace.name_of(key), policy)
     };
     let line = KeyspaceLine {

@@ -123,7 +123,9 @@ impl Scheduler {
         for keyspace in self.keyspaces.all() {
             worked |= self.work_for(&keyspace, duty);
         }
-        worked || self.merger.help() || self.record.work_once()
+        // In each round: a writer that never pauses keeps these threads busy for ever.
+        worked |= self.record.work_once();
+        worked || self.merger.help()
     }
 
     /// Does up to [`PLANS_IN_ROW`] pieces of work for `keyspace`. Returns true if there was any.

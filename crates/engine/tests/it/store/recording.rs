@@ -5,12 +5,14 @@ use crate::frame::operators::Append;
 use crate::frame::small::{fill, open, plain, small, small_on_disk, threaded};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass, RealEnv};
 use lsmith::{
-    Batch, ErrorKind, Isolation, Keyspace, KeyspaceOptions, PersistMode, RecordOptions,
-    RecordRequest, Recording, Store,
+    Batch, ErrorKind, Event, Isolation, Iter, Keyspace, KeyspaceOptions, Observer, PersistMode,
+    RecordOptions, RecordRequest, Recording, Store,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const FOLDER: &str = "/recordings";
@@ -166,7 +168,7 @@ fn a_base_is_what_was_there_when_the_recording_began() {
 
 #[test]
 fn a_recording_that_cannot_be_written_ends_alone() {
-    let env = FaultEnv::new(std::sync::Arc::new(MemEnv::new()));
+    let env = FaultEnv::new(Arc::new(MemEnv::new()));
     let (store, space) = open(plain(&env));
     store.record(FOLDER, &one_in(1)).unwrap();
     fill(&space, 0..10, "value");
@@ -396,4 +398,54 @@ fn work(store: &Store, spaces: &[Keyspace], dice: &mut Dice) {
             _ => drop(space.get(key).unwrap()),
         }
     }
+}
+
+/// The threads that merge always have something else to do.
+#[test]
+fn a_base_is_read_beside_a_writer_that_never_pauses() {
+    let env = MemEnv::new();
+    let (store, space) = open(threaded(&env).threads(1).policy("constant(k=1)"));
+    fill(&space, 0..2_000, "a value of some length, so that merges take long");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                fill(&space, 0..500, "a value of some length, so that merges take long");
+            }
+        });
+        store.record(FOLDER, &one_in(4)).unwrap();
+        let patience = Instant::now() + Duration::from_secs(20);
+        let has_base = || store.recording().unwrap().has_base;
+        while !has_base() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(has_base(), "{:?}", store.recording());
+    });
+}
+
+/// Lets go of an iterator when something happens, under the locks of the store.
+#[derive(Debug, Default)]
+struct Dropper(Mutex<Option<Iter>>);
+
+impl Observer for Dropper {
+    fn on_event(&self, _: &str, _: &Event<'_>) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+/// The first that is recorded of the keyspace is a scan that an observer ends.
+#[test]
+fn an_observer_may_drop_a_recorded_scan() {
+    let env = MemEnv::new();
+    let dropper = Arc::new(Dropper::default());
+    let (store, space) = open(small(&env).observer(Arc::clone(&dropper) as _));
+    fill(&space, 0..10, "value");
+    store.record(FOLDER, &RecordOptions { base: false, ..one_in(1) }).unwrap();
+    let mut entries = space.iter();
+    entries.next().unwrap().unwrap();
+    *dropper.0.lock().unwrap() = Some(entries);
+    space.flush().unwrap();
+    let told = stop(&store);
+    assert_eq!((told.ops, lines(&env, &told.path)[1].as_str()), (1, "scan,0,\\x00,1"));
 }
