@@ -11,7 +11,6 @@ use lsmith::{
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -398,30 +397,6 @@ fn work(store: &Store, spaces: &[Keyspace], dice: &mut Dice) {
             _ => drop(space.get(key).unwrap()),
         }
     }
-}
-
-/// The threads that merge always have something else to do.
-#[test]
-fn a_base_is_read_beside_a_writer_that_never_pauses() {
-    let env = MemEnv::new();
-    let (store, space) = open(threaded(&env).threads(1).policy("constant(k=1)"));
-    fill(&space, 0..2_000, "a value of some length, so that merges take long");
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                fill(&space, 0..500, "a value of some length, so that merges take long");
-            }
-        });
-        store.record(FOLDER, &one_in(4)).unwrap();
-        let patience = Instant::now() + Duration::from_secs(20);
-        let has_base = || store.recording().unwrap().has_base;
-        while !has_base() && Instant::now() < patience {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        stop.store(true, Ordering::Relaxed);
-        assert!(has_base(), "{:?}", store.recording());
-    });
 }
 
 /// Lets go of an iterator when something happens, under the locks of the store.
