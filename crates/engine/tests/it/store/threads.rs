@@ -419,8 +419,9 @@ fn writers_wait_for_a_flush_although_a_merge_has_failed() {
     gate.hold_at(Step::Create, 1);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Five memtables.
-            for number in 0..230 {
+            // Five full memtables. A sixth would be the eighth run of level 0, which the failed merge
+            // blocks: the pressure of eight runs stops writers for good, and then they are told why.
+            for number in 0..200 {
                 space.put(format!("{number:05}"), [1; 100]).unwrap();
             }
         });
@@ -430,7 +431,7 @@ fn writers_wait_for_a_flush_although_a_merge_has_failed() {
     });
     store.retry();
     store.flush().unwrap();
-    assert_eq!(space.iter().count(), 232);
+    assert_eq!(space.iter().count(), 202);
 }
 
 #[test]
