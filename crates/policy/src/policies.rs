@@ -1,5 +1,6 @@
 //! The policies, one file each.
 
+mod auto;
 mod bigtable;
 mod binomial;
 mod cola;
@@ -17,6 +18,7 @@ mod tiered;
 mod triangular;
 mod universal;
 
+pub use auto::Auto;
 pub use bigtable::Bigtable;
 pub use binomial::Binomial;
 pub use cola::Cola;

@@ -23,6 +23,7 @@ impl Registry {
     pub fn builtin() -> Registry {
         let mut infos = vec![
             policies::None::INFO,
+            policies::Auto::INFO,
             policies::Fifo::INFO,
             policies::Bigtable::INFO,
             policies::Constant::INFO,

@@ -64,6 +64,16 @@ impl Eager {
             Eager::Never => false,
         }
     }
+
+    /// Returns true if a memtable goes straight into a merge whose inputs have so many times its
+    /// bytes, the memtable included.
+    pub(crate) fn takes_of(self, memtables: f64) -> bool {
+        match self {
+            Eager::Auto => memtables <= 1.0 + Eager::FACTOR as f64,
+            Eager::Always => true,
+            Eager::Never => false,
+        }
+    }
 }
 
 /// A run as a stack policy sees it.

@@ -19,6 +19,16 @@ fn every_builtin_policy_with_its_defaults() {
 }
 
 #[test]
+fn auto() {
+    check(&[
+        "auto(runs=1)",
+        "auto(runs=2, price=100)",
+        "auto(runs=20, eager=never)",
+        "auto(runs=64, price=0.01, eager=always)",
+    ]);
+}
+
+#[test]
 fn fifo() {
     check(&["fifo(bytes=1B)", "fifo(bytes=1MiB)", "fifo(bytes=100MiB)"]);
 }

@@ -1,0 +1,245 @@
+//! What the next flushes cost: the recursion by which a plan is chosen.
+//!
+//! All sizes are in flushes: one is the size of a usual flush. A cost is what merges write, plus
+//! `price` for each run after each flush.
+
+use crate::Eager;
+
+/// Numbers of flushes up to this one have an entry of their own in every table. Above it, each
+/// entry is [`GROWTH`] times the one before it, and costs between two entries are interpolated.
+const FINE: usize = 24;
+const GROWTH: f64 = 1.1;
+
+/// The tables end here. Beyond, costs go on as straight lines.
+const FLUSHES_MAX: f64 = 1e6;
+
+/// A plan looks ahead until the tree has seen this many times as many flushes as now.
+const HORIZON: f64 = 5.0;
+
+/// The next flushes that a plan looks at one by one. The moments behind them are powers of
+/// [`MOMENT_GROWTH`], counted from the first flush of the tree, so that a plan that is made one
+/// flush later looks at the same moments.
+const FINE_MOMENTS: usize = 4;
+const MOMENT_GROWTH: f64 = 1.05;
+
+/// What flushes cost that come upon an empty stack, or upon runs that stay as they are.
+///
+/// The merge that reaches furthest down takes all flushes up to some flush `t` and leaves the run
+/// that stays the oldest. So with at most `r` runs, `m` flushes cost
+///
+/// ```text
+/// E_r(m) = min over t of E_r(t - 1) + (t if t > 1) + price * (m - t + 1) + E_{r-1}(m - t)
+/// ```
+#[derive(Clone, Debug)]
+pub(super) struct Future {
+    price: f64,
+    runs_max: usize,
+    /// The largest output of a merge.
+    largest: f64,
+    eager: Eager,
+    /// The numbers of flushes of the tables, ascending from 0.
+    flushes: Vec<f64>,
+    /// The costs with at most 1, 2, ... runs. If more runs cost no less, there are no more tables.
+    costs: Vec<Vec<f64>>,
+}
+
+/// What is to be done now. Runs are counted from the oldest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Choice {
+    /// The oldest run that is merged with all newer ones, or the newest run if nothing is merged.
+    pub(super) from: usize,
+    /// What this and the next flushes cost, weighted by how likely it is that they come.
+    pub(super) cost: f64,
+}
+
+/// The moments that a plan looks at, in flushes from now.
+struct Moments {
+    times: Vec<f64>,
+    /// How much a cost at each moment weighs.
+    weights: Vec<f64>,
+    flushes: f64,
+    horizon: f64,
+}
+
+impl Moments {
+    fn new(flushes: f64) -> Moments {
+        let horizon = (flushes * (HORIZON - 1.0)).max(FINE_MOMENTS as f64).round();
+        let mut times: Vec<f64> = (0..=FINE_MOMENTS).map(|time| time as f64).collect();
+        let first = ((flushes + FINE_MOMENTS as f64).ln() / MOMENT_GROWTH.ln()).floor();
+        let powers = (0..).map(|step| MOMENT_GROWTH.powf(first + f64::from(step)).round());
+        let later = powers.map(|power| power - flushes).skip_while(|t| *t <= FINE_MOMENTS as f64);
+        times.extend(later.take_while(|time| *time < horizon));
+        times.push(horizon);
+        times.dedup();
+        let weights = times.iter().map(|time| flushes / (flushes + time)).collect();
+        Moments { times, weights, flushes, horizon }
+    }
+
+    /// Returns how much a cost weighs that is spread from one moment to a later one.
+    fn weight_between(&self, from: f64, to: f64) -> f64 {
+        if to <= from {
+            return self.flushes / (self.flushes + from);
+        }
+        self.flushes / (to - from) * ((self.flushes + to) / (self.flushes + from)).ln()
+    }
+}
+
+impl Future {
+    /// Returns the costs at a `price` per run and flush, with at most `runs_max` runs, if no merge
+    /// writes more than `largest` flushes.
+    pub(super) fn new(price: f64, runs_max: usize, largest: f64, eager: Eager) -> Future {
+        let mut flushes: Vec<f64> = (0..=FINE).map(|count| count as f64).collect();
+        let next = |last: &f64| Some((last * GROWTH).ceil());
+        let later = std::iter::successors(Some(FINE as f64), next).skip(1);
+        flushes.extend(later.take_while(|count| *count <= FLUSHES_MAX));
+        let mut future = Future { price, runs_max, largest, eager, flushes, costs: Vec::new() };
+        for runs in 1..=runs_max {
+            let costs = future.costs_with(runs);
+            if future.costs.last() == Some(&costs) {
+                break;
+            }
+            future.costs.push(costs);
+        }
+        future
+    }
+
+    /// Returns the costs with at most `runs` runs, given those with fewer.
+    fn costs_with(&self, runs: usize) -> Vec<f64> {
+        let mut costs = vec![0.0];
+        for (index, flushes) in self.flushes.iter().enumerate().skip(1) {
+            let known = &self.flushes[..index];
+            // All but the root of the tree, on its left or on its right.
+            let parts = known.iter().flat_map(|part| [*part, flushes - 1.0 - part]);
+            let before = parts.chain([flushes - 1.0]).filter(|part| *part >= 0.0);
+            let cost = |before: f64| {
+                let left = interpolated(known, &costs, before);
+                let merge = self.merge_cost(before + 1.0, before > 0.0);
+                let stays = self.price * (flushes - before);
+                left + merge + stays + self.upon_empty(runs - 1, flushes - before - 1.0)
+            };
+            costs.push(before.map(cost).fold(f64::INFINITY, f64::min));
+        }
+        costs
+    }
+
+    /// Returns what `flushes` flushes cost upon an empty stack, with at most `runs` runs.
+    fn upon_empty(&self, runs: usize, flushes: f64) -> f64 {
+        match runs.min(self.costs.len()).checked_sub(1) {
+            _ if flushes <= 0.0 => 0.0,
+            Some(index) => interpolated(&self.flushes, &self.costs[index], flushes),
+            None => f64::INFINITY,
+        }
+    }
+
+    /// Returns what a merge costs with an output of `size`, if it is one. An eager merge saves the
+    /// flush of its memtable.
+    fn merge_cost(&self, size: f64, is_merge: bool) -> f64 {
+        match is_merge {
+            false => 0.0,
+            true if size > self.largest => f64::INFINITY,
+            true if self.eager.takes_of(size) => size - 1.0,
+            true => size,
+        }
+    }
+
+    /// Returns the best choice, and the next best if there is one, for runs of `sizes`, oldest
+    /// first. The newest has just been flushed; it was flush number `flushes` of the tree. Only
+    /// runs from index `free_from` on can be merged now.
+    ///
+    /// # Derivation
+    /// A merge that reaches a run which is there now leaves one run of all from there on, whatever
+    /// was merged before. So a moment and the number of runs below it are all that the costs of the
+    /// rest depend on: `after[time][run]` is the cost behind a merge at that time which reached
+    /// that run. Between two such merges, flushes come upon runs that stay as they are.
+    ///
+    /// Nobody knows when writing ends. If any number of flushes is as likely as any other on a
+    /// scale of logarithms, flush `n + t` weighs `n / (n + t)` for a tree of `n` flushes.
+    pub(super) fn choose(
+        &self,
+        sizes: &[f64],
+        flushes: f64,
+        free_from: usize,
+        merged: impl Fn(f64, f64) -> f64,
+    ) -> (Choice, Option<Choice>) {
+        let newest = sizes.len() - 1;
+        let mut from_here = vec![0.0; sizes.len()];
+        let mut sum = 0.0;
+        for (index, size) in sizes.iter().enumerate().rev() {
+            sum += size;
+            from_here[index] = sum;
+        }
+        let after = self.after(&from_here, &Moments::new(flushes.max(1.0)), &merged);
+        let cost = |from: usize| {
+            let merge = self.merge_cost(merged(from_here[from], 0.0), from < newest);
+            merge + self.price * (from + 1) as f64 + after[from]
+        };
+        let allowed = free_from.min(newest)..self.runs_max.min(newest + 1);
+        let choices = allowed.map(|from| Choice { from, cost: cost(from) });
+        let mut best: Option<Choice> = None;
+        let mut second: Option<Choice> = None;
+        for choice in choices.filter(|choice| choice.cost.is_finite()) {
+            if best.is_none_or(|best| choice.cost <= best.cost) {
+                (best, second) = (Some(choice), best);
+            } else if second.is_none_or(|second| choice.cost < second.cost) {
+                second = Some(choice);
+            }
+        }
+        // With one run, each flush is merged with all. With too many runs of which too few are
+        // free, all that are free are merged.
+        let all = Choice { from: free_from.min(newest), cost: f64::INFINITY };
+        (best.unwrap_or(all), second)
+    }
+
+    /// Returns the costs behind a choice of now, by the oldest run that it merges.
+    fn after(
+        &self,
+        from_here: &[f64],
+        moments: &Moments,
+        merged: &impl Fn(f64, f64) -> f64,
+    ) -> Vec<f64> {
+        let Moments { times, weights, horizon, .. } = moments;
+        let runs = from_here.len();
+        let mut after = vec![0.0; runs];
+        // The least cost from each time on, if a merge reaches a run, or an older one, at that time.
+        let mut reached = vec![f64::INFINITY; times.len() * runs];
+        for now in (0..times.len()).rev() {
+            // The same for all runs.
+            let gaps = times[now + 1..].iter().map(|time| {
+                let gap = time - times[now] - 1.0;
+                (gap, moments.weight_between(times[now], *time))
+            });
+            let gaps: Vec<_> = gaps.collect();
+            let rest = horizon - times[now];
+            let rest_weight = moments.weight_between(times[now], *horizon);
+            let mut least = f64::INFINITY;
+            for run in 0..runs {
+                let stay = (run + 1) as f64 * self.price;
+                let more = self.runs_max.saturating_sub(run + 1);
+                let mut cost = rest_weight * (self.upon_empty(more, rest) + stay * rest);
+                for (index, (gap, weight)) in gaps.iter().enumerate() {
+                    let next = reached[(now + 1 + index) * runs + run];
+                    if next < cost {
+                        let between = self.upon_empty(more, *gap) + stay * gap;
+                        cost = cost.min(next + weight * between);
+                    }
+                }
+                after[run] = cost;
+                let merge = self.merge_cost(merged(from_here[run], times[now]), true);
+                least = least.min(weights[now] * (merge + stay) + cost);
+                reached[now * runs + run] = least;
+            }
+        }
+        after
+    }
+}
+
+/// Returns the value at `at` of the lines between the points (`xs`, `ys`). Behind the last point,
+/// the last line goes on.
+fn interpolated(xs: &[f64], ys: &[f64], at: f64) -> f64 {
+    if at <= FINE as f64 && (at as usize) < ys.len() && at.fract() == 0.0 {
+        return ys[at as usize];
+    }
+    let end = xs.partition_point(|x| *x <= at).min(xs.len() - 1).max(1);
+    let (left, right) = (xs[end - 1], xs[end]);
+    ys[end - 1] + (ys[end] - ys[end - 1]) * (at - left) / (right - left)
+}
