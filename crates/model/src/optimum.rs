@@ -20,17 +20,20 @@
 //!
 //! [`least`] and [`schedule`] take flushes of equal size, [`least_of_sizes`] any sizes, and
 //! [`Hull`] bounds the mean number of runs instead of the greatest. [`least_weighted`] bounds
-//! neither: it weighs writes and reads.
+//! neither: it weighs writes and reads. [`Priced`] does both for flushes of any sizes, and knows a
+//! largest merge.
 //!
 //! Source: the recursion follows Mathieu et al., "Bigtable merge compaction" (2014); counting
 //! places in binomial trees goes back to Bentley & Saxe, "Decomposable searching problems" (1980).
 
 mod hull;
+mod priced;
 mod sizes;
 mod unit;
 mod weighted;
 
 pub use hull::{Hull, HullPoint};
+pub use priced::{PRICED_MAX, Priced, PricedSchedule};
 pub use sizes::{LeastOfSizes, least_of_sizes};
 pub use unit::{Schedule, least, schedule, write_cost_least};
 pub use weighted::{LeastWeighted, least_weighted};
