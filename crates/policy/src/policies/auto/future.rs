@@ -14,12 +14,12 @@ const GROWTH: f64 = 1.1;
 const FLUSHES_MAX: f64 = 1e6;
 
 /// A plan looks ahead until the tree has seen this many times as many flushes as now.
-const HORIZON: f64 = 5.0;
+const HORIZON: f64 = 20.0;
 
 /// The next flushes that a plan looks at one by one. The moments behind them are powers of
 /// [`MOMENT_GROWTH`], counted from the first flush of the tree, so that a plan that is made one
 /// flush later looks at the same moments.
-const FINE_MOMENTS: usize = 4;
+const FINE_MOMENTS: usize = 8;
 const MOMENT_GROWTH: f64 = 1.05;
 
 /// What flushes cost that come upon an empty stack, or upon runs that stay as they are.
@@ -57,8 +57,9 @@ struct Moments {
     times: Vec<f64>,
     /// How much a cost at each moment weighs.
     weights: Vec<f64>,
+    /// The logarithms of the tree's flushes at each moment.
+    logs: Vec<f64>,
     flushes: f64,
-    horizon: f64,
 }
 
 impl Moments {
@@ -72,15 +73,17 @@ impl Moments {
         times.push(horizon);
         times.dedup();
         let weights = times.iter().map(|time| flushes / (flushes + time)).collect();
-        Moments { times, weights, flushes, horizon }
+        let logs = times.iter().map(|time| (flushes + time).ln()).collect();
+        Moments { times, weights, logs, flushes }
     }
 
     /// Returns how much a cost weighs that is spread from one moment to a later one.
-    fn weight_between(&self, from: f64, to: f64) -> f64 {
-        if to <= from {
-            return self.flushes / (self.flushes + from);
+    fn weight_between(&self, from: usize, to: usize) -> f64 {
+        if to == from {
+            return self.weights[from];
         }
-        self.flushes / (to - from) * ((self.flushes + to) / (self.flushes + from)).ln()
+        let logs = self.logs[to] - self.logs[from];
+        self.flushes * logs / (self.times[to] - self.times[from])
     }
 }
 
@@ -112,7 +115,7 @@ impl Future {
             let parts = known.iter().flat_map(|part| [*part, flushes - 1.0 - part]);
             let before = parts.chain([flushes - 1.0]).filter(|part| *part >= 0.0);
             let cost = |before: f64| {
-                let left = interpolated(known, &costs, before);
+                let left = Place::of(known, before).between(&costs);
                 let merge = self.merge_cost(before + 1.0, before > 0.0);
                 let stays = self.price * (flushes - before);
                 left + merge + stays + self.upon_empty(runs - 1, flushes - before - 1.0)
@@ -124,9 +127,13 @@ impl Future {
 
     /// Returns what `flushes` flushes cost upon an empty stack, with at most `runs` runs.
     fn upon_empty(&self, runs: usize, flushes: f64) -> f64 {
+        self.upon_empty_at(runs, flushes, Place::of(&self.flushes, flushes))
+    }
+
+    fn upon_empty_at(&self, runs: usize, flushes: f64, place: Place) -> f64 {
         match runs.min(self.costs.len()).checked_sub(1) {
             _ if flushes <= 0.0 => 0.0,
-            Some(index) => interpolated(&self.flushes, &self.costs[index], flushes),
+            Some(index) => place.between(&self.costs[index]),
             None => f64::INFINITY,
         }
     }
@@ -197,31 +204,38 @@ impl Future {
         moments: &Moments,
         merged: &impl Fn(f64, f64) -> f64,
     ) -> Vec<f64> {
-        let Moments { times, weights, horizon, .. } = moments;
-        let runs = from_here.len();
+        let Moments { times, weights, .. } = moments;
+        let (runs, last) = (from_here.len(), times.len() - 1);
         let mut after = vec![0.0; runs];
         // The least cost from each time on, if a merge reaches a run, or an older one, at that time.
         let mut reached = vec![f64::INFINITY; times.len() * runs];
         for now in (0..times.len()).rev() {
-            // The same for all runs.
-            let gaps = times[now + 1..].iter().map(|time| {
-                let gap = time - times[now] - 1.0;
-                (gap, moments.weight_between(times[now], *time))
-            });
-            let gaps: Vec<_> = gaps.collect();
-            let rest = horizon - times[now];
-            let rest_weight = moments.weight_between(times[now], *horizon);
+            // The same for all runs. Most runs look at the first few only.
+            let mut gaps: Vec<Gap> = Vec::new();
+            let gap_to = |later: usize| {
+                let flushes = times[later] - times[now] - 1.0;
+                let weight = moments.weight_between(now, later);
+                Gap { flushes, weight, place: Place::of(&self.flushes, flushes) }
+            };
+            let rest = times[last] - times[now];
+            let rest_weight = moments.weight_between(now, last);
             let mut least = f64::INFINITY;
             for run in 0..runs {
                 let stay = (run + 1) as f64 * self.price;
                 let more = self.runs_max.saturating_sub(run + 1);
                 let mut cost = rest_weight * (self.upon_empty(more, rest) + stay * rest);
-                for (index, (gap, weight)) in gaps.iter().enumerate() {
-                    let next = reached[(now + 1 + index) * runs + run];
-                    if next < cost {
-                        let between = self.upon_empty(more, *gap) + stay * gap;
-                        cost = cost.min(next + weight * between);
+                for later in now + 1..=last {
+                    if later - now > gaps.len() {
+                        gaps.push(gap_to(later));
                     }
+                    let gap = &gaps[later - now - 1];
+                    let own = self.upon_empty_at(more, gap.flushes, gap.place);
+                    let between = gap.weight * (own + stay * gap.flushes);
+                    // It only grows with the gap.
+                    if between >= cost {
+                        break;
+                    }
+                    cost = cost.min(between + reached[later * runs + run]);
                 }
                 after[run] = cost;
                 let merge = self.merge_cost(merged(from_here[run], times[now]), true);
@@ -233,13 +247,40 @@ impl Future {
     }
 }
 
-/// Returns the value at `at` of the lines between the points (`xs`, `ys`). Behind the last point,
-/// the last line goes on.
-fn interpolated(xs: &[f64], ys: &[f64], at: f64) -> f64 {
-    if at <= FINE as f64 && (at as usize) < ys.len() && at.fract() == 0.0 {
-        return ys[at as usize];
+/// A place between two entries of a table. Behind the last entry, the last line goes on.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The entry to the right.
+    end: usize,
+    /// How far it is from the entry to the left, where the distance of the two is 1.
+    part: f64,
+}
+
+impl Place {
+    fn of(flushes: &[f64], at: f64) -> Place {
+        let end = match at {
+            fine if fine < FINE as f64 => fine as usize + 1,
+            coarse => flushes.partition_point(|flushes| *flushes <= coarse),
+        };
+        let end = end.min(flushes.len() - 1).max(1);
+        let left = flushes.get(end - 1).copied().unwrap_or(0.0);
+        let right = flushes.get(end).copied().unwrap_or(left + 1.0);
+        Place { end, part: (at - left) / (right - left) }
     }
-    let end = xs.partition_point(|x| *x <= at).min(xs.len() - 1).max(1);
-    let (left, right) = (xs[end - 1], xs[end]);
-    ys[end - 1] + (ys[end] - ys[end - 1]) * (at - left) / (right - left)
+
+    fn between(self, costs: &[f64]) -> f64 {
+        let left = costs[self.end - 1];
+        match costs.get(self.end) {
+            Some(right) => left + (right - left) * self.part,
+            None => left,
+        }
+    }
+}
+
+/// Flushes between two moments at which merges reach runs that are there now.
+struct Gap {
+    flushes: f64,
+    /// How much their costs weigh.
+    weight: f64,
+    place: Place,
 }
