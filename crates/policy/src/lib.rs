@@ -60,4 +60,4 @@ pub use policies::*;
 pub use policy::{Explanation, MergePolicy, Needs, Shape, is_memtable_full, written_bytes_max};
 pub use pressure::Load;
 pub use registry::Registry;
-pub use stack::{Eager, Stack, StackRun};
+pub use stack::{Eager, Largest, Stack, StackRun};

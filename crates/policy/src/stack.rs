@@ -1,7 +1,7 @@
 //! The tree as one stack of runs, for policies that ignore levels.
 
-use crate::ParamInfo;
-use lsmith_spec::{Params, Spec, SpecError};
+use crate::{ParamInfo, Shape};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::{Level, MergePlan, Place, Reason, ReservationState, Run, RunId, TreeView};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -76,6 +76,54 @@ impl Eager {
     }
 }
 
+/// The largest merge of a stack policy. No merge has more input bytes. A run of more than half of
+/// it is settled: it stays as it is, and so do all runs that are older.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Largest(Option<u64>);
+
+impl Largest {
+    /// The parameter `largest`, for lists of parameters.
+    pub const PARAM: ParamInfo = ParamInfo {
+        name: "largest",
+        default: "none",
+        meaning: "most input bytes of a merge; runs of more than half of it stay as they are",
+    };
+
+    /// Reads the parameter `largest`.
+    ///
+    /// # Errors
+    /// Fails if the value is not a size.
+    pub fn read(params: &Params<'_>) -> Result<Largest, SpecError> {
+        Ok(Largest(params.bytes_if_given("largest", 1..=u64::MAX)?))
+    }
+
+    /// Returns `spec` with this parameter added, unless merges are not bounded.
+    pub fn write(self, spec: Spec) -> Spec {
+        match self.0 {
+            Some(bytes) => spec.with("largest", format_bytes(bytes)),
+            None => spec,
+        }
+    }
+
+    /// Returns the most input bytes of a merge, if they are bounded.
+    pub fn bytes(self) -> Option<u64> {
+        self.0
+    }
+
+    /// Returns true if a run of `bytes` stays as it is.
+    pub fn settles(self, bytes: u64) -> bool {
+        self.0.is_some_and(|largest| bytes > largest / 2)
+    }
+
+    /// Returns the shape of a stack with at most `runs_max` runs that are not settled.
+    pub fn shape(self, runs_max: u64) -> Shape {
+        match self.0 {
+            Some(_) => Shape::Unmerged,
+            None => Shape::Stack { runs_max },
+        }
+    }
+}
+
 /// A run as a stack policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackRun {
@@ -97,13 +145,16 @@ impl StackRun {
 ///
 /// The oldest sealed memtable counts as the newest run, as if it had just been flushed. Runs that
 /// are being merged into one count as one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     /// Few runs stay off the heap, because every flush reads a stack.
     runs: SmallVec<[StackRun; 12]>,
     has_memtable: bool,
     flushes: u64,
     flushed_bytes: u64,
+    /// Bytes of a flush, mean over all flushes of the tree; 0 before the first.
+    mean_flush_bytes: f64,
+    largest: Largest,
 }
 
 impl Stack {
@@ -122,12 +173,50 @@ impl Stack {
         }
         // A view may come from a text that anybody wrote.
         let arriving_bytes = arriving.iter().map(|run| run.bytes()).fold(0, u64::saturating_add);
+        let flushes = tree.flushes().saturating_add(arriving.len() as u64);
+        let flushed_bytes = tree.flushed().bytes.saturating_add(arriving_bytes);
         Stack {
             runs,
             has_memtable: leaving == 0 && !arriving.is_empty(),
-            flushes: tree.flushes().saturating_add(arriving.len() as u64),
-            flushed_bytes: tree.flushed().bytes.saturating_add(arriving_bytes),
+            flushes,
+            flushed_bytes,
+            mean_flush_bytes: flushed_bytes as f64 / flushes.max(1) as f64,
+            largest: Largest::default(),
         }
+    }
+
+    /// Returns the runs of that stack that are newer than all settled ones. Their number of flushes
+    /// is taken from their size, as if the tree had begun with them.
+    pub fn up_to(view: &TreeView, largest: Largest) -> Stack {
+        let stack = Stack::of(view);
+        let settled = stack.runs.iter().position(|run| largest.settles(run.bytes));
+        stack.newest(settled, largest)
+    }
+
+    /// Returns the newest runs of that stack that fit into one merge together, in the same way.
+    pub(crate) fn fitting(view: &TreeView, largest: Largest) -> Stack {
+        let stack = Stack::of(view);
+        let sums = stack.runs.iter().scan(0_u64, |sum, run| {
+            *sum = sum.saturating_add(run.bytes);
+            Some(*sum)
+        });
+        let fits = |sum: u64| largest.bytes().is_none_or(|largest| sum <= largest);
+        let too_large = sums.enumerate().find(|(_, sum)| !fits(*sum));
+        let end = too_large.map(|(index, _)| index);
+        stack.newest(end, largest)
+    }
+
+    /// Leaves out the runs from index `end` on.
+    fn newest(mut self, end: Option<usize>, largest: Largest) -> Stack {
+        self.largest = largest;
+        if largest.bytes().is_none() {
+            return self;
+        }
+        self.runs.truncate(end.unwrap_or(self.runs.len()));
+        self.has_memtable &= !self.is_empty();
+        self.flushes = self.flushes_by_size();
+        self.flushed_bytes = self.runs.iter().map(|run| run.bytes).fold(0, u64::saturating_add);
+        self
     }
 
     /// Returns the [`flushes`](Stack::flushes) of the stack without reading its runs.
@@ -155,6 +244,8 @@ impl Stack {
                 has_memtable: false,
                 flushes: self.flushes.saturating_sub(1),
                 flushed_bytes: self.flushed_bytes.saturating_sub(newest.bytes),
+                mean_flush_bytes: self.mean_flush_bytes,
+                largest: self.largest,
             })
         };
         before().or_else(|| choose(self))
@@ -187,6 +278,11 @@ impl Stack {
         self.flushed_bytes
     }
 
+    /// Returns the bytes of a flush, mean over all flushes of the tree, if there was one.
+    pub(crate) fn mean_flush_bytes(&self) -> Option<f64> {
+        Some(self.mean_flush_bytes).filter(|bytes| *bytes > 0.0)
+    }
+
     /// Returns the size of the stack as a number of flushes of mean size. If updates and deletes
     /// have removed data, that is less than [`flushes`](Stack::flushes).
     pub fn flushes_by_size(&self) -> u64 {
@@ -199,9 +295,10 @@ impl Stack {
         u64::try_from(flushes).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Returns the plan that merges the runs from index `from` up to, not including, `end`. Returns
-    /// `None` if a run is busy, if a memtable among them must be flushed first, or if there are
-    /// fewer than two runs.
+    /// Returns the plan that merges the runs from index `from` up to, not including, `end`. Leaves
+    /// out the oldest of them that would make it larger than the largest merge. Returns `None` if a
+    /// run is busy, if a memtable among them must be flushed first, or if there are fewer than two
+    /// runs.
     pub fn merge(
         &self,
         from: usize,
@@ -209,6 +306,7 @@ impl Stack {
         eager: Eager,
         reason: Reason,
     ) -> Option<MergePlan> {
+        let end = self.end_within_largest(from, end);
         let window = self.runs.get(from..end).filter(|window| window.len() > 1)?;
         if window.iter().any(|run| run.busy) {
             return None;
@@ -218,6 +316,19 @@ impl Stack {
             return None;
         }
         Some(MergePlan::merge(window.iter().map(|run| run.id), Place::Oldest, reason))
+    }
+
+    /// Returns the end of the longest part of a window, from its newest run on, that may be merged.
+    /// It has two runs at least, since none of them is settled.
+    fn end_within_largest(&self, from: usize, end: usize) -> usize {
+        let (Some(largest), Some(window)) = (self.largest.bytes(), self.runs.get(from..end)) else {
+            return end;
+        };
+        let sums = window.iter().scan(0_u64, |sum, run| {
+            *sum = sum.saturating_add(run.bytes);
+            Some(*sum)
+        });
+        from + sums.take_while(|sum| *sum <= largest).count()
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod future;
 
-use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
-use future::Future;
+use crate::{Eager, Largest, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
+use future::{Future, Stand};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ pub struct Auto {
     runs: u64,
     price: Option<f64>,
     eager: Eager,
+    largest: Largest,
     future: Arc<Future>,
 }
 
@@ -43,6 +44,7 @@ impl Auto {
                           0.001 to 1000",
             },
             Eager::PARAM,
+            Largest::PARAM,
         ],
         build: |params| Ok(Arc::new(Auto::read(params)?)),
     };
@@ -61,8 +63,8 @@ impl Auto {
         let price = params.real_if_given("price", 0.001..=1000.0)?;
         let eager = Eager::read(params)?;
         let at = price.unwrap_or_else(|| price_of(runs));
-        let future = Arc::new(Future::new(at, runs as usize, f64::INFINITY, eager));
-        Ok(Auto { runs, price, eager, future })
+        let future = Arc::new(Future::new(at, runs as usize, eager));
+        Ok(Auto { runs, price, eager, largest: Largest::read(params)?, future })
     }
 }
 
@@ -71,61 +73,59 @@ fn price_of(runs: u64) -> f64 {
     250.0 / (runs as f64).powf(2.2)
 }
 
-/// Returns how many bytes all keys have, once updates make the tree no larger, in flushes: the tree
-/// has `held` flushes after `flushed`. Keys are taken to be equally likely.
-fn saturated(held: f64, flushed: f64) -> f64 {
-    // Merges have not seen a tenth of the updates, or there are none.
+impl Auto {
+    /// Returns a merge of neighbours that no longer fit into one merge with all newer runs. It has
+    /// become worthwhile since, because more was written than could be expected then.
+    fn merge_older(&self, view: &TreeView) -> Option<MergePlan> {
+        let largest = self.largest.bytes()?;
+        let stack = Stack::of(view);
+        // The oldest run that does fit is the newer neighbour of the others.
+        let first = Stack::fitting(view, self.largest).len().checked_sub(1)?;
+        let unit = stack.mean_flush_bytes()?;
+        // A busy run fits nowhere.
+        let size = |run: &StackRun| if run.busy { f64::INFINITY } else { run.bytes as f64 / unit };
+        let sizes: Vec<f64> = stack.runs()[first..].iter().map(size).collect();
+        let window = self.future.window(&sizes, stack.flushes() as f64, largest as f64 / unit)?;
+        let numbers = [window.len() as u64, largest, 0];
+        let reason = Reason::new("{} older neighbours fit into the largest merge of {}", numbers);
+        stack.merge(first + window.start, first + window.end, self.eager, reason)
+    }
+}
+
+/// Returns what there is to plan for.
+fn stand(view: &TreeView, stack: &Stack, largest: Largest) -> Stand {
+    let unit = stack.mean_flush_bytes().unwrap_or(view.memtable_bytes as f64).max(1.0);
+    let size = |run: &StackRun| run.bytes as f64 / unit;
+    let sizes: Vec<f64> = stack.runs().iter().rev().map(size).collect();
+    let held: f64 = sizes.iter().sum();
+    let busy = stack.runs().iter().position(|run| run.busy);
+    let free_from = busy.map_or(0, |newest_busy| sizes.len() - newest_busy);
+    // A tree from elsewhere can hold more than was ever flushed.
+    let flushes = (Stack::flushes_of(view) as f64).max(held).max(1.0);
+    let largest = largest.bytes().map(|bytes| bytes as f64 / unit);
+    // Most of what was flushed may be settled.
+    let all = if largest.is_some() { f64::INFINITY } else { all_keys(held, flushes) };
+    Stand { sizes, flushes, free_from, all, largest: largest.unwrap_or(f64::INFINITY) }
+}
+
+/// Returns the size of all keys, in flushes, if updates have made a tree no larger than `held` by
+/// now, after `flushed`. Keys are taken to be equally likely. Infinite if there are few updates, or
+/// if merges have seen few of them.
+fn all_keys(held: f64, flushed: f64) -> f64 {
     if held >= 0.95 * flushed {
         return f64::INFINITY;
     }
     // `all * (1 - exp(-flushed / all))` grows with `all`.
+    let seen = |all: f64| all * -(-flushed / all).exp_m1();
     let (mut low, mut high) = (held, held);
-    while high * -(-flushed / high).exp_m1() < held && high < flushed * 1e3 {
+    while seen(high) < held && high < flushed * 1e3 {
         high *= 2.0;
     }
     for _ in 0..20 {
         let middle = f64::midpoint(low, high);
-        let at = middle * -(-flushed / middle).exp_m1();
-        if at < held { low = middle } else { high = middle }
+        if seen(middle) < held { low = middle } else { high = middle }
     }
     high
-}
-
-/// What the policy makes of a stack: the runs from the oldest on, in flushes.
-struct Seen {
-    sizes: Vec<f64>,
-    flushes: f64,
-    /// The oldest run that no plan takes and no busy run is newer than.
-    free_from: usize,
-    /// Bytes of all keys, in flushes.
-    all: f64,
-}
-
-impl Seen {
-    fn of(view: &TreeView, stack: &Stack) -> Seen {
-        let flushes = stack.flushes() as f64;
-        let unit = match stack.flushes() {
-            0 => view.memtable_bytes as f64,
-            _ => stack.flushed_bytes() as f64 / flushes,
-        };
-        let size = |run: &StackRun| run.bytes as f64 / unit.max(1.0);
-        let sizes: Vec<f64> = stack.runs().iter().rev().map(size).collect();
-        let held: f64 = sizes.iter().sum();
-        let busy = stack.runs().iter().position(|run| run.busy);
-        let free_from = busy.map_or(0, |newest_busy| sizes.len() - newest_busy);
-        // A tree from elsewhere can hold more than was ever flushed.
-        let flushes = flushes.max(held);
-        Seen { sizes, flushes, free_from, all: saturated(held, flushes) }
-    }
-
-    /// Returns the size of a merge of runs of `size` with the data of `flushes` more.
-    fn merged(&self, size: f64, flushes: f64) -> f64 {
-        if self.all.is_infinite() {
-            return size + flushes;
-        }
-        let free = (1.0 - size / self.all).clamp(0.0, 1.0);
-        self.all * (1.0 - free * (-flushes / self.all).exp())
-    }
 }
 
 impl MergePolicy for Auto {
@@ -135,31 +135,34 @@ impl MergePolicy for Auto {
             Some(price) => spec.with("price", price),
             None => spec,
         };
-        self.eager.write(spec)
+        self.largest.write(self.eager.write(spec))
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let flushes = Stack::flushes_of(view);
         let merged = view.memo(MERGED_AT).and_then(|text| text.parse().ok());
-        if merged == Some(Stack::flushes_of(view)) && Stack::len_max(view) <= self.runs {
+        if merged == Some(flushes) && Stack::len_max(view) <= self.runs {
             return None;
         }
-        let stack = Stack::of(view);
-        let newest = stack.runs().first()?;
-        if stack.len() < 2 || newest.busy {
-            return None;
-        }
-        let seen = Seen::of(view, &stack);
-        let merged = |size, flushes| seen.merged(size, flushes);
-        let (choice, _) = self.future.choose(&seen.sizes, seen.flushes, seen.free_from, merged);
-        let count = stack.len() - choice.from;
-        let numbers = [count as u64, stack.len() as u64, 0];
-        let reason = Reason::new("the newest {} of {} runs cost least in one", numbers);
-        let mut plan = stack.merge(0, count, self.eager, reason)?;
-        plan.memo.push((MERGED_AT.into(), Some(stack.flushes().to_string())));
+        let newest = || {
+            let stack = Stack::fitting(view, self.largest);
+            let merged_now = merged == Some(flushes) && stack.len() as u64 <= self.runs;
+            if merged_now || stack.len() < 2 || stack.runs()[0].busy {
+                return None;
+            }
+            let stand = stand(view, &stack, self.largest);
+            let (choice, _) = self.future.choose(&stand);
+            let count = stack.len() - choice.from;
+            let numbers = [count as u64, stack.len() as u64, 0];
+            let reason = Reason::new("the newest {} of {} runs cost least in one", numbers);
+            stack.merge(0, count, self.eager, reason)
+        };
+        let mut plan = newest().or_else(|| self.merge_older(view))?;
+        plan.memo.push((MERGED_AT.into(), Some(flushes.to_string())));
         Some(plan)
     }
 
     fn shape(&self) -> Shape {
-        Shape::Stack { runs_max: self.runs }
+        self.largest.shape(self.runs)
     }
 }

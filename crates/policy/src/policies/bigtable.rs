@@ -1,7 +1,7 @@
 //! Bigtable's default policy.
 
 use super::{K, K_RANGE};
-use crate::{Eager, MergePolicy, PolicyInfo, Shape, Stack};
+use crate::{Eager, Largest, MergePolicy, PolicyInfo, Shape, Stack};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub struct Bigtable {
     k: u64,
     eager: Eager,
+    largest: Largest,
 }
 
 impl Bigtable {
@@ -23,7 +24,7 @@ impl Bigtable {
         name: "bigtable",
         source: "Mao et al., VLDB Journal 2021, section 2; Chang et al., OSDI 2006",
         summary: "past k runs, merges the newest so that each run exceeds all newer ones together",
-        params: &[K, Eager::PARAM],
+        params: &[K, Eager::PARAM, Largest::PARAM],
         build: |params| Ok(Arc::new(Bigtable::read(params)?)),
     };
 
@@ -37,7 +38,11 @@ impl Bigtable {
     }
 
     fn read(params: &Params<'_>) -> Result<Bigtable, SpecError> {
-        Ok(Bigtable { k: params.count("k", 5, K_RANGE)?, eager: Eager::read(params)? })
+        Ok(Bigtable {
+            k: params.count("k", 5, K_RANGE)?,
+            eager: Eager::read(params)?,
+            largest: Largest::read(params)?,
+        })
     }
 
     /// Returns how many of the newest runs to merge: the least count, at least two, such that each
@@ -58,14 +63,14 @@ impl Bigtable {
 
 impl MergePolicy for Bigtable {
     fn spec(&self) -> Spec {
-        self.eager.write(Spec::bare("bigtable").with("k", self.k))
+        self.largest.write(self.eager.write(Spec::bare("bigtable").with("k", self.k)))
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         if Stack::len_max(view) <= self.k {
             return None;
         }
-        let stack = Stack::of(view);
+        let stack = Stack::up_to(view, self.largest);
         if stack.len() as u64 <= self.k {
             return None;
         }
@@ -77,6 +82,6 @@ impl MergePolicy for Bigtable {
     }
 
     fn shape(&self) -> Shape {
-        Shape::Stack { runs_max: self.k }
+        self.largest.shape(self.k)
     }
 }

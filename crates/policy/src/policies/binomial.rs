@@ -3,7 +3,7 @@
 use super::K;
 use super::minlatency::{Schedule, Static};
 use crate::tables::{CENTRAL_SUMS, least_above, pascal, stack_depth};
-use crate::{Eager, MergePolicy, PolicyInfo, Shape};
+use crate::{Eager, Largest, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Binomial {
         name: "binomial",
         source: "Mao et al., VLDB Journal 2021, section 2; Mathieu et al., SODA 2021",
         summary: "merges by flush count: as minlatency, with fewer runs while the tree is small",
-        params: &[K, Static::COUNT, Eager::PARAM],
+        params: &[K, Static::COUNT, Eager::PARAM, Largest::PARAM],
         build: |params| Ok(Arc::new(Binomial::read(params)?)),
     };
 
@@ -79,6 +79,6 @@ impl MergePolicy for Binomial {
     }
 
     fn shape(&self) -> Shape {
-        Shape::Stack { runs_max: self.rule.k }
+        self.rule.largest.shape(self.rule.k)
     }
 }

@@ -1,7 +1,7 @@
 //! AsterixDB's old default: merge everything when there are too many runs.
 
 use super::{K, K_RANGE};
-use crate::{Eager, MergePolicy, PolicyInfo, Shape, Stack};
+use crate::{Eager, Largest, MergePolicy, PolicyInfo, Shape, Stack};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 pub struct Constant {
     k: u64,
     eager: Eager,
+    largest: Largest,
 }
 
 impl Constant {
@@ -21,7 +22,7 @@ impl Constant {
         name: "constant",
         source: "Mao et al., VLDB Journal 2021, section 2; AsterixDB before 0.9.4",
         summary: "past k runs, merges all runs into one",
-        params: &[K, Eager::PARAM],
+        params: &[K, Eager::PARAM, Largest::PARAM],
         build: |params| Ok(Arc::new(Constant::read(params)?)),
     };
 
@@ -35,20 +36,24 @@ impl Constant {
     }
 
     fn read(params: &Params<'_>) -> Result<Constant, SpecError> {
-        Ok(Constant { k: params.count("k", 5, K_RANGE)?, eager: Eager::read(params)? })
+        Ok(Constant {
+            k: params.count("k", 5, K_RANGE)?,
+            eager: Eager::read(params)?,
+            largest: Largest::read(params)?,
+        })
     }
 }
 
 impl MergePolicy for Constant {
     fn spec(&self) -> Spec {
-        self.eager.write(Spec::bare("constant").with("k", self.k))
+        self.largest.write(self.eager.write(Spec::bare("constant").with("k", self.k)))
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         if Stack::len_max(view) <= self.k {
             return None;
         }
-        let stack = Stack::of(view);
+        let stack = Stack::up_to(view, self.largest);
         if stack.len() as u64 <= self.k {
             return None;
         }
@@ -57,6 +62,6 @@ impl MergePolicy for Constant {
     }
 
     fn shape(&self) -> Shape {
-        Shape::Stack { runs_max: self.k }
+        self.largest.shape(self.k)
     }
 }

@@ -1,7 +1,7 @@
 //! Exploring: HBase's default policy.
 
 use super::{K, K_RANGE};
-use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
+use crate::{Eager, Largest, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub struct Exploring {
     min: usize,
     max: usize,
     eager: Eager,
+    largest: Largest,
 }
 
 /// The note that prevents a second merge for the same flush.
@@ -66,6 +67,7 @@ impl Exploring {
             ParamInfo { name: "min", default: "3", meaning: "fewest runs in a window" },
             ParamInfo { name: "max", default: "10", meaning: "most runs in a window" },
             Eager::PARAM,
+            Largest::PARAM,
         ],
         build: |params| Ok(Arc::new(Exploring::read(params)?)),
     };
@@ -92,6 +94,7 @@ impl Exploring {
             min: min as usize,
             max: max as usize,
             eager: Eager::read(params)?,
+            largest: Largest::read(params)?,
         })
     }
 
@@ -160,7 +163,8 @@ fn bytes(runs: &[StackRun]) -> u64 {
 impl MergePolicy for Exploring {
     fn spec(&self) -> Spec {
         let spec = Spec::bare("exploring").with("k", self.k).with("lambda", self.lambda);
-        self.eager.write(spec.with("min", self.min).with("max", self.max))
+        let spec = self.eager.write(spec.with("min", self.min).with("max", self.max));
+        self.largest.write(spec)
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
@@ -170,7 +174,7 @@ impl MergePolicy for Exploring {
         if has_merged && Stack::len_max(view) <= self.k {
             return None;
         }
-        let stack = Stack::of(view);
+        let stack = Stack::up_to(view, self.largest);
         if has_merged && stack.len() as u64 <= self.k {
             return None;
         }
@@ -178,11 +182,11 @@ impl MergePolicy for Exploring {
         let numbers = [stack.len() as u64, self.k, window.len() as u64];
         let mut plan =
             stack.merge(window.from, window.end, self.eager, Reason::new(text, numbers))?;
-        plan.memo.push((MERGED_AT.into(), Some(stack.flushes().to_string())));
+        plan.memo.push((MERGED_AT.into(), Some(Stack::flushes_of(view).to_string())));
         Some(plan)
     }
 
     fn shape(&self) -> Shape {
-        Shape::Stack { runs_max: self.k }
+        self.largest.shape(self.k)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{K, K_RANGE};
 use crate::tables::{least, pascal, stack_depth};
-use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
+use crate::{Eager, Largest, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl MinLatency {
         name: "minlatency",
         source: "Mao et al., VLDB Journal 2021, section 2; Mathieu et al., SODA 2021",
         summary: "merges by flush count: least worst-case write cost with at most k runs, lazily",
-        params: &[K, Static::COUNT, Eager::PARAM],
+        params: &[K, Static::COUNT, Eager::PARAM, Largest::PARAM],
         build: |params| Ok(Arc::new(MinLatency::read(params)?)),
     };
 
@@ -61,7 +61,7 @@ impl MergePolicy for MinLatency {
     }
 
     fn shape(&self) -> Shape {
-        Shape::Stack { runs_max: self.rule.k }
+        self.rule.largest.shape(self.rule.k)
     }
 }
 
@@ -72,6 +72,7 @@ pub(super) struct Static {
     pub(super) k: u64,
     by_size: bool,
     eager: Eager,
+    pub(super) largest: Largest,
 }
 
 impl Static {
@@ -84,18 +85,27 @@ impl Static {
 
     pub(super) fn read(params: &Params<'_>) -> Result<Static, SpecError> {
         let by_size = params.choice("count", "flushes", &["flushes", "size"])? == "size";
-        Ok(Static { k: params.count("k", 5, K_RANGE)?, by_size, eager: Eager::read(params)? })
+        Ok(Static {
+            k: params.count("k", 5, K_RANGE)?,
+            by_size,
+            eager: Eager::read(params)?,
+            largest: Largest::read(params)?,
+        })
     }
 
     pub(super) fn write(self, name: &str) -> Spec {
         let spec = Spec::bare(name).with("k", self.k);
-        self.eager.write(if self.by_size { spec.with("count", "size") } else { spec })
+        self.largest.write(self.eager.write(if self.by_size {
+            spec.with("count", "size")
+        } else {
+            spec
+        }))
     }
 
     /// Merges the newest runs so that as many are left as `schedule` says for the number of
     /// flushes, as this policy counts them.
     pub(super) fn choose_merge(self, view: &TreeView, schedule: Schedule) -> Option<MergePlan> {
-        Stack::of(view).in_turn(|stack| self.choose(view, stack, schedule))
+        Stack::up_to(view, self.largest).in_turn(|stack| self.choose(view, stack, schedule))
     }
 
     fn choose(self, view: &TreeView, stack: &Stack, schedule: Schedule) -> Option<MergePlan> {

@@ -1,7 +1,7 @@
 //! Universal: RocksDB's tiered style, stopped by total size.
 
 use crate::pressure::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
+use crate::{Eager, Largest, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ pub struct Universal {
     size_ratio: f64,
     space_percent_max: f64,
     eager: Eager,
+    largest: Largest,
 }
 
 impl Universal {
@@ -44,6 +45,7 @@ impl Universal {
                           oldest",
             },
             Eager::PARAM,
+            Largest::PARAM,
         ],
         build: |params| Ok(Arc::new(Universal::read(params)?)),
     };
@@ -64,6 +66,7 @@ impl Universal {
             size_ratio: params.real("size_ratio", 1.0, 0.0..=1000.0)?,
             space_percent_max: params.real("space_max", 200.0, 1.0..=1e6)?,
             eager: Eager::read(params)?,
+            largest: Largest::read(params)?,
         })
     }
 
@@ -107,14 +110,14 @@ impl MergePolicy for Universal {
             .with("trigger", self.trigger)
             .with("size_ratio", self.size_ratio)
             .with("space_max", self.space_percent_max);
-        self.eager.write(spec)
+        self.largest.write(self.eager.write(spec))
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         if Stack::len_max(view) < self.trigger {
             return None;
         }
-        let stack = Stack::of(view);
+        let stack = Stack::up_to(view, self.largest);
         if (stack.len() as u64) < self.trigger {
             return None;
         }
@@ -125,11 +128,12 @@ impl MergePolicy for Universal {
     /// One run more than trigger a merge may stay.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let runs = view.tree.disk_run_count();
-        let excess = if runs as u64 > self.trigger + 1 { runs } else { 0 };
+        let is_bounded = self.largest.bytes().is_none();
+        let excess = if is_bounded && runs as u64 > self.trigger + 1 { runs } else { 0 };
         pressure_of_runs(view, excess, self.trigger, load)
     }
 
     fn shape(&self) -> Shape {
-        Shape::Stack { runs_max: self.trigger + 1 }
+        self.largest.shape(self.trigger + 1)
     }
 }

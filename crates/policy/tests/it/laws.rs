@@ -29,6 +29,22 @@ fn auto() {
 }
 
 #[test]
+fn stacks_with_a_largest_merge() {
+    check(&[
+        "auto(largest=1B)",
+        "auto(runs=12, largest=20MiB)",
+        "auto(runs=64, price=0.02, largest=100MiB, eager=never)",
+        "bigtable(largest=20MiB)",
+        "binomial(largest=20MiB)",
+        "constant(k=2, largest=5MiB)",
+        "exploring(largest=20MiB)",
+        "minlatency(count=size, largest=20MiB)",
+        "minlatency(k=3, largest=100MiB)",
+        "universal(trigger=4, largest=20MiB)",
+    ]);
+}
+
+#[test]
 fn fifo() {
     check(&["fifo(bytes=1B)", "fifo(bytes=1MiB)", "fifo(bytes=100MiB)"]);
 }

@@ -4,6 +4,7 @@
 //! `price` for each run after each flush.
 
 use crate::Eager;
+use std::ops::Range;
 
 /// Numbers of flushes up to this one have an entry of their own in every table. Above it, each
 /// entry is [`GROWTH`] times the one before it, and costs between two entries are interpolated.
@@ -34,13 +35,37 @@ const MOMENT_GROWTH: f64 = 1.05;
 pub(super) struct Future {
     price: f64,
     runs_max: usize,
-    /// The largest output of a merge.
-    largest: f64,
     eager: Eager,
     /// The numbers of flushes of the tables, ascending from 0.
     flushes: Vec<f64>,
     /// The costs with at most 1, 2, ... runs. If more runs cost no less, there are no more tables.
     costs: Vec<Vec<f64>>,
+}
+
+/// What there is to plan for.
+#[derive(Clone, Debug)]
+pub(super) struct Stand {
+    /// The sizes of runs, oldest first. The newest has just been flushed.
+    pub(super) sizes: Vec<f64>,
+    /// The number of flushes of the tree so far.
+    pub(super) flushes: f64,
+    /// The oldest run such that no plan takes it or a newer one.
+    pub(super) free_from: usize,
+    /// The size of all keys. Updates make no tree larger. Infinite without updates.
+    pub(super) all: f64,
+    /// The largest merge. Infinite if there is none.
+    pub(super) largest: f64,
+}
+
+impl Stand {
+    /// Returns the size of a merge of runs of `size` with the data of `flushes` more.
+    fn merged(&self, size: f64, flushes: f64) -> f64 {
+        if self.all.is_infinite() {
+            return size + flushes;
+        }
+        let free = (1.0 - size / self.all).clamp(0.0, 1.0);
+        self.all * (1.0 - free * (-flushes / self.all).exp())
+    }
 }
 
 /// What is to be done now. Runs are counted from the oldest.
@@ -60,21 +85,37 @@ struct Moments {
     /// The logarithms of the tree's flushes at each moment.
     logs: Vec<f64>,
     flushes: f64,
+    /// How much the flushes weigh that come after the last moment.
+    tail: f64,
 }
 
 impl Moments {
-    fn new(flushes: f64) -> Moments {
-        let horizon = (flushes * (HORIZON - 1.0)).max(FINE_MOMENTS as f64).round();
+    /// Returns the moments for a stack in which each run together with all newer ones has the size
+    /// in `from_here`.
+    fn new(stand: &Stand, from_here: &[f64]) -> Moments {
+        let flushes = stand.flushes;
+        let fine = FINE_MOMENTS as f64;
+        let all = flushes * (HORIZON - 1.0);
+        // Nothing that is there now is merged once the largest merge is full.
+        let horizon = all.min(2.0 * stand.largest).max(fine).round();
+        let tail =
+            flushes * ((flushes * HORIZON).max(flushes + horizon) / (flushes + horizon)).ln();
+        // The first flush of the tree, or the first that is not settled.
+        let held = if stand.largest.is_finite() { from_here[0].round() } else { flushes };
         let mut times: Vec<f64> = (0..=FINE_MOMENTS).map(|time| time as f64).collect();
-        let first = ((flushes + FINE_MOMENTS as f64).ln() / MOMENT_GROWTH.ln()).floor();
+        let first = ((held + fine).ln() / MOMENT_GROWTH.ln()).floor();
         let powers = (0..).map(|step| MOMENT_GROWTH.powf(first + f64::from(step)).round());
-        let later = powers.map(|power| power - flushes).skip_while(|t| *t <= FINE_MOMENTS as f64);
+        let later = powers.map(|power| power - held).skip_while(|time| *time <= fine);
         times.extend(later.take_while(|time| *time < horizon));
+        // The last flush with which each run fits into the largest merge.
+        let fits = from_here.iter().map(|size| (stand.largest - size).floor());
+        times.extend(fits.filter(|time| *time > fine && *time < horizon));
         times.push(horizon);
+        times.sort_by(f64::total_cmp);
         times.dedup();
         let weights = times.iter().map(|time| flushes / (flushes + time)).collect();
         let logs = times.iter().map(|time| (flushes + time).ln()).collect();
-        Moments { times, weights, logs, flushes }
+        Moments { times, weights, logs, flushes, tail }
     }
 
     /// Returns how much a cost weighs that is spread from one moment to a later one.
@@ -88,14 +129,13 @@ impl Moments {
 }
 
 impl Future {
-    /// Returns the costs at a `price` per run and flush, with at most `runs_max` runs, if no merge
-    /// writes more than `largest` flushes.
-    pub(super) fn new(price: f64, runs_max: usize, largest: f64, eager: Eager) -> Future {
+    /// Returns the costs at a `price` per run and flush, with at most `runs_max` runs.
+    pub(super) fn new(price: f64, runs_max: usize, eager: Eager) -> Future {
         let mut flushes: Vec<f64> = (0..=FINE).map(|count| count as f64).collect();
         let next = |last: &f64| Some((last * GROWTH).ceil());
         let later = std::iter::successors(Some(FINE as f64), next).skip(1);
         flushes.extend(later.take_while(|count| *count <= FLUSHES_MAX));
-        let mut future = Future { price, runs_max, largest, eager, flushes, costs: Vec::new() };
+        let mut future = Future { price, runs_max, eager, flushes, costs: Vec::new() };
         for runs in 1..=runs_max {
             let costs = future.costs_with(runs);
             if future.costs.last() == Some(&costs) {
@@ -116,9 +156,11 @@ impl Future {
             let before = parts.chain([flushes - 1.0]).filter(|part| *part >= 0.0);
             let cost = |before: f64| {
                 let left = Place::of(known, before).between(&costs);
-                let merge = self.merge_cost(before + 1.0, before > 0.0);
+                let merged = if before > 0.0 { before + 1.0 } else { 0.0 };
+                let merge = self.merge_cost(merged, f64::INFINITY);
                 let stays = self.price * (flushes - before);
-                left + merge + stays + self.upon_empty(runs - 1, flushes - before - 1.0)
+                let after = flushes - before - 1.0;
+                left + merge + stays + self.upon_empty(runs - 1, after, f64::INFINITY)
             };
             costs.push(before.map(cost).fold(f64::INFINITY, f64::min));
         }
@@ -126,8 +168,19 @@ impl Future {
     }
 
     /// Returns what `flushes` flushes cost upon an empty stack, with at most `runs` runs.
-    fn upon_empty(&self, runs: usize, flushes: f64) -> f64 {
-        self.upon_empty_at(runs, flushes, Place::of(&self.flushes, flushes))
+    ///
+    /// If there are more than the `largest` merge takes, they become one run after another of that
+    /// size. Such a run stays for good.
+    fn upon_empty(&self, runs: usize, flushes: f64, largest: f64) -> f64 {
+        if flushes <= largest || largest < 2.0 {
+            return self.upon_empty_at(runs, flushes, Place::of(&self.flushes, flushes));
+        }
+        let largest = largest.floor();
+        let full = (flushes / largest).floor();
+        let rest = flushes - full * largest;
+        let own = self.upon_empty(runs, largest - 1.0, largest) + largest;
+        let stays = full * (flushes + 1.0) - largest * full * (full + 1.0) / 2.0;
+        full * own + self.price * stays + self.upon_empty(runs, rest, largest)
     }
 
     fn upon_empty_at(&self, runs: usize, flushes: f64, place: Place) -> f64 {
@@ -138,20 +191,17 @@ impl Future {
         }
     }
 
-    /// Returns what a merge costs with an output of `size`, if it is one. An eager merge saves the
+    /// Returns what a merge costs with an output of `size`; 0 for none. An eager merge saves the
     /// flush of its memtable.
-    fn merge_cost(&self, size: f64, is_merge: bool) -> f64 {
-        match is_merge {
-            false => 0.0,
-            true if size > self.largest => f64::INFINITY,
-            true if self.eager.takes_of(size) => size - 1.0,
-            true => size,
+    fn merge_cost(&self, size: f64, largest: f64) -> f64 {
+        match size {
+            _ if size > largest => f64::INFINITY,
+            _ if size > 0.0 && self.eager.takes_of(size) => size - 1.0,
+            _ => size,
         }
     }
 
-    /// Returns the best choice, and the next best if there is one, for runs of `sizes`, oldest
-    /// first. The newest has just been flushed; it was flush number `flushes` of the tree. Only
-    /// runs from index `free_from` on can be merged now.
+    /// Returns the best choice, and the next best if there is one.
     ///
     /// # Derivation
     /// A merge that reaches a run which is there now leaves one run of all from there on, whatever
@@ -161,23 +211,21 @@ impl Future {
     ///
     /// Nobody knows when writing ends. If any number of flushes is as likely as any other on a
     /// scale of logarithms, flush `n + t` weighs `n / (n + t)` for a tree of `n` flushes.
-    pub(super) fn choose(
-        &self,
-        sizes: &[f64],
-        flushes: f64,
-        free_from: usize,
-        merged: impl Fn(f64, f64) -> f64,
-    ) -> (Choice, Option<Choice>) {
-        let newest = sizes.len() - 1;
-        let mut from_here = vec![0.0; sizes.len()];
+    pub(super) fn choose(&self, stand: &Stand) -> (Choice, Option<Choice>) {
+        let free_from = stand.free_from;
+        let newest = stand.sizes.len() - 1;
+        let mut from_here = vec![0.0; stand.sizes.len()];
         let mut sum = 0.0;
-        for (index, size) in sizes.iter().enumerate().rev() {
+        for (index, size) in stand.sizes.iter().enumerate().rev() {
             sum += size;
             from_here[index] = sum;
         }
-        let after = self.after(&from_here, &Moments::new(flushes.max(1.0)), &merged);
+        let after = self.after(stand, &from_here);
         let cost = |from: usize| {
-            let merge = self.merge_cost(merged(from_here[from], 0.0), from < newest);
+            let merge = match from < newest {
+                true => self.merge_cost(stand.merged(from_here[from], 0.0), stand.largest),
+                false => 0.0,
+            };
             merge + self.price * (from + 1) as f64 + after[from]
         };
         let allowed = free_from.min(newest)..self.runs_max.min(newest + 1);
@@ -197,14 +245,34 @@ impl Future {
         (best.unwrap_or(all), second)
     }
 
-    /// Returns the costs behind a choice of now, by the oldest run that it merges.
-    fn after(
-        &self,
-        from_here: &[f64],
-        moments: &Moments,
-        merged: &impl Fn(f64, f64) -> f64,
-    ) -> Vec<f64> {
-        let Moments { times, weights, .. } = moments;
+    /// Returns the window of `sizes`, newest first, whose merge saves most: the price of its runs for
+    /// as long as flushes may come, less what it writes. The window has no run of index 0, and no
+    /// neighbour of it fits into the same merge. `None` if no merge saves anything.
+    pub(super) fn window(&self, sizes: &[f64], flushes: f64, largest: f64) -> Option<Range<usize>> {
+        let stays = self.price * flushes * HORIZON.ln();
+        let mut best = (0.0, None);
+        for from in 1..sizes.len() {
+            let sums = sizes[from..].iter().scan(0.0, |sum, size| {
+                *sum += size;
+                Some(*sum)
+            });
+            let Some((runs, sum)) = sums.take_while(|sum| *sum <= largest).enumerate().last()
+            else {
+                continue;
+            };
+            let saved = stays * runs as f64 - sum;
+            if saved > best.0 && sum + sizes[from - 1] > largest {
+                best = (saved, Some(from..from + runs + 1));
+            }
+        }
+        best.1
+    }
+
+    /// Returns the costs behind a choice of now, by the oldest run that it merges. `from_here` are
+    /// the sizes of each run together with all newer ones.
+    fn after(&self, stand: &Stand, from_here: &[f64]) -> Vec<f64> {
+        let moments = Moments::new(stand, from_here);
+        let Moments { times, weights, .. } = &moments;
         let (runs, last) = (from_here.len(), times.len() - 1);
         let mut after = vec![0.0; runs];
         // The least cost from each time on, if a merge reaches a run, or an older one, at that time.
@@ -223,13 +291,19 @@ impl Future {
             for run in 0..runs {
                 let stay = (run + 1) as f64 * self.price;
                 let more = self.runs_max.saturating_sub(run + 1);
-                let mut cost = rest_weight * (self.upon_empty(more, rest) + stay * rest);
+                // The runs that the largest merge leaves stay for good.
+                let settled = (run + 1) as f64 + rest / stand.largest;
+                let own = self.upon_empty(more, rest, stand.largest) + stay * rest;
+                let mut cost = rest_weight * own + moments.tail * self.price * settled;
                 for later in now + 1..=last {
                     if later - now > gaps.len() {
                         gaps.push(gap_to(later));
                     }
                     let gap = &gaps[later - now - 1];
-                    let own = self.upon_empty_at(more, gap.flushes, gap.place);
+                    let own = match gap.flushes <= stand.largest {
+                        true => self.upon_empty_at(more, gap.flushes, gap.place),
+                        false => self.upon_empty(more, gap.flushes, stand.largest),
+                    };
                     let between = gap.weight * (own + stay * gap.flushes);
                     // It only grows with the gap.
                     if between >= cost {
@@ -238,7 +312,8 @@ impl Future {
                     cost = cost.min(between + reached[later * runs + run]);
                 }
                 after[run] = cost;
-                let merge = self.merge_cost(merged(from_here[run], times[now]), true);
+                let output = stand.merged(from_here[run], times[now]);
+                let merge = self.merge_cost(output, stand.largest);
                 least = least.min(weights[now] * (merge + stay) + cost);
                 reached[now * runs + run] = least;
             }
