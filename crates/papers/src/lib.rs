@@ -28,6 +28,7 @@
 struct Readme;
 
 mod advice;
+mod ahead;
 mod drawing;
 mod effort;
 mod figure;

@@ -3,7 +3,7 @@
 use crate::FigureInfo;
 use crate::Takes::{Any, InBlocks, Nothing};
 use crate::{
-    advice, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk, mao, msls,
+    advice, ahead, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk, mao, msls,
     optimum, thonangi, time,
 };
 use lsmith_spec::SpecError;
@@ -86,6 +86,8 @@ pub const FIGURES: &[FigureInfo] = &[
         "write cost with random choice of the table that goes down, and in turn"),
     FigureInfo::new("msls-designs", msls::designs::measure, Nothing(OF_LEVELDB),
         "the paper's designs as policies: by formula, key by key, and on the store"),
+    FigureInfo::new("auto", ahead::measure, Any,
+        "the policy that plans ahead, above the exact optimum at its mean number of runs"),
     FigureInfo::new("optimum", optimum::measure, Any,
         "write cost of every policy above the least at its mean number of runs"),
     FigureInfo::new("thonangi-fig1", thonangi::density::measure, Nothing(OF_RR),
