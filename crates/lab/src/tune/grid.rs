@@ -57,6 +57,9 @@ const HELD: [f64; 2] = [1.5, 2.0];
 /// The scores of `triangular`.
 const SCORES: [&str; 2] = ["ratio", "bytes"];
 
+/// The most runs of `auto`, which has about half as many in the mean.
+const RUNS_AHEAD: [u64; 9] = [3, 4, 5, 6, 8, 10, 12, 16, 24];
+
 /// Policies that are not tried. The levels of two have sizes in bytes: a search makes workloads and
 /// memtables smaller, and these would not become smaller with them. `leveled` builds the same trees
 /// in tables.
@@ -115,6 +118,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
         |name: &&'static str| SLOT_RATIOS.map(|ratio| Spec::bare(*name).with("ratio", ratio));
     all.extend(SLOTS.iter().flat_map(slots));
     all.extend(SCORES.map(|score| Spec::bare("triangular").with("score", score)));
+    all.extend(RUNS_AHEAD.map(|runs| Spec::bare("auto").with("runs", runs)));
     all.extend(TRIGGERS.map(|trigger| Spec::bare("universal").with("trigger", trigger)));
     // A policy of the user's own, over the ranges that it takes.
     for info in registry.infos().iter().filter(|info| !UNTRIED.contains(&info.name)) {

@@ -2,8 +2,10 @@
 
 mod future;
 
-use crate::{Eager, Largest, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
-use future::{Future, Stand};
+use crate::{
+    Eager, Explanation, Largest, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun,
+};
+use future::{Choice, Future, Stand};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -73,7 +75,36 @@ fn price_of(runs: u64) -> f64 {
     250.0 / (runs as f64).powf(2.2)
 }
 
+/// Returns true if a merge was made for flush number `flushes`.
+fn has_merged(view: &TreeView, flushes: u64) -> bool {
+    view.memo(MERGED_AT).and_then(|text| text.parse().ok()) == Some(flushes)
+}
+
 impl Auto {
+    /// Returns the best choice and the next best for `stack`, the newest runs of the view, if there
+    /// is anything to choose.
+    fn choices(
+        &self,
+        view: &TreeView,
+        stack: &Stack,
+        has_merged: bool,
+    ) -> (Option<Choice>, Option<Choice>) {
+        let is_done = has_merged && stack.len() as u64 <= self.runs;
+        if is_done || stack.len() < 2 || stack.runs()[0].busy {
+            return (None, None);
+        }
+        let (best, second) = self.future.choose(&stand(view, stack, self.largest));
+        (Some(best), second)
+    }
+
+    /// Returns the merge of `choice`, if it is one and is legal now.
+    fn plan(&self, stack: &Stack, choice: Choice) -> Option<MergePlan> {
+        let count = stack.len() - choice.from;
+        let numbers = [count as u64, stack.len() as u64, 0];
+        let reason = Reason::new("the newest {} of {} runs cost least in one", numbers);
+        stack.merge(0, count, self.eager, reason)
+    }
+
     /// Returns a merge of neighbours that no longer fit into one merge with all newer runs. It has
     /// become worthwhile since, because more was written than could be expected then.
     fn merge_older(&self, view: &TreeView) -> Option<MergePlan> {
@@ -140,26 +171,33 @@ impl MergePolicy for Auto {
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let flushes = Stack::flushes_of(view);
-        let merged = view.memo(MERGED_AT).and_then(|text| text.parse().ok());
-        if merged == Some(flushes) && Stack::len_max(view) <= self.runs {
+        let has_merged = has_merged(view, flushes);
+        if has_merged && Stack::len_max(view) <= self.runs {
             return None;
         }
-        let newest = || {
-            let stack = Stack::fitting(view, self.largest);
-            let merged_now = merged == Some(flushes) && stack.len() as u64 <= self.runs;
-            if merged_now || stack.len() < 2 || stack.runs()[0].busy {
-                return None;
-            }
-            let stand = stand(view, &stack, self.largest);
-            let (choice, _) = self.future.choose(&stand);
-            let count = stack.len() - choice.from;
-            let numbers = [count as u64, stack.len() as u64, 0];
-            let reason = Reason::new("the newest {} of {} runs cost least in one", numbers);
-            stack.merge(0, count, self.eager, reason)
-        };
-        let mut plan = newest().or_else(|| self.merge_older(view))?;
+        let stack = Stack::fitting(view, self.largest);
+        let (choice, _) = self.choices(view, &stack, has_merged);
+        let newest = choice.and_then(|choice| self.plan(&stack, choice));
+        let mut plan = newest.or_else(|| self.merge_older(view))?;
         plan.memo.push((MERGED_AT.into(), Some(flushes.to_string())));
         Some(plan)
+    }
+
+    /// The runner-up is what the newest flush could have been merged with instead.
+    fn explain(&self, view: &TreeView) -> Explanation {
+        let plan = self.next_merge(view);
+        let stack = Stack::fitting(view, self.largest);
+        let has_merged = has_merged(view, Stack::flushes_of(view));
+        let (best, second) = self.choices(view, &stack, has_merged);
+        let costs = |choice: Choice| format!("{:.1} memtables", choice.cost);
+        let notes = match best {
+            Some(best) => vec![format!("the plan and the flushes behind it cost {}", costs(best))],
+            None => Vec::new(),
+        };
+        let second = second.and_then(|second| Some((self.plan(&stack, second)?, second)));
+        let runners_up =
+            second.map(|(plan, second)| (plan, format!("would cost {}", costs(second))));
+        Explanation { plan, runners_up: runners_up.into_iter().collect(), notes }
     }
 
     fn shape(&self) -> Shape {

@@ -1,12 +1,15 @@
 //! No policy is better than the optimum for the runs that it keeps.
 
-use lsmith_model::optimum::{Hull, least_of_sizes, write_cost_least};
+use lsmith_model::optimum::{Hull, Priced, least_of_sizes, write_cost_least};
 use lsmith_policy::Registry;
-use lsmith_sim::{UNIT_BYTES, simulate_unit};
+use lsmith_sim::{Event, UNIT_BYTES, simulate_unit};
 use lsmith_workload::Rng;
 
-const SPECS: [&str; 18] = [
+const SPECS: [&str; 21] = [
     "none",
+    "auto(runs=2)",
+    "auto(runs=6, eager=never)",
+    "auto(runs=30, price=0.1)",
     "bigtable(k=3)",
     "bigtable(k=7)",
     "constant(k=4)",
@@ -68,4 +71,51 @@ fn it_is_what_minlatency_costs_where_its_tree_is_full() {
     // C(14, 4) - 1 flushes.
     let least = write_cost_least(1000, 4);
     assert!((found.write_cost_system / least - 1.0).abs() < 1e-9, "{least}");
+}
+
+/// The policies that know a largest merge.
+const BOUNDED: [&str; 8] = [
+    "auto",
+    "auto(runs=40, price=0.05)",
+    "bigtable(k=4)",
+    "binomial(k=4)",
+    "constant(k=3)",
+    "exploring",
+    "minlatency(k=4)",
+    "universal(trigger=5)",
+];
+
+#[test]
+fn no_merge_is_larger_than_the_largest_and_none_beats_the_optimum_with_it() {
+    let mut draws = Rng::new(9, 0);
+    let of_one_size = vec![UNIT_BYTES; 300];
+    let of_any_size: Vec<u64> = (0..300).map(|_| 1 + draws.below(UNIT_BYTES)).collect();
+    for (spec, sizes) in
+        BOUNDED.iter().flat_map(|spec| [(spec, &of_one_size), (spec, &of_any_size)])
+    {
+        let largest = 12 * UNIT_BYTES + UNIT_BYTES / 3;
+        let bounded = match spec.strip_suffix(')') {
+            Some(spec) => format!("{spec}, largest={largest})"),
+            None => format!("{spec}(largest={largest})"),
+        };
+        let policy = Registry::builtin().build(&bounded).unwrap();
+        let mut most = 0;
+        let found = simulate_unit(&policy, sizes.iter().copied(), UNIT_BYTES, &mut |event| {
+            if let Event::Merge { plan, edit, .. } = event
+                && plan.inputs.len() > 1
+            {
+                let slices = edit.add.iter().flat_map(|added| &added.slices);
+                most = most.max(slices.map(|slice| slice.size().bytes).sum::<u64>());
+            }
+        });
+        let found = found.unwrap().figures;
+        assert!(most <= largest && most > largest / 2, "{bounded}: {most} of {largest}");
+        let least = Priced::new(sizes, Some(largest)).write_cost(found.read_cost_mean);
+        let cost = found.write_cost_system;
+        assert!(least <= cost + 1e-9, "{bounded}: {cost} below {least}");
+        // Settled runs of half of the largest merge at least, and what is not settled.
+        let total: u64 = sizes.iter().sum();
+        let runs_max = 2 * total / largest + 42;
+        assert!(found.runs_max <= runs_max, "{bounded}: {} runs of {runs_max}", found.runs_max);
+    }
 }
