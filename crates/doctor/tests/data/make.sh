@@ -2,6 +2,8 @@
 # Makes the directories of RocksDB and LevelDB that the tests read, anew: make.sh [STORE]...
 # Needs db_bench and ldb of RocksDB 7.8 (Debian: apt-get install rocksdb-tools), and for
 # `rocksdict` a Python with that package (pip install rocksdict==0.3.29, which has RocksDB 9.8).
+# The stores of RocksDB 11.8 need Java 17, and in ROCKSDBJNI the file of org.rocksdb:rocksdbjni:11.8.1
+# (mvn dependency:get -Dartifact=org.rocksdb:rocksdbjni:11.8.1 puts it into ~/.m2/repository).
 # The stores of LevelDB need a Python with plyvel (pip install plyvel==1.5.1, which has LevelDB
 # 1.22) alone: LOG, LOG.old and MANIFEST-* are kept, and stats.txt, what LevelDB says in the end.
 # LOG, MANIFEST-* and OPTIONS-* are kept, compressed, and what ldb says of the MANIFEST.
@@ -9,6 +11,7 @@ set -eu
 cd "$(dirname "$0")"
 data=$PWD
 PYTHON=${PYTHON:-python3}
+ROCKSDBJNI=${ROCKSDBJNI:-$HOME/.m2/repository/org/rocksdb/rocksdbjni/11.8.1/rocksdbjni-11.8.1.jar}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -18,7 +21,8 @@ keep() { # NAME: what the tests read of the store in ./NAME
     mkdir -p "$data/$1"
     ldb manifest_dump --json --hex --path="$(ls "$1"/MANIFEST-*)" > "$1/manifest.txt"
     # The newest OPTIONS file has the settings of now.
-    for file in LOG manifest.txt CURRENT $(cd "$1" && ls MANIFEST-* && ls OPTIONS-* | tail -1); do
+    for file in LOG manifest.txt CURRENT \
+        $(cd "$1" && ls MANIFEST-* && ls OPTIONS-* | tail -1 && ls stats.txt 2> /dev/null); do
         gzip -9 -n -c "$1/$file" > "$data/$1/$file.gz"
     done
 }
@@ -36,6 +40,7 @@ common="--value_size=200 --compression_type=none --write_buffer_size=524288 --se
     --benchmark_write_rate_limit=4000000 --sync=0 --stats_dump_period_sec=0"
 
 [ $# -gt 0 ] || set -- leveled universal deletes heldout rocksdict \
+    rocksdbjni rocksdbjni-heldout \
     leveldb leveldb-reopened leveldb-heldout
 for name in "$@"; do
     case $name in
@@ -69,6 +74,9 @@ for name in "$@"; do
         ;;
     rocksdict)
         "$PYTHON" "$data/rocksdb98.py" rocksdict
+        ;;
+    rocksdbjni*)
+        java -cp "$ROCKSDBJNI" "$data/rocksdb11.java" "$name"
         ;;
     leveldb*)
         "$PYTHON" "$data/leveldb122.py" "$name"

@@ -1,5 +1,5 @@
-//! The readers, on files that RocksDB wrote: 7.8 by db_bench, 9.8 by rocksdict. `data/make.sh`
-//! makes them anew.
+//! The readers, on files that RocksDB wrote: 7.8 by db_bench, 9.8 by rocksdict, 11.8 by rocksdbjni.
+//! `data/make.sh` makes them anew.
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-const STORES: [&str; 5] = ["leveled", "universal", "deletes", "rocksdict", "heldout"];
+const STORES: [&str; 7] =
+    ["leveled", "universal", "deletes", "rocksdict", "heldout", "rocksdbjni", "rocksdbjni-heldout"];
 
 /// Returns the files of a store.
 fn files(store: &str) -> Vec<Named> {
@@ -94,7 +95,11 @@ fn a_manifest_is_what_ldb_says() {
 fn a_log_and_a_manifest_tell_of_the_same_tables() {
     for store in STORES {
         let case = Case::read(files(store)).unwrap();
-        let version = if store == "rocksdict" { "9.8.4" } else { "7.8.3" };
+        let version = match store {
+            "rocksdict" => "9.8.4",
+            "rocksdbjni" | "rocksdbjni-heldout" => "11.8.1",
+            _ => "7.8.3",
+        };
         assert_eq!(case.version.as_deref(), Some(version));
         assert_eq!(case.remarks, [""; 0]);
         for family in &case.families {
@@ -122,6 +127,29 @@ fn write_amplification_is_that_of_the_statistics() {
     let diagnosis = Diagnosis::of(&Case::read(files("rocksdict")).unwrap());
     let ours = diagnosis.families[0].write_amplification.unwrap();
     assert!((ours - counted).abs() <= 0.05, "{ours}, not {counted}");
+}
+
+/// RocksDB 11 counts each column family by itself, in `rocksdb.cfstats`.
+#[test]
+fn column_families_write_and_drop_what_rocksdb_counts() {
+    for store in ["rocksdbjni", "rocksdbjni-heldout"] {
+        let stats = String::from_utf8(file(store, "stats.txt")).unwrap();
+        let diagnosis = Diagnosis::of(&Case::read(files(store)).unwrap());
+        assert_eq!(diagnosis.families.len(), 2);
+        for family in &diagnosis.families {
+            let said = |name: &str| -> f64 {
+                let start = format!("{} compaction.Sum.{name} ", family.name);
+                let line = stats.lines().find_map(|line| line.strip_prefix(&start));
+                line.unwrap().parse().unwrap()
+            };
+            let ours = family.write_amplification.unwrap();
+            assert!((ours - said("WriteAmp")).abs() < 0.002, "{store}, {}: {ours}", family.name);
+            let jobs = family.flushes + family.compactions;
+            assert_eq!(jobs as f64, said("CompCount"), "{store}, {}", family.name);
+            let read = family.read_bytes as f64 / f64::from(1 << 30);
+            assert!((read / said("ReadGB") - 1.0).abs() < 0.02, "{store}: {read}");
+        }
+    }
 }
 
 #[test]
