@@ -3,7 +3,7 @@
 use crate::log::{Job, Log};
 use crate::manifest::{File, Manifest};
 use crate::options::{Options, Settings};
-use crate::{DoctorError, leveldb};
+use crate::{DoctorError, leveldb, pebble};
 use serde::Serialize;
 
 /// Whose files they are.
@@ -16,6 +16,21 @@ pub enum Store {
     /// LevelDB.
     #[serde(rename = "LevelDB")]
     LevelDb,
+    /// Pebble, the store below CockroachDB.
+    #[serde(rename = "Pebble")]
+    Pebble,
+}
+
+impl Store {
+    /// Returns the name of the store.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Store::RocksDb => "RocksDB",
+            Store::LevelDb => "LevelDB",
+            Store::Pebble => "Pebble",
+        }
+    }
 }
 
 /// A file of a store: its name without directory and without the ending of a compression, and
@@ -42,7 +57,8 @@ pub struct Case {
 pub struct Family {
     /// Its name.
     pub name: String,
-    /// Its settings; empty if no file has them. LevelDB has constants, under RocksDB's names.
+    /// Its settings; empty if no file has them. The constants of LevelDB and the settings of Pebble
+    /// have RocksDB's names.
     pub settings: Settings,
     /// The tables that its tree has now.
     pub files: Vec<File>,
@@ -53,21 +69,17 @@ pub struct Family {
 }
 
 impl Case {
-    /// Puts the files of one store together. Other files than LOG, LOG.old*, MANIFEST-*, OPTIONS-*
-    /// and CURRENT are left out. A file of another name is taken for a LOG if it is the only one.
+    /// Puts the files of one store together. Other files than LOG, LOG.old*, MANIFEST-*, OPTIONS-*,
+    /// CURRENT and marker.manifest.* are left out. A file of another name is taken for a LOG if it
+    /// is the only one.
     ///
     /// # Errors
     /// Fails if there is neither a LOG nor a MANIFEST, or if one of the files is damaged.
     pub fn read(mut files: Vec<Named>) -> Result<Case, DoctorError> {
         let mut case = Case::default();
-        let is_one = files.len() == 1;
         // Newest last: numbers have leading zeros, and LOG.old.* end with a time.
         files.sort();
-        let newest = |start: &str| files.iter().rev().find(|(name, _)| name.starts_with(start));
-        let current = files.iter().find(|(name, _)| name == "CURRENT");
-        let current = current.map(|(_, text)| String::from_utf8_lossy(text).trim().to_owned());
-        let named = files.iter().find(|(name, _)| current.as_deref() == Some(name));
-        let manifest = match named.or_else(|| newest("MANIFEST-")) {
+        let manifest = match manifest_of(&files) {
             Some((name, bytes)) => Some(
                 Manifest::read(bytes)
                     .map_err(|error| error.of_file(name))
@@ -75,36 +87,22 @@ impl Case {
             ),
             None => None,
         };
-        let options = match newest("OPTIONS-") {
+        let options = match newest(&files, "OPTIONS-") {
             Some((name, bytes)) => {
                 let text = String::from_utf8_lossy(bytes);
                 Some(Options::read(&text).map_err(|error| error.of_file(name))?)
             }
             None => None,
         };
-        let is_log = |name: &str| {
-            name == "LOG"
-                || name.starts_with("LOG.old")
-                || name.ends_with("_LOG")
-                || is_one && !name.starts_with("MANIFEST-") && !name.starts_with("OPTIONS-")
-        };
-        // LOG itself is the newest.
-        let mut logs: Vec<&Named> = files.iter().filter(|(name, _)| is_log(name)).collect();
-        logs.sort_by_key(|(name, _)| !name.contains(".old"));
+        let logs = logs_of(&files);
         for (_, bytes) in &logs {
             case.log.read(bytes);
         }
-        let is_rocksdb = manifest.as_ref().is_some_and(|manifest| manifest.is_rocksdb);
-        if case.log.is_foreign() && options.is_none() && !is_rocksdb {
-            case.store = Store::LevelDb;
-            for (_, bytes) in &logs {
-                leveldb::read(&mut case.log, bytes);
-            }
-        }
+        case.read_as_others(&logs, manifest.as_ref(), options.as_ref());
         let has_edits = manifest.as_ref().is_some_and(|manifest| !manifest.edits.is_empty());
-        if !has_edits && case.log.is_foreign() {
-            let message = "expected a LOG or a MANIFEST-* of RocksDB or LevelDB, found neither; \
-                           give the directory of the database, or one LOG";
+        if !has_edits && case.log.is_foreign() && case.store != Store::Pebble {
+            let message = "expected a LOG or a MANIFEST-* of RocksDB, LevelDB or Pebble, found \
+                           none; give the directory of the database, or one LOG";
             return Err(DoctorError::whole(files.first().map_or("", |file| &file.0), message));
         }
         case.version =
@@ -112,6 +110,33 @@ impl Case {
         case.gather(manifest.as_ref(), options.as_ref());
         case.note_log(!logs.is_empty(), manifest.as_ref());
         Ok(case)
+    }
+
+    /// Finds out whose the files are, and reads logs that are not of RocksDB.
+    fn read_as_others(
+        &mut self,
+        logs: &[&Named],
+        manifest: Option<&Manifest>,
+        options: Option<&Options>,
+    ) {
+        if !self.log.is_foreign() || options.is_some_and(|options| !options.is_pebble) {
+            return;
+        }
+        let of_manifest = manifest.map(|manifest| manifest.store);
+        let mut is_pebble = options.is_some() || of_manifest == Some(Store::Pebble);
+        if of_manifest != Some(Store::RocksDb) {
+            for (_, bytes) in logs {
+                is_pebble |= pebble::read(&mut self.log, bytes);
+            }
+        }
+        if is_pebble {
+            self.store = Store::Pebble;
+        } else if of_manifest != Some(Store::RocksDb) {
+            self.store = Store::LevelDb;
+            for (_, bytes) in logs {
+                leveldb::read(&mut self.log, bytes);
+            }
+        }
     }
 
     /// Says what the LOG lacks, and completes what LevelDB's lacks by the MANIFEST.
@@ -134,8 +159,14 @@ impl Case {
         }
         let edits = manifest.map_or(&[][..], |manifest| &manifest.edits);
         for family in &mut self.families {
-            let estimated = leveldb::complete(&mut family.jobs, &family.added, edits, has_log);
-            family.settings = leveldb::settings(&family.jobs);
+            let (jobs, added) = (&mut family.jobs, &family.added);
+            let estimated = if self.store == Store::Pebble {
+                pebble::complete(jobs, added, edits)
+            } else {
+                let estimated = leveldb::complete(jobs, added, edits, has_log);
+                family.settings = leveldb::settings(jobs);
+                estimated
+            };
             if estimated > 0 {
                 self.remarks
                     .push(format!("The entries of {estimated} tables follow from their bytes."));
@@ -165,6 +196,8 @@ impl Case {
         for (number, name) in names {
             let of_options = options.and_then(|options| options.families.get(&name));
             let settings = of_options.or(self.log.families.get(&name)).cloned().unwrap_or_default();
+            let is_pebble = self.store == Store::Pebble && !settings.is_empty();
+            let settings = if is_pebble { pebble::settings(&settings) } else { settings };
             let edits = manifest.iter().flat_map(|manifest| &manifest.edits);
             let edits = edits.filter(|edit| Some(edit.family) == number);
             let jobs = self.log.jobs.iter().filter(|job| job.family == name);
@@ -177,6 +210,35 @@ impl Case {
             });
         }
     }
+}
+
+/// Returns the newest file whose name begins with `start`.
+fn newest<'a>(files: &'a [Named], start: &str) -> Option<&'a Named> {
+    files.iter().rev().find(|(name, _)| name.starts_with(start))
+}
+
+/// Returns the MANIFEST that is in force: by the newest marker, by CURRENT, or the newest one.
+fn manifest_of(files: &[Named]) -> Option<&Named> {
+    let marker = files.iter().filter_map(|(name, _)| pebble::marked(name)).max();
+    let current = files.iter().find(|(name, _)| name == "CURRENT");
+    let current = current.map(|(_, text)| String::from_utf8_lossy(text).trim().to_owned());
+    let in_force = marker.map(|(_, name)| name.to_owned()).or(current);
+    let named = files.iter().find(|(name, _)| in_force.as_deref() == Some(name));
+    named.or_else(|| newest(files, "MANIFEST-"))
+}
+
+/// Returns the logs, oldest first. LOG itself is the newest.
+fn logs_of(files: &[Named]) -> Vec<&Named> {
+    let is_one = files.len() == 1;
+    let is_log = |name: &str| {
+        name == "LOG"
+            || name.starts_with("LOG.old")
+            || name.ends_with("_LOG")
+            || is_one && !name.starts_with("MANIFEST-") && !name.starts_with("OPTIONS-")
+    };
+    let mut logs: Vec<&Named> = files.iter().filter(|(name, _)| is_log(name)).collect();
+    logs.sort_by_key(|(name, _)| !name.contains(".old"));
+    logs
 }
 
 impl Family {

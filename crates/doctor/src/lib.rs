@@ -1,5 +1,5 @@
-//! Reads what a RocksDB or a LevelDB leaves in its directory, and says what its compactions cost,
-//! and what other settings would have cost.
+//! Reads what a RocksDB, a LevelDB or a Pebble leaves in its directory, and says what its
+//! compactions cost, and what other settings would have cost.
 //!
 //! [`Case::read`] takes the files as bytes: LOG, MANIFEST, OPTIONS. [`Diagnosis::of`] counts what
 //! they say. [`Replay::of`] plays the flushes again. No file is opened here.
@@ -15,6 +15,7 @@ mod leveldb;
 mod log;
 mod manifest;
 mod options;
+mod pebble;
 mod policy;
 mod replay;
 mod rocks;

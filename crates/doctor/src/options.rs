@@ -1,4 +1,5 @@
-//! The settings of column families, from a file OPTIONS or the head of a LOG.
+//! The settings of column families, from a file OPTIONS or the head of a LOG. Pebble has one tree,
+//! which counts as the column family `default`.
 
 use crate::DoctorError;
 use std::collections::BTreeMap;
@@ -14,14 +15,17 @@ pub struct Options {
     pub version: Option<String>,
     /// The settings of each column family, by name.
     pub families: BTreeMap<String, Settings>,
+    /// True if Pebble wrote the file. The settings have Pebble's names, and a level in front of a
+    /// dot if they are of one level.
+    pub is_pebble: bool,
 }
 
 impl Options {
-    /// Reads a file OPTIONS of RocksDB.
+    /// Reads a file OPTIONS of RocksDB or Pebble.
     ///
     /// # Errors
     /// Fails if a line is neither a section, nor a setting, nor a remark, or if the text is not
-    /// from RocksDB.
+    /// from RocksDB or Pebble.
     pub fn read(text: &str) -> Result<Options, DoctorError> {
         let mut options = Options::default();
         let mut section = String::new();
@@ -47,13 +51,21 @@ impl Options {
             };
             if section == "Version" && name == "rocksdb_version" {
                 options.version = Some(value.to_owned());
+            } else if section == "Version" && name == "pebble_version" {
+                options.is_pebble = true;
+            } else if options.is_pebble {
+                let settings = options.families.entry("default".to_owned()).or_default();
+                let level = section.strip_prefix("Level \"").and_then(|s| s.strip_suffix('"'));
+                let name = level.map_or(name.to_owned(), |level| format!("{name}.{level}"));
+                settings.insert(name, value.to_owned());
             } else if let Some(family) = family_of(&section) {
                 let settings = options.families.entry(family.to_owned()).or_default();
                 add(settings, name.trim(), value.trim());
             }
         }
         if !has_version {
-            let message = "expected a section [Version], as in the files OPTIONS-* of RocksDB";
+            let message =
+                "expected a section [Version], as in the files OPTIONS-* of RocksDB and Pebble";
             return Err(DoctorError::line(1, message));
         }
         Ok(options)

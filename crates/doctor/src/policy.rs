@@ -1,12 +1,13 @@
 //! The policy of a column family in our words.
 
-use crate::{Family, leveldb};
+use crate::{Family, leveldb, pebble};
 use lsmith_spec::{Spec, format_bytes};
 
 /// A policy in RocksDB's words and in ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Translated {
-    /// The style and its main settings, as in OPTIONS; for LevelDB, the sizes that it goes by.
+    /// The style and its main settings, as in OPTIONS; for LevelDB and Pebble, the sizes that they
+    /// go by.
     pub words: String,
     /// The nearest policy of lsmith; `None` if the settings are unknown or have none.
     pub spec: Option<Spec>,
@@ -49,6 +50,7 @@ pub fn translate(family: &Family) -> Translated {
             (words, Some(spec.with("table", bytes(table))))
         }
         leveldb::STYLE => of_leveldb(family),
+        pebble::STYLE => of_pebble(family),
         "kCompactionStyleUniversal" => {
             let of = |name: &str, default| {
                 number(&format!("compaction_options_universal.{name}"), default)
@@ -96,6 +98,22 @@ fn of_leveldb(family: &Family) -> (String, Option<Spec>) {
     );
     let spec = Spec::bare("leveldb").with("l0", trigger).with("level1", base);
     (words, Some(spec.with("ratio", ratio).with("table", table)))
+}
+
+/// Returns the sizes that Pebble goes by in words, and the nearest policy of lsmith.
+fn of_pebble(family: &Family) -> (String, Option<Spec>) {
+    let number = |name: &str| family.number(name).unwrap_or(0.0);
+    let trigger = number("level0_file_num_compaction_trigger");
+    let base = number("max_bytes_for_level_base");
+    let ratio = number("max_bytes_for_level_multiplier");
+    let table = format_bytes(number("target_file_size_base") as u64);
+    let words = format!(
+        "level, {trigger} sublevels in level 0, {} in the first level, multiplier {ratio}, files \
+         of {table}",
+        format_bytes(base as u64)
+    );
+    let spec = Spec::bare("rocksdb").with("l0", trigger);
+    (words, Some(spec.with("sizes", dynamic_sizes(family, base, ratio)).with("table", table)))
 }
 
 /// Returns the sizes of levels between level 0 and the last one, as RocksDB derives them from the

@@ -1,5 +1,5 @@
-//! `doctor`: what the compactions of a RocksDB or a LevelDB cost, and what other settings would
-//! have cost.
+//! `doctor`: what the compactions of a RocksDB, a LevelDB or a Pebble cost, and what other settings
+//! would have cost.
 
 mod replay;
 
@@ -13,7 +13,7 @@ use lsmith_workload::Inputs;
 use std::path::{Path, PathBuf};
 
 /// The names of files that are read begin so.
-const READ: [&str; 4] = ["LOG", "MANIFEST-", "OPTIONS-", "CURRENT"];
+const READ: [&str; 5] = ["LOG", "MANIFEST-", "OPTIONS-", "CURRENT", "marker.manifest."];
 
 pub(crate) fn doctor(args: &DoctorArgs, json: bool) -> anyhow::Result<()> {
     let files = files(&args.path)?;
@@ -63,8 +63,8 @@ fn shown(diagnosis: &Diagnosis) -> Vec<String> {
     let opened = times(diagnosis.openings);
     let mut parts = vec![match diagnosis.store {
         Store::RocksDb => format!("RocksDB {version}, opened {opened}."),
-        Store::LevelDb if diagnosis.openings > 0 => format!("LevelDB, opened {opened}."),
-        Store::LevelDb => "LevelDB.".to_owned(),
+        store if diagnosis.openings > 0 => format!("{}, opened {opened}.", store.name()),
+        store => format!("{}.", store.name()),
     }];
     parts.extend(diagnosis.remarks.clone());
     if let Some(held) = diagnosis.stalled.filter(|held| held.seconds > 0.0) {
@@ -80,7 +80,7 @@ fn shown(diagnosis: &Diagnosis) -> Vec<String> {
 fn of_family(family: &FamilyCosts, store: Store) -> Vec<String> {
     let of = match store {
         Store::RocksDb => format!("Column family {}", family.name),
-        Store::LevelDb => "Compactions".to_owned(),
+        Store::LevelDb | Store::Pebble => "Compactions".to_owned(),
     };
     let mut parts = vec![String::new(), format!("{of}: {}.", family.policy)];
     if let Some(spec) = &family.spec {

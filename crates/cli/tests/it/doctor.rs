@@ -89,7 +89,8 @@ fn files_of_others_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let notes = dir.path().join("notes.txt");
     fs::write(&notes, "hello\n").unwrap();
-    let expected = "notes.txt: expected a LOG or a MANIFEST-* of RocksDB or LevelDB, found neither";
+    let expected =
+        "notes.txt: expected a LOG or a MANIFEST-* of RocksDB, LevelDB or Pebble, found none";
     let done = lsmith(&["doctor", &text(notes)]);
     assert!(done.code != 0 && done.err.contains(expected), "{done:?}");
     let line = refused(done.code, &["doctor", dir.path().to_str().unwrap()]);

@@ -38,8 +38,9 @@ pub(crate) fn complete(jobs: &mut Vec<Job>, added: &[File], edits: &[Edit], has_
     estimated
 }
 
-/// Returns the flushes and compactions of `edits`.
-fn jobs_of(edits: &[Edit]) -> Vec<Job> {
+/// Returns the flushes and compactions of `edits`. Entries of flushes follow from the sequence
+/// numbers of the tables that they wrote, or of all tables so far.
+pub(crate) fn jobs_of(edits: &[Edit]) -> Vec<Job> {
     let mut jobs = Vec::new();
     let mut sequence = None;
     for edit in edits {
@@ -56,11 +57,12 @@ fn jobs_of(edits: &[Edit]) -> Vec<Job> {
         };
         let is_moved = |file: &File| edit.deleted.iter().any(|(_, n)| *n == file.number);
         if !is_list && edit.deleted.is_empty() && !edit.added.is_empty() {
-            if let ([output], Some(before), Some(last)) =
-                (&mut job.outputs[..], sequence, edit.last_sequence)
-            {
-                output.entries = last.saturating_sub(before).min(TABLE_MAX);
-            }
+            let entries = match (edit.sequences, sequence, edit.last_sequence) {
+                (Some((first, last)), ..) => last.saturating_sub(first).saturating_add(1),
+                (None, Some(before), Some(last)) => last.saturating_sub(before),
+                _ => 0,
+            };
+            share_out(&mut job.outputs, entries.min(TABLE_MAX));
             sequence = edit.last_sequence;
             jobs.push(job);
         } else if !is_list && !edit.deleted.is_empty() && !edit.added.iter().any(is_moved) {
@@ -80,6 +82,15 @@ fn jobs_of(edits: &[Edit]) -> Vec<Job> {
         }
     }
     jobs
+}
+
+/// Gives the tables of a flush their share of its `entries`, by their bytes.
+fn share_out(outputs: &mut [Output], entries: u64) {
+    let bytes: u64 = outputs.iter().map(|output| output.bytes).sum();
+    for output in outputs {
+        let part = output.bytes as f64 / bytes.max(1) as f64;
+        output.entries = (entries as f64 * part).round() as u64;
+    }
 }
 
 /// Gives tables of unknown entries as many as their bytes say, and returns how many these are.

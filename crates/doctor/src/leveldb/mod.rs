@@ -8,7 +8,7 @@ mod complete;
 mod lines;
 mod picker;
 
-pub(crate) use complete::complete;
+pub(crate) use complete::{complete, jobs_of};
 pub(crate) use lines::{REASON, read};
 pub(crate) use picker::Picker;
 

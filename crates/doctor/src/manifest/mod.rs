@@ -1,8 +1,8 @@
-//! The MANIFEST of RocksDB and LevelDB: every change of the tree, in order.
+//! The MANIFEST of RocksDB, LevelDB and Pebble: every change of the tree, in order.
 
 mod records;
 
-use crate::DoctorError;
+use crate::{DoctorError, Store};
 use records::Records;
 use std::collections::BTreeMap;
 
@@ -15,10 +15,17 @@ const SAFE_IGNORE: u64 = 1 << 13;
 /// The greatest tag of LevelDB.
 const LEVELDB_LAST: u64 = 9;
 
+/// Tags of tables, the ones of Pebble alone among them: RocksDB has none between 104 and 199.
+const TABLE_TAGS: std::ops::RangeInclusive<u64> = 100..=108;
+
+/// Fields of a table that Pebble writes: whether it should be compacted, when it was made, where
+/// its bytes lie, and what stands for parts of its keys and values.
+const PEBBLE_FIELDS: [u64; 6] = [2, 6, 66, 67, 68, 69];
+
 /// A table has fewer bytes and entries than this, so sums over all tables do not overflow.
 pub(crate) const TABLE_MAX: u64 = 1 << 40;
 
-/// A table of RocksDB or LevelDB.
+/// A table of RocksDB, LevelDB or Pebble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
     /// The level.
@@ -46,6 +53,9 @@ pub struct Edit {
     pub comparator: Option<String>,
     /// The last sequence number.
     pub last_sequence: Option<u64>,
+    /// The first and the last sequence number of the entries in the tables that are added; LevelDB
+    /// does not say it.
+    pub sequences: Option<(u64, u64)>,
     /// Tables that the tree has from now on.
     pub added: Vec<File>,
     /// Level and number of tables that the level has no more.
@@ -59,8 +69,8 @@ pub struct Manifest {
     pub edits: Vec<Edit>,
     /// The offset of a record that the file ends in, as in a copy of a live store.
     pub torn_at: Option<u64>,
-    /// True if a record has what LevelDB does not know.
-    pub is_rocksdb: bool,
+    /// Whose it is, as far as its records show.
+    pub store: Store,
 }
 
 impl Manifest {
@@ -70,10 +80,10 @@ impl Manifest {
     /// Fails if a checksum is wrong or a record has a tag that neither store writes.
     pub fn read(bytes: &[u8]) -> Result<Manifest, DoctorError> {
         let records = Records::read(bytes)?;
-        let mut is_rocksdb = false;
+        let mut seen = Seen::default();
         let edit = |(offset, record): &(usize, Vec<u8>)| {
             let mut fields = Fields { rest: record };
-            read_edit(&mut fields, &mut is_rocksdb).map_err(|message| {
+            read_edit(&mut fields, &mut seen).map_err(|message| {
                 let within = record.len() - fields.rest.len();
                 let place = format!("offset {offset}, byte {within} of the record");
                 DoctorError { file: String::new(), place, message }
@@ -81,7 +91,7 @@ impl Manifest {
         };
         let edits = records.records.iter().map(edit).collect::<Result<_, _>>()?;
         let torn_at = records.torn_at.map(|offset| offset as u64);
-        Ok(Manifest { edits, torn_at, is_rocksdb })
+        Ok(Manifest { edits, torn_at, store: seen.store() })
     }
 
     /// Returns the names of the column families that are left, by number.
@@ -110,6 +120,30 @@ impl Manifest {
             files.extend(edit.added.iter().map(|file| ((file.level, file.number), file)));
         }
         files.into_values().cloned().collect()
+    }
+}
+
+/// Which stores the fields of a MANIFEST speak for.
+#[derive(Default)]
+struct Seen {
+    /// A field that LevelDB does not know.
+    is_newer: bool,
+    /// A field that only RocksDB writes.
+    is_rocksdb: bool,
+}
+
+impl Seen {
+    fn tag(&mut self, tag: u64) {
+        self.is_newer |= tag > LEVELDB_LAST;
+        self.is_rocksdb |= tag > LEVELDB_LAST && !TABLE_TAGS.contains(&tag);
+    }
+
+    fn store(&self) -> Store {
+        match (self.is_newer, self.is_rocksdb) {
+            (false, _) => Store::LevelDb,
+            (true, false) => Store::Pebble,
+            (true, true) => Store::RocksDb,
+        }
     }
 }
 
@@ -165,6 +199,30 @@ impl<'a> Fields<'a> {
         Ok(key[..length].to_vec())
     }
 
+    /// Passes over what else is said of a table. Two fields of Pebble have no length.
+    fn pass_fields_of_table(&mut self, seen: &mut Seen) -> Result<(), String> {
+        loop {
+            let tag = self.number("the tag of a field")?;
+            seen.is_rocksdb |= tag != 1 && !PEBBLE_FIELDS.contains(&tag);
+            match tag {
+                1 => return Ok(()),
+                66 => {
+                    self.number("the number of a file")?;
+                }
+                69 => {
+                    self.number("a depth")?;
+                    for _ in 0..self.number("a number of files of values")? {
+                        self.number("a file of values")?;
+                        self.number("bytes of values")?;
+                    }
+                }
+                _ => {
+                    self.bytes("a field")?;
+                }
+            }
+        }
+    }
+
     /// Passes over fields that each have a tag and a length, up to the tag `end`.
     fn pass_customs(&mut self, end: u64) -> Result<(), String> {
         while self.number("the tag of a field")? != end {
@@ -174,12 +232,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads a record, and sets `is_rocksdb` if it has what LevelDB does not know.
-fn read_edit(fields: &mut Fields<'_>, is_rocksdb: &mut bool) -> Result<Edit, String> {
+/// Reads a record, and notes in `seen` whose fields it has.
+fn read_edit(fields: &mut Fields<'_>, seen: &mut Seen) -> Result<Edit, String> {
     let mut edit = Edit::default();
     while !fields.rest.is_empty() {
         let tag = fields.number("a tag")?;
-        *is_rocksdb |= tag > LEVELDB_LAST;
+        seen.tag(tag);
         match tag {
             1 => edit.comparator = Some(fields.text("the name of a comparator")?),
             4 => edit.last_sequence = Some(fields.number("a sequence number")?),
@@ -188,7 +246,27 @@ fn read_edit(fields: &mut Fields<'_>, is_rocksdb: &mut bool) -> Result<Edit, Str
                 fields.key()?;
             }
             6 => edit.deleted.push((fields.level()?, fields.number("the number of a file")?)),
-            7 | 100 | 102 | 103 => edit.added.push(file(fields, tag)?),
+            7 | 100 | 102..=104 => {
+                let (file, sequences) = file(fields, tag, seen)?;
+                edit.added.push(file);
+                edit.sequences = match (edit.sequences, sequences) {
+                    (Some(all), Some(new)) => Some((all.0.min(new.0), all.1.max(new.1))),
+                    (all, new) => all.or(new),
+                };
+            }
+            // Pebble: tables that others show parts of, and files of values.
+            105 | 108 => {
+                fields.number("a number")?;
+                fields.number("a number or bytes")?;
+            }
+            106 => {
+                fields.number("a number")?;
+            }
+            107 => {
+                for what in ["a file", "a number", "bytes", "bytes of values", "a time"] {
+                    fields.number(what)?;
+                }
+            }
             200 => edit.family = fields.number("a column family")?,
             201 => edit.family_added = Some(fields.text("the name of a column family")?),
             202 => edit.drops_family = true,
@@ -219,8 +297,11 @@ fn read_edit(fields: &mut Fields<'_>, is_rocksdb: &mut bool) -> Result<Edit, Str
     Ok(edit)
 }
 
-/// Reads a new file in one of its four forms.
-fn file(fields: &mut Fields<'_>, tag: u64) -> Result<File, String> {
+/// The first and the last sequence number in a table.
+type Sequences = Option<(u64, u64)>;
+
+/// Reads a new file in one of its five forms.
+fn file(fields: &mut Fields<'_>, tag: u64, seen: &mut Seen) -> Result<(File, Sequences), String> {
     let level = fields.level()?;
     let number = fields.number("the number of a file")?;
     if tag == 102 {
@@ -230,14 +311,25 @@ fn file(fields: &mut Fields<'_>, tag: u64) -> Result<File, String> {
     if bytes >= TABLE_MAX {
         return Err(format!("expected a file of less than 2^40 bytes, found {bytes}"));
     }
-    let smallest = fields.key()?;
-    let largest = fields.key()?;
+    let (mut smallest, mut largest) = (Vec::new(), Vec::new());
+    // With ranges of keys, a table says whether it has keys too, and then where the ranges lie.
+    let has_ranges = tag == 104;
+    let has_keys = !has_ranges || fields.take(1, "a mark of keys")?[0] & 1 == 1;
+    if has_keys {
+        (smallest, largest) = (fields.key()?, fields.key()?);
+    }
+    if has_ranges {
+        let (from, end) = (fields.key()?, fields.key()?);
+        smallest = if has_keys { smallest.min(from) } else { from };
+        largest = largest.max(end);
+    }
+    let mut sequences = None;
     if tag != 7 {
-        fields.number("the first sequence number")?;
-        fields.number("the last sequence number")?;
+        let first = fields.number("the first sequence number")?;
+        sequences = Some((first, fields.number("the last sequence number")?));
     }
-    if tag == 103 {
-        fields.pass_customs(1)?;
+    if matches!(tag, 103 | 104) {
+        fields.pass_fields_of_table(seen)?;
     }
-    Ok(File { level, number, bytes, smallest, largest })
+    Ok((File { level, number, bytes, smallest, largest }, sequences))
 }

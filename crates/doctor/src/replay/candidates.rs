@@ -2,7 +2,7 @@
 
 use super::flushes::Flushes;
 use crate::rocks::{Level, Pri, Universal};
-use crate::{Family, leveldb, translate};
+use crate::{Family, leveldb, pebble, translate};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::format_bytes;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Present {
     pub(crate) fn of(family: &Family, major: u64, flushes: &Flushes) -> Option<Present> {
         let mut level = level(family, major, flushes);
         let style = family.settings.get("compaction_style")?.as_str();
-        if !["kCompactionStyleLevel", leveldb::STYLE].contains(&style) {
+        if !["kCompactionStyleLevel", leveldb::STYLE, pebble::STYLE].contains(&style) {
             // Level 1 as large as level 0, as RocksDB advises.
             let bytes = level.trigger as f64 * flushes.bytes_mean();
             level.base_bytes = (bytes / 1e5).ceil() * 1e5;
@@ -68,6 +68,14 @@ impl Present {
                 let name = leveled(level.clone()).name;
                 let policy = Arc::new(leveldb::Picker::new(level.clone()));
                 Candidate { store: "LevelDB", ..Candidate::ours(&name, policy) }
+            }
+            pebble::STYLE => {
+                let name = leveled(level.clone()).name;
+                let table_bytes = pebble::table_bytes(&family.settings);
+                let tables = family.flushes().map(|job| job.outputs.len()).sum::<usize>() as f64;
+                let parts = (tables / family.flushes().count().max(1) as f64).round();
+                let picker = pebble::Picker::new(level.clone(), table_bytes, parts as usize);
+                Candidate { store: "Pebble", ..Candidate::ours(&name, Arc::new(picker)) }
             }
             _ => {
                 let policy = Registry::builtin().build(nearest.as_deref()?).ok()?;

@@ -62,34 +62,29 @@ impl Flushes {
     /// # Errors
     /// Fails if the LOG has no flush, or begins too late.
     pub(crate) fn of(family: &Family) -> Result<Flushes, String> {
-        let outputs: Vec<&Output> = family.flushes().flat_map(|job| &job.outputs).collect();
-        // A table can be added again where it moves: its first level is the one it was written to.
-        let file_of = |output: &Output| family.added.iter().find(|f| f.number == output.number);
+        let flushed = flushed(family);
         let deep = family.files.iter().filter(|file| file.level > 0);
         let of_tree = Positions::of(deep.clone());
         let is_narrow = |file: &&File| {
             let (from, end) = of_tree.range(file);
             end - from < 0.5
         };
-        let narrow = outputs.iter().filter_map(|output| file_of(output)).filter(is_narrow);
+        let narrow = flushed.iter().filter_map(|(_, file)| file.as_ref()).filter(is_narrow);
         let positions = Positions::of(deep.chain(narrow));
-        let all = total(&outputs);
+        let all = total(flushed.iter().map(|(output, _)| output));
         if all.entries == 0 || all.bytes == 0 {
             return Err("No replay: expected flushes in the LOG.".to_owned());
         }
         let mean_bytes = entry_bytes(&all);
-        let of_output = |output: &&Output| {
-            let file = file_of(output);
-            Flush {
-                entries: output.entries as f64,
-                deletes: output.deletes.min(output.entries) as f64,
-                entry_bytes: entry_bytes(output),
-                keys: file.map_or((0.0, 1.0), |file| positions.range(file)),
-                is_base: false,
-            }
+        let of_output = |(output, file): &(Output, Option<File>)| Flush {
+            entries: output.entries as f64,
+            deletes: output.deletes.min(output.entries) as f64,
+            entry_bytes: entry_bytes(output),
+            keys: file.as_ref().map_or((0.0, 1.0), |file| positions.range(file)),
+            is_base: false,
         };
         let mut flushes: Vec<Flush> =
-            outputs.iter().filter(|output| output.entries > 0).map(of_output).collect();
+            flushed.iter().filter(|(output, _)| output.entries > 0).map(of_output).collect();
         // What the LOG has compacted, or the tree has now, and nothing in the LOG has written.
         let jobs = family.flushes().chain(family.compactions());
         let written: BTreeSet<u64> =
@@ -214,7 +209,28 @@ pub(crate) struct Writes {
     pub(crate) keys: u64,
 }
 
-fn total(outputs: &[&Output]) -> Output {
+/// Returns each flush as one table, with where its keys begin and end if the MANIFEST has them.
+fn flushed(family: &Family) -> Vec<(Output, Option<File>)> {
+    // A table can be added again where it moves. All its files have the same keys.
+    let files: BTreeMap<u64, &File> = family.added.iter().map(|f| (f.number, f)).collect();
+    let whole = family.flushes().map(|job| {
+        let of_outputs = job.outputs.iter().filter_map(|output| files.get(&output.number));
+        (total(&job.outputs), hull(of_outputs))
+    });
+    whole.collect()
+}
+
+/// Returns the first and the last key of `files`, as one file.
+fn hull<'a>(files: impl Iterator<Item = &'a &'a File>) -> Option<File> {
+    files.map(|file| (*file).clone()).reduce(|hull, file| File {
+        bytes: hull.bytes + file.bytes,
+        smallest: hull.smallest.min(file.smallest),
+        largest: hull.largest.max(file.largest),
+        ..hull
+    })
+}
+
+fn total<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> Output {
     let mut all = Output::default();
     for output in outputs {
         all.bytes += output.bytes;

@@ -1,13 +1,14 @@
 //! What a replay does not know.
 
 use super::flushes::Flushes;
-use crate::{Case, Family, Store, leveldb, translate};
+use crate::{Case, Family, Store, leveldb, pebble, translate};
 use lsmith_spec::format_bytes;
 
 /// The reasons of compactions that the replay makes.
-const REPLAYED: [&str; 7] = [
+const REPLAYED: [&str; 8] = [
     "",
     leveldb::REASON,
+    pebble::REASON,
     "LevelL0FilesNum",
     "LevelMaxLevelSize",
     "UniversalSizeAmplification",
@@ -74,6 +75,10 @@ pub(super) fn doubts(case: &Case, family: &Family, flushes: &Flushes, dropped: f
     if case.store == Store::LevelDb {
         doubts.push("which entries delete: the files of LevelDB do not say it".to_owned());
         doubts.push("compactions of tables that many lookups had to pass".to_owned());
+    }
+    if case.store == Store::Pebble {
+        doubts.push("which entries delete: the files of Pebble do not say it".to_owned());
+        doubts.push("where flushes were cut into tables".to_owned());
     }
     doubts.push("whether some keys are written more often than others".to_owned());
     doubts.push("flushes while a compaction is under way".to_owned());

@@ -1,9 +1,11 @@
 #!/bin/sh
-# Makes the directories of RocksDB and LevelDB that the tests read, anew: make.sh [STORE]...
+# Makes the directories of RocksDB, LevelDB and Pebble that the tests read, anew: make.sh [STORE]...
 # Needs db_bench and ldb of RocksDB 7.8 (Debian: apt-get install rocksdb-tools), and for
 # `rocksdict` a Python with that package (pip install rocksdict==0.3.29, which has RocksDB 9.8).
 # The stores of RocksDB 11.8 need Java 17, and in ROCKSDBJNI the file of org.rocksdb:rocksdbjni:11.8.1
 # (mvn dependency:get -Dartifact=org.rocksdb:rocksdbjni:11.8.1 puts it into ~/.m2/repository).
+# The stores of Pebble need Go alone, in GO, which loads Pebble 1.1.5 and builds pebble11/main.go.
+# metrics.txt and manifest.txt are what Pebble and its tool say.
 # The stores of LevelDB need a Python with plyvel (pip install plyvel==1.5.1, which has LevelDB
 # 1.22) alone: LOG, LOG.old and MANIFEST-* are kept, and stats.txt, what LevelDB says in the end.
 # LOG, MANIFEST-* and OPTIONS-* are kept, compressed, and what ldb says of the MANIFEST.
@@ -11,6 +13,7 @@ set -eu
 cd "$(dirname "$0")"
 data=$PWD
 PYTHON=${PYTHON:-python3}
+GO=${GO:-go}
 ROCKSDBJNI=${ROCKSDBJNI:-$HOME/.m2/repository/org/rocksdb/rocksdbjni/11.8.1/rocksdbjni-11.8.1.jar}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -35,13 +38,23 @@ keep_leveldb() { # NAME: the same for a store of LevelDB
     done
 }
 
+keep_pebble() { # NAME: the same for a store of Pebble
+    rm -rf "${data:?}/$1"
+    mkdir -p "$data/$1"
+    pebble11/pebble11 manifest dump "$(ls "$1"/MANIFEST-*)" > "$1/manifest.txt"
+    for file in $(cd "$1" && ls LOG CURRENT marker.manifest.* MANIFEST-* *.txt &&
+        ls OPTIONS-* | tail -1); do
+        gzip -9 -n -c "$1/$file" > "$data/$1/$file.gz"
+    done
+}
+
 # Writes come at 4 MB/s, so that merges keep up with them.
 common="--value_size=200 --compression_type=none --write_buffer_size=524288 --seed=1
     --benchmark_write_rate_limit=4000000 --sync=0 --stats_dump_period_sec=0"
 
 [ $# -gt 0 ] || set -- leveled universal deletes heldout rocksdict \
     rocksdbjni rocksdbjni-heldout \
-    leveldb leveldb-reopened leveldb-heldout
+    leveldb leveldb-reopened leveldb-heldout pebble pebble-deep pebble-heldout
 for name in "$@"; do
     case $name in
     leveled) # two column families, overwrites, then deletes, then overwrites
@@ -77,6 +90,15 @@ for name in "$@"; do
         ;;
     rocksdbjni*)
         java -cp "$ROCKSDBJNI" "$data/rocksdb11.java" "$name"
+        ;;
+    pebble*)
+        if [ ! -d pebble11 ]; then
+            cp -r "$data/pebble11" pebble11
+            (cd pebble11 && "$GO" mod tidy && "$GO" build -o pebble11 .)
+        fi
+        pebble11/pebble11 "$name"
+        keep_pebble "$name"
+        continue
         ;;
     leveldb*)
         "$PYTHON" "$data/leveldb122.py" "$name"

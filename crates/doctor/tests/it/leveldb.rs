@@ -211,8 +211,10 @@ fn damaged_lines_never_panic_and_cut_ones_are_counted() {
 #[test]
 fn a_manifest_says_whose_it_is() {
     let manifest = Manifest::read(&file("leveldb", "MANIFEST-")).unwrap();
-    assert!(!manifest.is_rocksdb && manifest.torn_at.is_none());
+    assert!(manifest.store == Store::LevelDb && manifest.torn_at.is_none());
     let first: &File = manifest.edits.iter().flat_map(|edit| &edit.added).next().unwrap();
     assert_eq!(first.level, 2, "the first flush overlaps nothing, and goes deep");
-    assert!(Manifest::read(&file("leveled", "MANIFEST-")).unwrap().is_rocksdb);
+    for store in super::STORES {
+        assert_eq!(Manifest::read(&file(store, "MANIFEST-")).unwrap().store, Store::RocksDb);
+    }
 }

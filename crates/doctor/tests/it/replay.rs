@@ -48,8 +48,8 @@ fn number_of_keys_follows_from_compactions() {
         assert_eq!(replays.len(), keys.len());
         for ((family, replay), keys) in replays.iter().zip(keys) {
             let found = replay.keys as f64;
-            // Deletes that reach the bottom go, so keys seem to be fewer.
-            assert!((found / keys - 1.0).abs() < 0.12, "{store}, {family}: {found}, not {keys}");
+            // Keys whose delete has reached the bottom are gone, and do not count.
+            assert!((found / keys - 1.0).abs() < 0.15, "{store}, {family}: {found}, not {keys}");
         }
     }
 }
