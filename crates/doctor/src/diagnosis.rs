@@ -1,6 +1,6 @@
 //! What a store cost so far, by the account of its own files.
 
-use crate::{Case, Family, Replay, Stalled, Store, translate};
+use crate::{Case, Family, Replay, Stalled, Store, Watch, translate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -107,9 +107,15 @@ impl Diagnosis {
     /// Returns the same with a [`Replay`] of each column family, which takes a second or two.
     /// `case` must be the same too.
     #[must_use]
-    pub fn with_replays(mut self, case: &Case) -> Diagnosis {
+    pub fn with_replays(self, case: &Case) -> Diagnosis {
+        self.with_watched_replays(case, &mut ())
+    }
+
+    /// Returns the same with replays, and tells `watch` of them while they run.
+    #[must_use]
+    pub fn with_watched_replays(mut self, case: &Case, watch: &mut dyn Watch) -> Diagnosis {
         for (costs, family) in self.families.iter_mut().zip(&case.families) {
-            match Replay::of(case, family) {
+            match Replay::watched(case, family, watch) {
                 Ok(replay) => costs.replay = Some(replay),
                 Err(reason) => costs.no_replay = Some(reason),
             }

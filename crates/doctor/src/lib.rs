@@ -27,4 +27,4 @@ pub use log::{Job, Log, Output, Stalled};
 pub use manifest::{Edit, File, Manifest};
 pub use options::{Options, Settings};
 pub use policy::{Translated, translate};
-pub use replay::{Move, Replay, Row};
+pub use replay::{Move, Replay, Row, Watch};

@@ -68,6 +68,25 @@ fn a_leveldb_is_told_by_its_files() {
 }
 
 #[test]
+fn a_pebble_is_told_by_its_files() {
+    let words = fine(&["doctor", &text(path("pebble", ""))]);
+    let expected = [
+        "Pebble, opened once.",
+        "Compactions: level, 2 sublevels in level 0, 4MiB in the first level, multiplier 10,",
+        "60 flushes wrote 51.1 MB, and 147 compactions 185 MB: 4.62 bytes written per byte flushed.",
+        "Pebble, now",
+    ];
+    for part in expected {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    let manifest = json(&["doctor", &text(path("pebble", "MANIFEST-000001.gz"))]);
+    assert_eq!(manifest["store"], "Pebble");
+    assert_eq!(manifest["families"][0]["compactions"], 147);
+    let why = manifest["families"][0]["no_replay"].as_str().unwrap();
+    assert!(why.contains("expected the settings in OPTIONS-*"), "{why}");
+}
+
+#[test]
 fn one_log_is_enough_and_rotated_logs_add_up() {
     let log = path("universal", "LOG.gz");
     let once = json(&["doctor", &text(log.clone())]);
@@ -122,11 +141,64 @@ fn the_page_shows_what_the_command_prints() {
     let mut count = 0;
     for line in page.lines().filter_map(|line| line.strip_prefix("lsmith doctor /var/lib/app/")) {
         let command = line.split('#').next().unwrap();
-        let mut words: Vec<&str> = command.split_whitespace().collect();
+        let dir = tempfile::tempdir().unwrap();
+        let html = text(dir.path().join("doctor.html"));
+        let mut words: Vec<&str> = command
+            .split_whitespace()
+            .map(|word| if word == "doctor.html" { &html } else { word })
+            .collect();
         let log = if words.remove(0).ends_with("LOG") { "LOG.gz" } else { "" };
         let store = text(path("rocksdict", log));
         fine(&[&["doctor", &store][..], &words].concat());
         count += 1;
     }
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
+}
+
+#[test]
+fn a_page_has_the_rows_with_their_band_and_the_trees() {
+    let dir = tempfile::tempdir().unwrap();
+    let html = dir.path().join("doctor.html");
+    let store = text(path("rocksdbjni", ""));
+    let answer = json(&["doctor", &store, "--html", html.to_str().unwrap()]);
+    let page = fs::read_to_string(&html).unwrap();
+    let (_, content) = page.split_once("id=\"content\">").unwrap();
+    let (content, _) = content.split_once("</script>").unwrap();
+    let content: serde_json::Value = serde_json::from_str(content).unwrap();
+    let groups = content["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 2);
+    for (group, family) in groups.iter().zip(answer["families"].as_array().unwrap()) {
+        let replay = &family["replay"];
+        assert_eq!([&group["name"], &group["alike"]], [&family["name"], &replay["band"]]);
+        let rows = replay["rows"].as_array().unwrap();
+        let names = |list: &str| -> Vec<String> {
+            let items = group[list].as_array().unwrap().iter();
+            items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+        };
+        assert!(names("costs")[0].ends_with("(RocksDB, now)"), "{:?}", names("costs"));
+        assert_eq!((names("costs").len(), names("costs")), (rows.len(), names("trees")));
+        for tree in group["trees"].as_array().unwrap() {
+            // Each flush is a step at least.
+            assert!(tree["step_count"].as_u64() > family["flushes"].as_u64(), "{tree}");
+        }
+        let table = &group["table"];
+        let columns = table["columns"].as_array().unwrap();
+        let column = |name: &str| columns.iter().position(|column| column["name"] == name).unwrap();
+        let band = replay["band"].as_f64().unwrap();
+        for (cells, row) in table["rows"].as_array().unwrap().iter().zip(rows) {
+            let figure = |name: &str| cells[column(name)].as_f64().unwrap();
+            assert_eq!(figure("write"), row["write"].as_f64().unwrap());
+            assert_eq!(figure("least"), row["least"].as_f64().unwrap());
+            assert!((figure("write_from") * (1.0 + band) - figure("write")).abs() < 1e-9);
+            assert!((figure("write_to") * (1.0 - band) - figure("write")).abs() < 1e-9);
+        }
+        let way = &replay["moves"][0];
+        let place = rows.iter().position(|row| row["policy"] == way["policy"]).unwrap();
+        let options = table["rows"][place][column("options")].as_str().unwrap();
+        assert!(options.contains(way["options"][0].as_str().unwrap()), "{options}");
+        let notes = group["notes"].to_string();
+        for part in ["beside the LOG", "The simulation does not know", "bytes written per byte"] {
+            assert!(notes.contains(part), "{part}: {notes}");
+        }
+    }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Candidate {
     pub(crate) options: Vec<(&'static str, String)>,
     pub(crate) policy: Arc<dyn MergePolicy>,
     pub(crate) is_nearest: bool,
+    /// True for policies of lsmith that look at each table to pick one.
+    pub(crate) is_slow: bool,
 }
 
 /// The settings of a column family that pickers go by.
@@ -103,7 +105,8 @@ impl Present {
         for spec in nearest.chain(OURS) {
             all.extend(registry.build(spec).ok().map(|policy| {
                 let is_nearest = self.nearest.as_deref() == Some(spec);
-                Candidate { is_nearest, ..Candidate::ours(spec, policy) }
+                let is_slow = spec.contains("pick=");
+                Candidate { is_nearest, is_slow, ..Candidate::ours(spec, policy) }
             }));
         }
         let mut names = std::collections::BTreeSet::new();
@@ -113,9 +116,9 @@ impl Present {
 }
 
 impl Candidate {
-    fn ours(name: &str, policy: Arc<dyn MergePolicy>) -> Candidate {
+    pub(crate) fn ours(name: &str, policy: Arc<dyn MergePolicy>) -> Candidate {
         let (store, name) = ("lsmith", name.to_owned());
-        Candidate { store, name, options: Vec::new(), policy, is_nearest: false }
+        Candidate { store, name, options: Vec::new(), policy, is_nearest: false, is_slow: false }
     }
 }
 
@@ -129,7 +132,7 @@ fn leveled(level: Level) -> Candidate {
         ("max_bytes_for_level_multiplier", level.ratio.to_string()),
     ];
     let policy = Arc::new(level);
-    Candidate { store: "RocksDB", name, options, policy, is_nearest: false }
+    Candidate { store: "RocksDB", name, options, policy, is_nearest: false, is_slow: false }
 }
 
 fn tiered(universal: Universal) -> Candidate {
@@ -142,7 +145,7 @@ fn tiered(universal: Universal) -> Candidate {
         ("compaction_options_universal", format!("{{{inner}}}")),
     ];
     let policy = Arc::new(universal);
-    Candidate { store: "RocksDB", name, options, policy, is_nearest: false }
+    Candidate { store: "RocksDB", name, options, policy, is_nearest: false, is_slow: false }
 }
 
 fn level(family: &Family, major: u64, flushes: &Flushes) -> Level {

@@ -148,12 +148,10 @@ impl Flushes {
     pub(crate) fn writes(&self, keys: f64) -> Writes {
         let keys = (keys.max(self.entries_max()) / self.scale).ceil().max(1.0) as u64;
         let mut random = Rng::new(1, 0);
-        // The last flush that wrote each key, from 1.
-        let mut written = vec![0_u32; keys as usize];
-        let mut number = 0;
+        let mut taken = BTreeSet::new();
         let mut base_next = 0_u64;
         let flushes = self.flushes.iter().map(|flush| {
-            number += 1;
+            taken.clear();
             let count = ((flush.entries / self.scale).round() as u64).clamp(1, keys);
             let mut deletes = (flush.deletes / self.scale).round() as u64;
             // Rounded alike, so that neighbours do not share a key.
@@ -165,9 +163,9 @@ impl Flushes {
             // Floyd's draw of `count` different numbers below `width`.
             for (left, last) in (1..=count).rev().zip(width - count..width) {
                 let drawn = random.below(last + 1);
-                let is_taken = written[(from + drawn) as usize] == number;
-                let rank = from + if is_taken { last } else { drawn };
-                written[rank as usize] = number;
+                let offset = if taken.insert(drawn) { drawn } else { last };
+                taken.insert(offset);
+                let rank = from + offset;
                 let is_delete = random.below(left) < deletes;
                 deletes -= u64::from(is_delete);
                 let bytes = flush.entry_bytes[usize::from(is_delete)] * self.scale;
@@ -186,7 +184,7 @@ impl Flushes {
             }
             (flush.is_base, made)
         });
-        Writes { flushes: flushes.collect(), keys }
+        Writes::of(flushes.collect())
     }
 }
 
@@ -228,6 +226,21 @@ fn hull<'a>(files: impl Iterator<Item = &'a &'a File>) -> Option<File> {
         largest: hull.largest.max(file.largest),
         ..hull
     })
+}
+
+impl Writes {
+    /// Numbers the keys that are written anew, in their order. If hardly a key comes twice, there
+    /// are many times as many keys as writes, and memory for each would be a gigabyte.
+    fn of(mut flushes: Vec<(bool, Vec<Write>)>) -> Writes {
+        let all = flushes.iter().flat_map(|(_, writes)| writes);
+        let mut ranks: Vec<u32> = all.map(|write| write.rank).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        for write in flushes.iter_mut().flat_map(|(_, writes)| writes) {
+            write.rank = ranks.partition_point(|rank| *rank < write.rank) as u32;
+        }
+        Writes { flushes, keys: ranks.len().max(1) as u64 }
+    }
 }
 
 fn total<'a>(outputs: impl IntoIterator<Item = &'a Output>) -> Output {

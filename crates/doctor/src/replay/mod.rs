@@ -6,8 +6,10 @@ mod flushes;
 mod keys;
 mod play;
 mod trust;
+mod watch;
 
 pub use advice::Move;
+pub use watch::Watch;
 
 use crate::{Case, Family};
 use candidates::{Candidate, Present};
@@ -18,6 +20,10 @@ use serde::Serialize;
 
 /// The least flushes of a replay. With fewer, hardly anything was merged.
 const FLUSHES_MIN: usize = 8;
+
+/// The most flushes that policies are played for that look at each table to pick one: the time per
+/// flush grows with the tree. This many take some seconds.
+const SLOW_FLUSHES_MAX: usize = 5000;
 
 /// What other settings and policies would have cost on the same flushes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,6 +86,15 @@ impl Replay {
     /// # Errors
     /// Fails with the reason if the files do not say enough.
     pub fn of(case: &Case, family: &Family) -> Result<Replay, String> {
+        Replay::watched(case, family, &mut ())
+    }
+
+    /// Plays the flushes of `family`, and tells `watch` of it. The present settings come first.
+    ///
+    /// # Errors
+    /// As [`Replay::of`].
+    pub fn watched(case: &Case, family: &Family, watch: &mut dyn Watch) -> Result<Replay, String> {
+        watch.begin_family(&family.name);
         if family.flushes().count() < FLUSHES_MIN {
             return Err(format!("No replay: expected at least {FLUSHES_MIN} flushes in the LOG."));
         }
@@ -90,14 +105,19 @@ impl Replay {
             .ok_or("No replay: expected the settings in OPTIONS-* or the head of a LOG.")?;
         let keys = keys::keys(family, &flushes);
         let writes = flushes.writes(keys);
-        let now = play(&present.now.policy, &writes)
+        let now = play(&present.now, &writes, watch)
             .map_err(|error| format!("No replay of the settings of now: {error}."))?;
         let sizes: Vec<u64> = family.flushes().map(|job| job.output_bytes()).collect();
         let (mut candidates, mut rows) = (Vec::new(), Vec::new());
         let mut doubts = trust::doubts(case, family, &flushes, now.dropped);
         for (place, candidate) in present.candidates().into_iter().enumerate() {
+            if place > 0 && candidate.is_slow && writes.flushes.len() > SLOW_FLUSHES_MAX {
+                let name = &candidate.name;
+                doubts.push(format!("what {name} costs: that many flushes take it too long"));
+                continue;
+            }
             // The first one has the settings of now.
-            match if place == 0 { Ok(now) } else { play(&candidate.policy, &writes) } {
+            match if place == 0 { Ok(now) } else { play(&candidate, &writes, watch) } {
                 Ok(played) => {
                     rows.push(row(&candidate, &played, &sizes));
                     candidates.push(candidate);

@@ -1,10 +1,10 @@
 //! Plays flushes under a policy.
 
+use super::Watch;
+use super::candidates::Candidate;
 use super::flushes::Writes;
-use lsmith_policy::MergePolicy;
 use lsmith_sim::{KeyedSim, Parts, SimError};
 use lsmith_tree::EntryKind;
-use std::sync::Arc;
 
 /// What a policy costs on the flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,20 +23,26 @@ pub(crate) struct Played {
     pub(crate) dropped: f64,
 }
 
-/// Plays `writes` under `policy`. Flushes that stand for the beginning cost nothing.
-pub(crate) fn play(policy: &Arc<dyn MergePolicy>, writes: &Writes) -> Result<Played, SimError> {
+/// Plays `writes` under the policy of `candidate`. Flushes that stand for the beginning cost
+/// nothing.
+pub(crate) fn play(
+    candidate: &Candidate,
+    writes: &Writes,
+    watch: &mut dyn Watch,
+) -> Result<Played, SimError> {
     let bytes = |writes: &[super::flushes::Write]| -> u64 {
         writes.iter().map(|write| u64::from(write.bytes)).sum()
     };
     let flushed = writes.flushes.iter().filter(|(is_base, _)| !is_base);
     let memtable_bytes = flushed.map(|(_, writes)| bytes(writes)).max().unwrap_or(1);
-    let mut sim = KeyedSim::new(policy, memtable_bytes);
+    let mut sim = KeyedSim::new(&candidate.policy, memtable_bytes);
+    watch.begin(candidate.store, &candidate.name, writes.flushes.len() as u64, writes.keys);
     let mut live = vec![0_u32; writes.keys as usize];
     let mut live_bytes = 0;
     let mut before = Parts::default();
     let (mut entries, mut flushes, mut entries_before) = (0, 0, 0);
     let mut played = Played::default();
-    for (is_base, flush) in &writes.flushes {
+    for (done, (is_base, flush)) in (1..).zip(&writes.flushes) {
         for write in flush {
             let kind = if write.is_delete { EntryKind::Delete } else { EntryKind::Put };
             sim.write(kind, write.rank, write.bytes);
@@ -44,7 +50,8 @@ pub(crate) fn play(policy: &Arc<dyn MergePolicy>, writes: &Writes) -> Result<Pla
             let old = std::mem::replace(&mut live[write.rank as usize], newest);
             live_bytes = live_bytes + u64::from(newest) - u64::from(old);
         }
-        sim.flush(live_bytes, &mut |_| {})?;
+        sim.flush(live_bytes, &mut |event| watch.observe(event))?;
+        watch.advance(done);
         let runs = sim.tree().disk_run_count() as u64;
         if *is_base {
             before = sim.figures().parts;
@@ -91,7 +98,8 @@ mod tests {
         };
         let writes = Writes { flushes: (0..3).map(flush).collect(), keys: 30 };
         let policy = Registry::builtin().build("constant(k=1)").expect("a policy");
-        let played = play(&policy, &writes).expect("a simulation");
+        let candidate = Candidate::ours("constant(k=1)", policy);
+        let played = play(&candidate, &writes, &mut ()).expect("a simulation");
         // A flush of 10 entries, and a merge of all 30.
         assert_eq!((played.write, played.dropped, played.runs_max), (4.0, 0.0, 1));
     }

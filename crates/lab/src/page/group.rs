@@ -334,8 +334,10 @@ fn sources(names: &[&str]) -> Vec<CostSource> {
     names.iter().map(|name| CostSource { name: (*name).to_owned() }).collect()
 }
 
-/// Returns the curve of least costs for as many flushes.
-fn least(flushes: u64) -> Vec<LeastPoint> {
+/// Returns the curve of least costs for as many flushes: of any schedule of merges of whole runs,
+/// for flushes of equal size that share no key.
+#[must_use]
+pub fn least(flushes: u64) -> Vec<LeastPoint> {
     let points = Hull::new(flushes).points(LEAST_POINTS);
     let shown = points.into_iter().filter(|point| point.runs_mean <= LEAST_RUNS_MAX);
     shown.map(|point| LeastPoint { read: point.runs_mean, write: point.write_cost }).collect()

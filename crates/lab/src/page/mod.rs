@@ -14,7 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use group::{ALIKE, CostPoint, CostSource, Group, LeastPoint, PolicyCosts, PutTimes};
+pub use group::{ALIKE, CostPoint, CostSource, Group, LeastPoint, PolicyCosts, PutTimes, least};
 pub use table::{Column, Table};
 
 use crate::report::Versions;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Figures with their definitions.
-const FIGURES: [(&str, &str); 19] = [
+const FIGURES: [(&str, &str); 27] = [
     ("write_cost_eager", "bytes of runs that are new after a flush, per byte flushed"),
     ("write_cost_system", "bytes of every flush and every merge output, per byte flushed"),
     ("write_cost_user", "all bytes written to storage, per byte of keys and values"),
@@ -24,6 +24,14 @@ const FIGURES: [(&str, &str); 19] = [
     ("flushes", "memtables that left memory"),
     ("merges", "merges, without flushes to a run of their own"),
     ("moves", "plans that relabel slices and write nothing"),
+    ("write", "bytes written per byte flushed, in the replay"),
+    ("write_from", "write / (1 + band): what the replay may be off by"),
+    ("write_to", "write / (1 - band): what the replay may be off by"),
+    ("least", "the least that merges of whole runs write with as many runs, if no key comes twice"),
+    ("above_least", "(write - least) / least"),
+    ("saves", "bytes that the row writes less, over bytes that the present settings write"),
+    ("space_now", "bytes held per live byte at the end"),
+    ("options", "what to put into OPTIONS; for lsmith, the policy is the spec"),
 ];
 
 /// A column of a table.

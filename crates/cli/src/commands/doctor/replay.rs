@@ -1,6 +1,6 @@
 //! What other settings and policies would have cost, as text.
 
-use super::bytes;
+use super::words::bytes;
 use crate::table::Importance::{Least, Rank};
 use crate::table::{Column, column, cost, percent, table_of};
 use lsmith_doctor::{Move, Replay, Row};
