@@ -66,7 +66,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     (!bytes.iter().fold(!0, step)).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Returns the first records of each store, without those that go beyond a block.
+/// Returns the first records of each store, up to the first one that goes beyond a block.
 static RECORDS: LazyLock<Vec<Vec<Vec<u8>>>> = LazyLock::new(|| {
     let of_store = |store: &str| {
         let bytes = file(store, "MANIFEST-");
