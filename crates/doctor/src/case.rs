@@ -3,7 +3,7 @@
 use crate::log::{Job, Log};
 use crate::manifest::{File, Manifest};
 use crate::options::{Options, Settings};
-use crate::{DoctorError, leveldb, pebble};
+use crate::{DoctorError, cassandra, leveldb, pebble};
 use serde::Serialize;
 
 /// Whose files they are.
@@ -19,6 +19,9 @@ pub enum Store {
     /// Pebble, the store below CockroachDB.
     #[serde(rename = "Pebble")]
     Pebble,
+    /// Cassandra: a log of its compactions alone.
+    #[serde(rename = "Cassandra")]
+    Cassandra,
 }
 
 impl Store {
@@ -29,6 +32,7 @@ impl Store {
             Store::RocksDb => "RocksDB",
             Store::LevelDb => "LevelDB",
             Store::Pebble => "Pebble",
+            Store::Cassandra => "Cassandra",
         }
     }
 }
@@ -79,6 +83,10 @@ impl Case {
         let mut case = Case::default();
         // Newest last: numbers have leading zeros, and LOG.old.* end with a time.
         files.sort();
+        if files.iter().any(|(name, bytes)| cassandra::is_log(name, bytes)) {
+            case.read_cassandra(&files);
+            return Ok(case);
+        }
         let manifest = match manifest_of(&files) {
             Some((name, bytes)) => Some(
                 Manifest::read(bytes)
@@ -110,6 +118,20 @@ impl Case {
         case.gather(manifest.as_ref(), options.as_ref());
         case.note_log(!logs.is_empty(), manifest.as_ref());
         Ok(case)
+    }
+
+    fn read_cassandra(&mut self, files: &[Named]) {
+        self.store = Store::Cassandra;
+        // compaction.log is the newest; compaction-DATE.N.log are older.
+        let mut logs: Vec<&Named> =
+            files.iter().filter(|(name, bytes)| cassandra::is_log(name, bytes)).collect();
+        logs.sort_by_key(|(name, _)| name == "compaction.log");
+        self.families = cassandra::read(&mut self.log, logs.iter().map(|(_, bytes)| &bytes[..]));
+        if self.log.damaged > 0 {
+            let count = self.log.damaged;
+            self.remarks
+                .push(format!("{count} lines of the log are cut or damaged, and left out."));
+        }
     }
 
     /// Finds out whose the files are, and reads logs that are not of RocksDB.

@@ -1,5 +1,6 @@
 //! Reads what a RocksDB, a LevelDB or a Pebble leaves in its directory, and says what its
-//! compactions cost, and what other settings would have cost.
+//! compactions cost, and what other settings would have cost. Of Cassandra it reads the log of
+//! compactions.
 //!
 //! [`Case::read`] takes the files as bytes: LOG, MANIFEST, OPTIONS. [`Diagnosis::of`] counts what
 //! they say. [`Replay::of`] plays the flushes again. No file is opened here.
@@ -9,6 +10,7 @@
 struct Readme;
 
 mod case;
+mod cassandra;
 mod diagnosis;
 mod error;
 mod leveldb;

@@ -66,6 +66,9 @@ pub fn translate(family: &Family) -> Translated {
             (format!("FIFO, {}", bytes(most)), Some(Spec::bare("fifo").with("bytes", bytes(most))))
         }
         "kCompactionStyleNone" => ("none".to_owned(), Some(Spec::bare("none"))),
+        strategy if strategy.ends_with("Strategy") => {
+            (format!("{strategy}, whose settings are in the schema alone"), None)
+        }
         _ => ("unknown: neither OPTIONS nor the LOG has its settings".to_owned(), None),
     };
     if text("disable_auto_compactions") == "true" {

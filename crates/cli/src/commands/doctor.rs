@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use watch::Watched;
 
 /// The names of files that are read begin so.
-const READ: [&str; 5] = ["LOG", "MANIFEST-", "OPTIONS-", "CURRENT", "marker.manifest."];
+const READ: [&str; 6] =
+    ["LOG", "MANIFEST-", "OPTIONS-", "CURRENT", "marker.manifest.", "compaction"];
 
 pub(crate) fn doctor(args: &DoctorArgs, json: bool) -> anyhow::Result<()> {
     let files = files(&args.path)?;

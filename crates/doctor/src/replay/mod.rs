@@ -11,7 +11,7 @@ mod watch;
 pub use advice::Move;
 pub use watch::Watch;
 
-use crate::{Case, Family};
+use crate::{Case, Family, Store};
 use candidates::{Candidate, Present};
 use flushes::Flushes;
 use lsmith_model::optimum::least_of_sizes;
@@ -95,6 +95,9 @@ impl Replay {
     /// As [`Replay::of`].
     pub fn watched(case: &Case, family: &Family, watch: &mut dyn Watch) -> Result<Replay, String> {
         watch.begin_family(&family.name);
+        if case.store == Store::Cassandra {
+            return Err("No replay: the log has neither entries nor settings.".to_owned());
+        }
         if family.flushes().count() < FLUSHES_MIN {
             return Err(format!("No replay: expected at least {FLUSHES_MIN} flushes in the LOG."));
         }

@@ -6,6 +6,7 @@
 # (mvn dependency:get -Dartifact=org.rocksdb:rocksdbjni:11.8.1 puts it into ~/.m2/repository).
 # The stores of Pebble need Go alone, in GO, which loads Pebble 1.1.5 and builds pebble11/main.go.
 # metrics.txt and manifest.txt are what Pebble and its tool say.
+# The log of Cassandra 5.0.5 needs Java 17 and mvn, which loads 70 MB, and /var/lib/cassandra.
 # The stores of LevelDB need a Python with plyvel (pip install plyvel==1.5.1, which has LevelDB
 # 1.22) alone: LOG, LOG.old and MANIFEST-* are kept, and stats.txt, what LevelDB says in the end.
 # LOG, MANIFEST-* and OPTIONS-* are kept, compressed, and what ldb says of the MANIFEST.
@@ -54,7 +55,7 @@ common="--value_size=200 --compression_type=none --write_buffer_size=524288 --se
 
 [ $# -gt 0 ] || set -- leveled universal deletes heldout rocksdict \
     rocksdbjni rocksdbjni-heldout \
-    leveldb leveldb-reopened leveldb-heldout pebble pebble-deep pebble-heldout
+    leveldb leveldb-reopened leveldb-heldout pebble pebble-deep pebble-heldout cassandra
 for name in "$@"; do
     case $name in
     leveled) # two column families, overwrites, then deletes, then overwrites
@@ -98,6 +99,20 @@ for name in "$@"; do
         fi
         pebble11/pebble11 "$name"
         keep_pebble "$name"
+        continue
+        ;;
+    cassandra)
+        cp -r "$data/cassandra50" .
+        mvn -q -B -f cassandra50/pom.xml dependency:copy-dependencies -DoutputDirectory=lib
+        opens=$(sed 's/.*/--add-opens &=ALL-UNNAMED/' cassandra50/opens.txt)
+        exports=$(sed 's/.*/--add-exports &=ALL-UNNAMED/' cassandra50/exports.txt)
+        java $opens $exports -Xmx1500m -Dcassandra.config="file://$work/cassandra50/cassandra.yaml" \
+            -Dcassandra.storagedir=/var/lib/cassandra -Dcassandra.logdir="$work/cassandra50" \
+            -cp "cassandra50/lib/*" cassandra50/Cassandra50.java cassandra50/metrics.txt > /dev/null
+        mkdir -p "$data/cassandra"
+        for file in compaction.log metrics.txt; do
+            gzip -9 -n -c "cassandra50/$file" > "$data/cassandra/$file.gz"
+        done
         continue
         ;;
     leveldb*)

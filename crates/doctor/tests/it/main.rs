@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
+mod cassandra;
 mod fuzz;
 mod leveldb;
 mod pebble;

@@ -35,6 +35,7 @@ pub(super) fn of_family(family: &FamilyCosts, store: Store) -> Vec<String> {
     let of = match store {
         Store::RocksDb => format!("Column family {}", family.name),
         Store::LevelDb | Store::Pebble => "Compactions".to_owned(),
+        Store::Cassandra => format!("Table {}", family.name),
     };
     let mut parts = vec![String::new(), format!("{of}: {}.", family.policy)];
     if let Some(spec) = &family.spec {
