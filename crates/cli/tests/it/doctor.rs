@@ -86,6 +86,25 @@ fn a_pebble_is_told_by_its_files() {
     assert!(why.contains("expected the settings in OPTIONS-*"), "{why}");
 }
 
+/// Without a replay a page has what the files say.
+#[test]
+fn a_log_of_cassandra_is_told_by_its_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let html = dir.path().join("doctor.html");
+    let log = text(path("cassandra", "compaction.log.gz"));
+    let words = fine(&["doctor", &log, "--html", html.to_str().unwrap()]);
+    let expected = [
+        "Cassandra.\n",
+        "Table app.tiered: SizeTieredCompactionStrategy,",
+        "60 flushes wrote 26.7 MB, and 19 compactions 124 MB: 5.63 bytes written per byte flushed.",
+        "No replay: the log has neither entries nor settings.",
+    ];
+    for part in expected {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    assert!(fs::read_to_string(&html).unwrap().contains("5.63 bytes written per byte flushed"));
+}
+
 #[test]
 fn one_log_is_enough_and_rotated_logs_add_up() {
     let log = path("universal", "LOG.gz");
@@ -196,6 +215,9 @@ fn a_page_has_the_rows_with_their_band_and_the_trees() {
         let place = rows.iter().position(|row| row["policy"] == way["policy"]).unwrap();
         let options = table["rows"][place][column("options")].as_str().unwrap();
         assert!(options.contains(way["options"][0].as_str().unwrap()), "{options}");
+        let first = group["notes"][0].as_str().unwrap();
+        let error = 100.0 * replay["error"].as_f64().unwrap();
+        assert!(first.contains(&format!("is off by {error:+.1} %")), "{first}");
         let notes = group["notes"].to_string();
         for part in ["beside the LOG", "The simulation does not know", "bytes written per byte"] {
             assert!(notes.contains(part), "{part}: {notes}");

@@ -56,6 +56,16 @@ fn group(
     let Some(replay) = &family.replay else {
         return Ok(Group { name: family.name.clone(), notes, ..Group::default() });
     };
+    // The first one stands above every view.
+    notes.insert(
+        0,
+        format!(
+            "The replay of the settings of now is off by {:+.1} %. Costs that differ by less than \
+             {:.0} % count as equal.",
+            100.0 * replay.error,
+            100.0 * replay.band
+        ),
+    );
     notes.push(
         "The trees are from the replay. It counts bytes in its own entries, which may stand for \
          several of the store."
