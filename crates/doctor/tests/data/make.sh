@@ -4,7 +4,8 @@
 # `rocksdict` a Python with that package (pip install rocksdict==0.3.29, which has RocksDB 9.8).
 # The stores of RocksDB 11.8 need Java 17, and in ROCKSDBJNI the file of org.rocksdb:rocksdbjni:11.8.1
 # (mvn dependency:get -Dartifact=org.rocksdb:rocksdbjni:11.8.1 puts it into ~/.m2/repository).
-# The stores of Pebble need Go alone, in GO, which loads Pebble 1.1.5 and builds pebble11/main.go.
+# The stores of Pebble need Go alone, in GO, which loads Pebble 1.1.5 and 2.1.7 and builds main.go in
+# pebble11 and pebble21.
 # metrics.txt and manifest.txt are what Pebble and its tool say.
 # The log of Cassandra 5.0.5 needs Java 17 and mvn, which loads 70 MB, and /var/lib/cassandra.
 # The stores of LevelDB need a Python with plyvel (pip install plyvel==1.5.1, which has LevelDB
@@ -55,7 +56,7 @@ common="--value_size=200 --compression_type=none --write_buffer_size=524288 --se
 
 [ $# -gt 0 ] || set -- leveled universal deletes heldout rocksdict \
     rocksdbjni rocksdbjni-heldout \
-    leveldb leveldb-reopened leveldb-heldout pebble pebble-deep pebble-heldout cassandra
+    leveldb leveldb-reopened leveldb-heldout pebble pebble-deep pebble-heldout pebble2 cassandra
 for name in "$@"; do
     case $name in
     leveled) # two column families, overwrites, then deletes, then overwrites
@@ -91,6 +92,16 @@ for name in "$@"; do
         ;;
     rocksdbjni*)
         java -cp "$ROCKSDBJNI" "$data/rocksdb11.java" "$name"
+        ;;
+    pebble2)
+        cp -r "$data/pebble21" pebble21
+        (cd pebble21 && "$GO" mod tidy && "$GO" build -o pebble21 .)
+        pebble21/pebble21 pebble2
+        mkdir -p "$data/pebble2"
+        for file in $(cd pebble2 && ls LOG marker.manifest.* MANIFEST-* OPTIONS-* metrics.txt); do
+            gzip -9 -n -c "pebble2/$file" > "$data/pebble2/$file.gz"
+        done
+        continue
         ;;
     pebble*)
         if [ ! -d pebble11 ]; then

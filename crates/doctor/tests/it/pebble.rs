@@ -1,5 +1,5 @@
-//! Files of Pebble 1.1, beside what Pebble said of the store itself (`metrics.txt`) and what its
-//! tool says of the MANIFEST (`manifest.txt`).
+//! Files of Pebble 1.1 and 2.1, beside what Pebble said of the store itself (`metrics.txt`) and
+//! what its tool says of the MANIFEST (`manifest.txt`).
 
 use super::{file, files};
 use lsmith_doctor::{Case, Diagnosis, Edit, File, Job, Manifest, Named, Options, Replay, Store};
@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 const STORES: [&str; 3] = ["pebble", "pebble-deep", "pebble-heldout"];
+
+/// Pebble 2.1, whose metrics are in another form.
+const NEW: &str = "pebble2";
 
 fn only(store: &str, keep: impl Fn(&str) -> bool) -> Case {
     let mut files: Vec<Named> = files(store);
@@ -154,6 +157,33 @@ fn a_log_tells_of_the_same_jobs_as_the_manifest() {
     assert!(said > 5 && of_three.count() == said);
 }
 
+/// Its table has moves, which write nothing, and its OPTIONS and log differ a little from 1.1.
+#[test]
+fn files_of_pebble_2_are_read_too() {
+    let said = String::from_utf8(file(NEW, "metrics.txt")).unwrap();
+    let count = |name: &str| -> u64 {
+        let rest = said.split_once(&format!(" {name}: ")).unwrap().1;
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    for case in [
+        Case::read(files(NEW)).unwrap(),
+        only(NEW, |name| name == "LOG"),
+        only(NEW, |name| name.starts_with("MANIFEST-")),
+    ] {
+        assert_eq!(case.store, Store::Pebble);
+        let costs = Diagnosis::of(&case).families.remove(0);
+        assert!(said.contains(&format!("Flushes: {}\n", costs.flushes)), "{}", costs.flushes);
+        assert_eq!(costs.compactions, count("default"));
+        assert!(case.log.moves == count("move") || case.log.jobs.is_empty());
+        let of_three = case.families[0].jobs.iter().filter(|job| job.inputs.len() == 3);
+        assert_eq!(of_three.count() as u64, count("multi-level"));
+    }
+    let case = Case::read(files(NEW)).unwrap();
+    let files = &case.families[0].files;
+    let total = said.lines().find(|line| line.starts_with("total |")).unwrap();
+    assert_eq!(total.split_whitespace().nth(2).unwrap(), files.len().to_string());
+}
+
 #[test]
 fn entries_of_flushes_follow_from_sequence_numbers() {
     for (store, written) in STORES.into_iter().zip([250_000.0, 120_000.0, 160_000.0]) {
@@ -169,7 +199,7 @@ fn replays_are_off_by_what_the_page_says() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let page = std::fs::read_to_string(root.join("docs/doctor.md")).unwrap();
     let mut missing = Vec::new();
-    for store in STORES {
+    for store in STORES.into_iter().chain([NEW]) {
         let case = Case::read(files(store)).unwrap();
         let replay = Replay::of(&case, &case.families[0]).unwrap();
         assert!(replay.error.abs() < 0.1, "{store}: {}", replay.error);
