@@ -21,17 +21,19 @@
 //! [`least`] and [`schedule`] take flushes of equal size, [`least_of_sizes`] any sizes, and
 //! [`Hull`] bounds the mean number of runs instead of the greatest. [`least_weighted`] bounds
 //! neither: it weighs writes and reads. [`Priced`] does both for flushes of any sizes, and knows a
-//! largest merge.
+//! largest merge. [`anytime`] does not know when writing ends.
 //!
 //! Source: the recursion follows Mathieu et al., "Bigtable merge compaction" (2014); counting
 //! places in binomial trees goes back to Bentley & Saxe, "Decomposable searching problems" (1980).
 
+mod anytime;
 mod hull;
 mod priced;
 mod sizes;
 mod unit;
 mod weighted;
 
+pub use anytime::anytime;
 pub use hull::{Hull, HullPoint};
 pub use priced::{PRICED_MAX, Priced, PricedSchedule};
 pub use sizes::{LeastOfSizes, least_of_sizes};

@@ -2,7 +2,7 @@
 
 use crate::form::*;
 use anyhow::Context;
-use lsmith_model::optimum::{Hull, Priced};
+use lsmith_model::optimum::{Hull, Priced, anytime};
 use lsmith_sim::{Event, UNIT_BYTES, simulate_unit};
 use lsmith_workload::{FlushSizes, NoInputs};
 
@@ -10,6 +10,14 @@ use lsmith_workload::{FlushSizes, NoInputs};
 const FLUSHES: u64 = 4096;
 const FLUSHES_QUICK: u64 = 512;
 const ENDS: u32 = 16;
+
+/// Schedules that are fixed in advance are the best for ends up to the last of these flushes, and
+/// are judged at ends that are far from the first and the last.
+const FIXED: [u64; 2] = [8, 2048];
+const FIXED_QUICK: [u64; 2] = [8, 256];
+const FIXED_ENDS: u32 = 64;
+const FIXED_PRICES: [f64; 6] = [6.0, 3.0, 1.6, 0.8, 0.4, 0.2];
+const AHEAD: &str = "fixed in advance";
 
 /// Flushes of sizes that vary, and how often they are drawn.
 const VARIED: u64 = 300;
@@ -84,6 +92,33 @@ impl Course {
         Ok(course)
     }
 
+    /// Returns the course of a schedule: for each flush the first flush of the run that it makes.
+    fn of_firsts(firsts: &[u64]) -> Course {
+        let mut course = Course { flushed: vec![0.0], merged: vec![0.0], runs: vec![0.0] };
+        let mut runs: Vec<u64> = Vec::new();
+        for (flush, first) in firsts.iter().enumerate() {
+            runs.retain(|run| run < first);
+            runs.push(*first);
+            let output = (flush as u64 - first + 1) as f64;
+            let merged = if output > 1.0 { output } else { 0.0 };
+            course.flushed.push((flush + 1) as f64);
+            course.merged.push(course.merged[flush] + merged);
+            course.runs.push(course.runs[flush] + runs.len() as f64);
+        }
+        course
+    }
+
+    /// Returns how far above the least this is at its mean number of runs, in the mean over `ends`,
+    /// which are numbers of flushes of one size.
+    fn excess(&self, ends: &[u64]) -> Excess {
+        let percents = ends.iter().map(|end| {
+            let (runs, cost) = self.after(*end as usize);
+            percent_off(cost, Hull::new(*end).write_cost(runs))
+        });
+        let runs = ends.last().map_or(f64::NAN, |last| self.after(*last as usize).0);
+        Excess { runs, percent: mean(percents).unwrap_or(f64::NAN) }
+    }
+
     /// Returns mean runs and write cost after `flushes`.
     fn after(&self, flushes: usize) -> (f64, f64) {
         let cost = 1.0 + self.merged[flushes] / self.flushed[flushes];
@@ -109,6 +144,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let segments = || Axis::linear("runs after a flush, mean", "");
     let mut figure = task.figure([
         Panel::new("a", "flushes of one size", runs(), excess()),
+        Panel::new("a2", "flushes of one size, earlier ends", runs(), excess()),
         Panel::new("b", "sizes that vary, sigma 1.2", runs(), excess()),
         Panel::new("c", "merges up to 5 GB of flushes of 300 MB", segments(), write()),
         Panel::new("d", "merges up to 5 GB of flushes of 0 to 244 MB", segments(), write()),
@@ -127,7 +163,9 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
          from the start, with as many runs on average.",
     );
     figure.note(format!(
-        "a: the mean over {} numbers of flushes, up to {}, one part of an octave apart. b: the \
+        "a: the mean over {} numbers of flushes, up to {}, a quarter of an octave apart. a2: the \
+         mean over earlier ends, beside the schedules that are nearest to the least in the mean \
+         over all ends of a wider range, and are the same whatever the end is. b: the \
          median of {DRAWS} draws of {} flushes. c, d: what Lucene's own test prints for its tiered \
          policy is a point (Lucene 9.12, no deletes; it may merge segments that are no neighbours).",
         ENDS + 1,
@@ -160,26 +198,22 @@ fn one_size(
 ) -> anyhow::Result<()> {
     let flushes = task.pick(FLUSHES_QUICK * Effort::QUICK.shrink / task.effort.shrink, FLUSHES);
     let flushes = flushes.max(64);
-    let end = |step: u32| {
-        let part = f64::from(step) / f64::from(ENDS);
-        (flushes as f64 / 16.0 * 16_f64.powf(part)).round() as usize
-    };
+    let late = ends(flushes / 16, flushes, ENDS);
+    let early = judged_ends(task);
     let sizes = vec![UNIT_BYTES; flushes as usize];
-    let found = task.each(
+    let both = task.each(
         "flushes of one size",
         specs,
         |_| flushes,
         |(_, spec), ticker| {
             let course = Course::of(spec, &sizes, task, ticker)?;
-            let percents = (0..=ENDS).map(|step| {
-                let (runs, cost) = course.after(end(step));
-                percent_off(cost, Hull::new(end(step) as u64).write_cost(runs))
-            });
-            let percent = mean(percents).unwrap_or(f64::NAN);
-            Ok(Excess { runs: course.end().0, percent })
+            Ok((course.excess(&late), course.excess(&early)))
         },
     )?;
+    let (found, earlier): (Vec<Excess>, Vec<Excess>) = both.into_iter().unzip();
     draw(figure, "a", specs, &found);
+    draw(figure, "a2", specs, &earlier);
+    fixed_in_advance(figure, &curve_of(specs, &earlier, AUTO), task)?;
     let of = |curve: &'static str| curve_of(specs, &found, curve);
     let claim = "one size: above the least, %, most over up to 6 mean runs";
     let few = of(AUTO).into_iter().filter(|it| it.runs <= 6.0).map(|it| it.percent);
@@ -188,15 +222,45 @@ fn one_size(
     figure.at_most(claim, most(of(AUTO).into_iter().map(|it| it.percent)), 5.0);
     figure.explain(
         "one size: above the least, %, most over all",
-        "a schedule that does not know the end cannot be near the least at every end: the best of \
-         all schedules that are fixed in advance is 5 % above it at 5 mean runs, 8 % at 6.5 and \
-         11 % at 8.6 (means over ends from 32 to 600 flushes; docs/auto.md)",
+        "who does not know the end cannot be near the least at every end; a2 has the best of all \
+         schedules that are fixed in advance",
     );
     let below = of("minlatency").into_iter().filter_map(|other| {
         let auto = at_runs(&of(AUTO), other.runs)?;
         Some(auto - other.percent)
     });
     figure.at_most("one size: points above minlatency, most", most(below), 0.0);
+    Ok(())
+}
+
+/// Returns numbers of flushes, evenly spread over their logarithms.
+fn ends(first: u64, last: u64, steps: u32) -> Vec<u64> {
+    let ratio = last as f64 / first as f64;
+    let end = |step: u32| first as f64 * ratio.powf(f64::from(step) / f64::from(steps));
+    let mut ends: Vec<u64> = (0..=steps).map(|step| end(step).round() as u64).collect();
+    ends.dedup();
+    ends
+}
+
+/// Returns the ends at which schedules that are fixed in advance are judged.
+fn judged_ends(task: &Task<'_>) -> Vec<u64> {
+    let [first, last] = task.pick(FIXED_QUICK, FIXED);
+    let all = ends(first, last, FIXED_ENDS);
+    all.into_iter().filter(|end| (4 * first..=last / 4).contains(end)).collect()
+}
+
+/// Draws the best that anybody can do who does not know the end.
+fn fixed_in_advance(figure: &mut Figure, auto: &[Excess], task: &Task<'_>) -> anyhow::Result<()> {
+    let [first, last] = task.pick(FIXED_QUICK, FIXED);
+    let all = ends(first, last, FIXED_ENDS);
+    let work = |_: &f64| last;
+    let fixed = task.each("schedules fixed in advance", &FIXED_PRICES, work, |price, _| {
+        Ok(Course::of_firsts(&anytime(*price, &all)).excess(&judged_ends(task)))
+    })?;
+    figure.draw("a2", AHEAD, fixed.iter().map(|it| (it.runs, it.percent)));
+    let above = fixed.iter().filter_map(|it| Some(at_runs(auto, it.runs)? - it.percent));
+    let claim = "one size: points above the best schedule fixed in advance, mean";
+    figure.at_most(claim, mean(above), 3.0);
     Ok(())
 }
 
