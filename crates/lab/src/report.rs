@@ -40,6 +40,10 @@ pub struct Costs {
     pub scan_cost_uncached: Option<f64>,
     /// The most runs on storage after any flush.
     pub runs_max: u64,
+    /// Logical bytes of the largest output of a merge.
+    pub merge_bytes_max: u64,
+    /// The most flushes in a row without a merge.
+    pub flushes_unmerged_max: u64,
     /// Logical bytes of tables, sealed memtables and the output under way per live byte, at the
     /// worst moment. `None` if the store was not empty at the start.
     pub space_cost_peak: Option<f64>,
@@ -75,6 +79,8 @@ impl Costs {
             read_cost_uncached: figures.read_cost_uncached,
             scan_cost_uncached: figures.scan_cost_uncached,
             runs_max: figures.runs_max,
+            merge_bytes_max: figures.merge_bytes_max,
+            flushes_unmerged_max: figures.flushes_unmerged_max,
             space_cost_peak: Some(figures.space_cost_peak),
             space_cost_mean: Some(figures.space_cost_mean),
             write_cost_blocks: figures.write_cost_blocks,

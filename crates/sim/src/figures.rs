@@ -61,6 +61,10 @@ pub struct Figures {
     pub scan_cost_uncached: Option<f64>,
     /// The most runs on storage at rest.
     pub runs_max: u64,
+    /// Logical bytes of the largest output of a merge. Flushes and moves do not count.
+    pub merge_bytes_max: u64,
+    /// The most flushes in a row after which the tree was at rest without a merge.
+    pub flushes_unmerged_max: u64,
     /// The maximum of the bytes held over live bytes, at rest and during merges.
     ///
     /// The bytes held are the bytes that slices show on storage, the rest of append tables,
@@ -132,6 +136,11 @@ pub struct FigureCounter {
     runs: u64,
     runs_l0_one: u64,
     runs_max: u64,
+    merge_bytes_max: u64,
+    /// The number of merges at the last rest, and the flushes since it changed.
+    merges_at_rest: u64,
+    flushes_unmerged: u64,
+    flushes_unmerged_max: u64,
     live_bytes: u64,
     space_cost_peak: f64,
     space_cost_sum: f64,
@@ -209,6 +218,7 @@ impl FigureCounter {
             parts.merge_memory_bytes += counters.bytes_from_memory;
             parts.merge_read_bytes += counters.bytes_in;
             parts.merge_written_bytes += counters.bytes_written;
+            self.merge_bytes_max = self.merge_bytes_max.max(counters.bytes_written);
         }
     }
 
@@ -232,6 +242,10 @@ impl FigureCounter {
         self.runs += runs;
         self.runs_l0_one += runs - level0 + level0.min(1);
         self.runs_max = self.runs_max.max(runs);
+        let has_merged = self.parts.merges != self.merges_at_rest;
+        self.merges_at_rest = self.parts.merges;
+        self.flushes_unmerged = if has_merged { 0 } else { self.flushes_unmerged + 1 };
+        self.flushes_unmerged_max = self.flushes_unmerged_max.max(self.flushes_unmerged);
         self.scan.rest(tree, self.live_bytes);
 
         if let Some(cost) = self.space_cost(held_bytes(tree)) {
@@ -256,6 +270,8 @@ impl FigureCounter {
             read_cost_uncached: None,
             scan_cost_uncached: None,
             runs_max: self.runs_max,
+            merge_bytes_max: self.merge_bytes_max,
+            flushes_unmerged_max: self.flushes_unmerged_max,
             space_cost_peak: self.space_cost_peak,
             space_cost_mean: ratio(self.space_cost_sum, self.space_costs),
             write_cost_blocks: ratio(parts.blocks_written as f64 * 1e6, parts.requested_bytes),

@@ -5,7 +5,7 @@ use crate::args::RunArgs;
 use crate::bars::Bars;
 use crate::output::{print, print_json};
 use crate::specs;
-use crate::table::{cost, cost_if_known, short, table};
+use crate::table::{cost, cost_if_known, short, short_bytes, table};
 use lsmith_lab::{Amount, Costs, EngineReport, Mode, Options, Percentiles, run as run_in_lab};
 use lsmith_policy::Shape;
 use std::collections::BTreeMap;
@@ -61,6 +61,8 @@ pub(crate) fn cost_rows(has_levels: bool, costs: &Costs) -> Vec<Vec<String>> {
         ("read_cost_uncached", cost_if_known(costs.read_cost_uncached)),
         ("scan_cost_uncached", cost_if_known(costs.scan_cost_uncached)),
         ("runs_max", costs.runs_max.to_string()),
+        ("merge_bytes_max", short_bytes(costs.merge_bytes_max)),
+        ("flushes_unmerged_max", costs.flushes_unmerged_max.to_string()),
         ("space_cost_peak", cost_if_known(costs.space_cost_peak)),
         ("space_cost_mean", cost_if_known(costs.space_cost_mean)),
         ("write_cost_blocks", cost(costs.write_cost_blocks)),

@@ -19,7 +19,7 @@ const LEAST_RUNS_MAX: f64 = 100.0;
 pub const ALIKE: f64 = 0.01;
 
 /// The columns that a comparison shows at first.
-const COMPARED: [&str; 14] = [
+const COMPARED: [&str; 15] = [
     "policy",
     "engine.write_cost_eager",
     "engine.write_cost_system",
@@ -29,6 +29,7 @@ const COMPARED: [&str; 14] = [
     "engine.space_cost_mean",
     "engine.space_cost_peak",
     "engine.runs_max",
+    "engine.merge_bytes_max",
     "engine.merges",
     "engine.moves",
     "engine.ops_per_second",
@@ -37,7 +38,7 @@ const COMPARED: [&str; 14] = [
 ];
 
 /// The columns that a simulation shows at first.
-const SIMULATED: [&str; 11] = [
+const SIMULATED: [&str; 12] = [
     "policy",
     "write_cost_eager",
     "write_cost_system",
@@ -46,6 +47,7 @@ const SIMULATED: [&str; 11] = [
     "space_cost_mean",
     "space_cost_peak",
     "runs_max",
+    "merge_bytes_max",
     "merges",
     "moves",
     "optimum.above",

@@ -25,6 +25,11 @@ type Steps = Vec<(String, String)>;
 /// Every policy that merges whole tables, in its variants.
 pub(crate) const POLICIES: &[&str] = &[
     "none",
+    "auto",
+    "auto(runs=3, price=20, eager=always)",
+    "auto(runs=20, price=0.1, largest=400KiB)",
+    "minlatency(k=4, largest=300KiB)",
+    "exploring(k=4, largest=300KiB)",
     "fifo",
     "fifo(bytes=200KiB)",
     "bigtable(k=3)",

@@ -35,6 +35,8 @@ fn a_cascade_pays_for_each_step_but_eagerly_only_for_the_last() {
     assert_eq!(figures.write_cost_eager, 8.0 / 4.0);
     // Runs at rest: 1, 1, 2, 1.
     assert_eq!((figures.read_cost_mean, figures.runs_max), (5.0 / 4.0, 2));
+    // The last merge; flushes 1 and 3 are not merged.
+    assert_eq!((figures.merge_bytes_max, figures.flushes_unmerged_max), (4 * UNIT_BYTES, 1));
     // Of those, none or one in level 0.
     assert_eq!(figures.read_cost_mean_l0_one, 5.0 / 4.0);
     // At most: 1 of 1; 1 + 2 of 2; 2 + 1 of 3; 2 + 2 + 4 of 4. At rest all of it is live.

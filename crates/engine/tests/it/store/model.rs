@@ -26,7 +26,9 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 const SPACES: [&str; 2] = ["left", "right"];
 
 /// Policies that runs switch to, besides each policy with its defaults.
-const POLICIES: [&str; 27] = [
+const POLICIES: [&str; 29] = [
+    "auto(runs=3)",
+    "auto(price=0.1, largest=3KiB)",
     "constant(k=2)",
     "bigtable(k=2)",
     "exploring(k=2, min=2)",

@@ -95,6 +95,7 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
     };
     match name {
         "none" => name.to_owned(),
+        "auto" => format!("auto(runs={}{eager})", draws.count(2, 24)),
         "bigtable" | "constant" => format!("{name}(k={}{eager})", draws.count(2, 12)),
         "minlatency" | "binomial" => {
             let count = draws.one_of(&["flushes", "size"]);
