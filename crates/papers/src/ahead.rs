@@ -167,7 +167,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
          mean over earlier ends, beside the schedules that are nearest to the least in the mean \
          over all ends of a wider range, and are the same whatever the end is. b: the \
          median of {DRAWS} draws of {} flushes. c, d: what Lucene's own test prints for its tiered \
-         policy is a point (Lucene 9.12, no deletes; it may merge segments that are no neighbours).",
+         policy is a point (Lucene 9.12, no deletes; it may merge segments that are apart).",
         ENDS + 1,
         task.pick(FLUSHES_QUICK, FLUSHES),
         task.pick(VARIED_QUICK, VARIED)

@@ -3,7 +3,7 @@
 use super::Priced;
 
 /// Returns the schedule for flushes of size one that is nearest to the least at all of `ends`: the
-/// mean of what it costs over the least is smallest. Costs are those of merge outputs and flushes,
+/// mean of what it costs over the least is smallest. Costs are merge outputs and flushes,
 /// plus `price` for each run after each flush. `ends` are numbers of flushes, ascending, at least
 /// one, and all above 0.
 ///

@@ -20,7 +20,8 @@ pub struct PricedSchedule {
 /// merge. With `F(a, b)` for flushes `a` to `b`:
 ///
 /// ```text
-/// F(a, b) = min over t of F(a, t - 1) + (sizes a to t if t > a) + price * (b - t + 1) + F(t + 1, b)
+/// F(a, b) = min over t of
+///     F(a, t - 1) + (sizes a to t if t > a) + price * (b - t + 1) + F(t + 1, b)
 /// ```
 ///
 /// Source: the recursion of the module, with the sum of merges and reads of Mathieu et al.
@@ -43,7 +44,7 @@ impl Priced<'_> {
         Priced { sizes, largest }
     }
 
-    /// Returns the schedule of which merge outputs plus `price` for each run after each flush are
+    /// Returns the schedule for which merge outputs plus `price` for each run after each flush are
     /// least. `price` is in the unit of the sizes.
     #[must_use]
     pub fn at_price(&self, price: f64) -> PricedSchedule {
@@ -178,8 +179,8 @@ mod tests {
     /// Sizes of runs, oldest first, and whether each may be merged further.
     type Stack = Vec<u64>;
 
-    /// Adds the totals of all schedules: after each flush any neighbours may be merged, with outputs
-    /// of at most `largest`.
+    /// Adds the totals of all schedules: after each flush any neighbours may be merged, with
+    /// outputs of at most `largest`.
     fn all(stack: &Stack, left: &[u64], largest: u64, so_far: PricedSchedule, found: &mut Found) {
         let Some((flush, left)) = left.split_first() else {
             return found.push(so_far);

@@ -419,8 +419,8 @@ fn writers_wait_for_a_flush_although_a_merge_has_failed() {
     gate.hold_at(Step::Create, 1);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Five full memtables. A sixth would be the eighth run of level 0, which the failed merge
-            // blocks: the pressure of eight runs stops writers for good, and then they are told why.
+            // Five full memtables. A sixth would be the eighth run of level 0, which the failed
+            // merge blocks. The pressure of eight runs stops writers for good, and tells them why.
             for number in 0..200 {
                 space.put(format!("{number:05}"), [1; 100]).unwrap();
             }

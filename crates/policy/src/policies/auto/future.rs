@@ -239,14 +239,14 @@ impl Future {
                 second = Some(choice);
             }
         }
-        // With one run, each flush is merged with all. With too many runs of which too few are
+        // With one run, each flush is merged with all. With too many runs, if too few are
         // free, all that are free are merged.
         let all = Choice { from: free_from.min(newest), cost: f64::INFINITY };
         (best.unwrap_or(all), second)
     }
 
-    /// Returns the window of `sizes`, newest first, whose merge saves most: the price of its runs for
-    /// as long as flushes may come, less what it writes. The window has no run of index 0, and no
+    /// Returns the window of `sizes`, newest first, whose merge saves most: the price of its runs
+    /// for as long as flushes may come, less what it writes. The window does not have run 0, and no
     /// neighbour of it fits into the same merge. `None` if no merge saves anything.
     pub(super) fn window(&self, sizes: &[f64], flushes: f64, largest: f64) -> Option<Range<usize>> {
         let stays = self.price * flushes * HORIZON.ln();
@@ -275,7 +275,7 @@ impl Future {
         let Moments { times, weights, .. } = &moments;
         let (runs, last) = (from_here.len(), times.len() - 1);
         let mut after = vec![0.0; runs];
-        // The least cost from each time on, if a merge reaches a run, or an older one, at that time.
+        // The least cost from each time on, if a merge reaches a run or an older one then.
         let mut reached = vec![f64::INFINITY; times.len() * runs];
         for now in (0..times.len()).rev() {
             // The same for all runs. Most runs look at the first few only.
