@@ -38,6 +38,12 @@ impl Registry {
             policies::Cola::INFO,
             policies::Samt::INFO,
             policies::Universal::INFO,
+            policies::Fluid::INFO,
+            policies::Fluid::LAZY_LEVELING,
+            policies::Ucs::INFO,
+            policies::LuceneTiered::INFO,
+            policies::ClickHouse::INFO,
+            policies::Ics::INFO,
             policies::Triangular::INFO,
             policies::Jungle::INFO,
         ];

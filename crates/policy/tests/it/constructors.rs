@@ -1,8 +1,9 @@
 //! Constructors of policies make what specs make, and refuse what specs refuse.
 
 use lsmith_policy::{
-    Bigtable, Binomial, Cola, Constant, Exploring, Fifo, FixedTake, Jungle, Leveled, MergePolicy,
-    MinLatency, Mixed, None, Pick, Registry, Samt, Score, Sweep, Tiered, Triangular, Universal,
+    Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid, Ics, Jungle,
+    Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick, Registry, Samt, Score,
+    Sweep, Tiered, Triangular, Ucs, Universal,
 };
 use lsmith_spec::SpecError;
 use std::sync::Arc;
@@ -30,6 +31,12 @@ fn all() -> Vec<(&'static str, Made)> {
         ("cola(ratio=7)", made(Cola::new(7))),
         ("samt(ratio=7)", made(Samt::new(7))),
         ("universal(trigger=7)", made(Universal::new(7))),
+        ("fluid(ratio=7, inner=3, last=2)", made(Fluid::new(7, 3, 2))),
+        ("lazy_leveling(ratio=7)", made(Fluid::lazy_leveling(7))),
+        ("ucs(w=T7/L3)", made(Ucs::new("T7/L3"))),
+        ("lucene_tiered(tier=7)", made(LuceneTiered::new(7))),
+        ("clickhouse(base=7)", made(ClickHouse::new(7.0))),
+        ("ics(threshold=0.7)", made(Ics::new(0.7))),
         ("triangular(score=ratio)", made(Ok(Triangular::new(Score::Ratio)))),
         ("triangular(score=bytes)", made(Ok(Triangular::new(Score::Bytes)))),
         ("jungle(c=2.5)", made(Jungle::new(2.5))),
@@ -71,6 +78,11 @@ fn they_refuse_what_specs_refuse() {
         ("leveled(ratio=1)", made(Leveled::new(1.0, Pick::Oldest))),
         ("leveled(ratio=NaN)", made(Leveled::new(f64::NAN, Pick::Oldest))),
         ("jungle(c=0.5)", made(Jungle::new(0.5))),
+        ("fluid(ratio=4, inner=4, last=1)", made(Fluid::new(4, 4, 1))),
+        ("lazy_leveling(ratio=1)", made(Fluid::lazy_leveling(1))),
+        ("ucs(w=X)", made(Ucs::new("X"))),
+        ("clickhouse(base=1)", made(ClickHouse::new(1.0))),
+        ("ics(threshold=NaN)", made(Ics::new(f64::NAN))),
         ("rr(ratio=inf)", made(FixedTake::round_robin(f64::INFINITY))),
     ];
     for (spec, policy) in refused {

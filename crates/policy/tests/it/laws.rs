@@ -169,6 +169,43 @@ fn universal() {
 }
 
 #[test]
+fn fluid() {
+    check(&["fluid(ratio=2)", "fluid(ratio=10, inner=1, last=1)", "fluid(ratio=10, inner=3)"]);
+    check(&["fluid(ratio=5, inner=1, last=4, eager=always)", "fluid(inner=3, last=3)"]);
+    check(&["fluid(ratio=1000, inner=500, last=2, eager=never)"]);
+    check(&["lazy_leveling(ratio=2)", "lazy_leveling(ratio=10, eager=always)"]);
+    check(&["lazy_leveling(ratio=3, eager=never)", "lazy_leveling(ratio=1000)"]);
+}
+
+#[test]
+fn ucs() {
+    check(&["ucs(w=N)", "ucs(w=T1000)", "ucs(w=L1000)", "ucs(w=L4, eager=always)"]);
+    check(&["ucs(w=T8/T4/L10)", "ucs(w=L10/T3, eager=never)", "ucs(w=T2)"]);
+}
+
+#[test]
+fn lucene_tiered() {
+    check(&["lucene_tiered(tier=2)", "lucene_tiered(tier=4, at_once=2, eager=always)"]);
+    check(&["lucene_tiered(tier=5, floor=1B, eager=never)", "lucene_tiered(tier=1000)"]);
+    check(&["lucene_tiered(tier=3, largest=8MiB)", "lucene_tiered(largest=1B)"]);
+    check(&["lucene_tiered(tier=2, at_once=30, floor=1GiB, largest=20MiB, eager=always)"]);
+}
+
+#[test]
+fn clickhouse() {
+    check(&["clickhouse(base=2)", "clickhouse(base=100, few=1, many=2)"]);
+    check(&["clickhouse(base=3, fixed=0B, eager=always)", "clickhouse(largest=8MiB)"]);
+    check(&["clickhouse(fixed=1GiB, largest=1B)", "clickhouse(few=2, many=20, eager=never)"]);
+}
+
+#[test]
+fn ics() {
+    check(&["ics(threshold=0.01)", "ics(threshold=100)", "ics(threshold=3, min=10)"]);
+    check(&["ics(goal=1.2, eager=always)", "ics(threshold=2, goal=1000, eager=never)"]);
+    check(&["ics(threshold=0.5, min=1000)", "ics(goal=1.001)"]);
+}
+
+#[test]
 fn triangular() {
     for score in ["ratio", "bytes"] {
         check(&[

@@ -93,6 +93,9 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
     } else {
         format!("{}B", draws.count(memtable_bytes / 8, memtable_bytes * 2))
     };
+    if let Some(spec) = of_other_systems(draws, name, memtable_bytes, eager) {
+        return spec;
+    }
     match name {
         "none" => name.to_owned(),
         "auto" => format!("auto(runs={}{eager})", draws.count(2, 24)),
@@ -105,7 +108,9 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
             let (k, lambda) = (draws.count(2, 12), draws.number(1.0, 3.0));
             format!("{name}(k={k}, lambda={lambda:.2}, min={}{eager})", draws.count(2, 4))
         }
-        "tiered" | "cola" | "samt" => format!("{name}(ratio={}{eager})", draws.count(2, 10)),
+        "tiered" | "cola" | "samt" | "lazy_leveling" => {
+            format!("{name}(ratio={}{eager})", draws.count(2, 10))
+        }
         "universal" => {
             let (trigger, size_ratio) = (draws.count(3, 16), draws.count(1, 50));
             let space = draws.count(50, 400);
@@ -143,6 +148,40 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
             format!("{name}(ratio={ratio}, rate={rate:.2}, reuse={reuse})")
         }
     }
+}
+
+/// Draws the arguments of a policy of other systems that goes by sizes or by levels of runs.
+/// Returns `None` for other policies.
+fn of_other_systems(
+    draws: &mut Draws,
+    name: &str,
+    memtable_bytes: u64,
+    eager: &str,
+) -> Option<String> {
+    Some(match name {
+        "fluid" => {
+            let ratio = draws.count(3, 12);
+            let (inner, last) = (draws.count(1, ratio - 1), draws.count(1, ratio - 1));
+            format!("{name}(ratio={ratio}, inner={inner}, last={last}{eager})")
+        }
+        "ucs" => format!("{name}(w={}{eager})", draws.one_of(&["L6", "L3", "N", "T3", "T6/L4"])),
+        "lucene_tiered" => {
+            let (tier, floor) = (draws.count(2, 12), draws.count(1, memtable_bytes));
+            let largest = draws.count(memtable_bytes * 4, memtable_bytes * 200);
+            format!("{name}(tier={tier}, floor={floor}B, largest={largest}B{eager})")
+        }
+        "clickhouse" => {
+            let (base, fixed) = (draws.number(2.0, 6.0), draws.count(1, memtable_bytes));
+            let largest = draws.count(memtable_bytes * 4, memtable_bytes * 200);
+            format!("{name}(base={base:.1}, fixed={fixed}B, largest={largest}B{eager})")
+        }
+        "ics" => {
+            let (threshold, goal) = (draws.number(0.4, 3.0), draws.number(1.2, 3.0));
+            let goal = if draws.is(0.5) { String::new() } else { format!(", goal={goal:.1}") };
+            format!("{name}(threshold={threshold:.1}{goal}{eager})")
+        }
+        _ => return None,
+    })
 }
 
 /// Draws a workload of about `ops` writes of `value` bytes.

@@ -1,0 +1,177 @@
+//! Fluid: levels with as many runs as a policy allows them, and the last level apart.
+
+use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape};
+use lsmith_spec::{Params, Spec, SpecError};
+use lsmith_tree::{LEVELS_MAX, LevelId, MergePlan, Place, Reason, Run, TreeView};
+use std::sync::Arc;
+
+/// A level takes `ratio` runs of the level above before it is full. At rest it has at most `inner`
+/// runs, and the last level at most `last`. One run more, and all of them become one. That run
+/// stays as long as the level has room for that again, and else goes to the next level. If the next
+/// level would have one run too many then, its runs go into the same merge.
+///
+/// `inner` = `last` = 1 is leveling, and `inner` = `last` = `ratio` - 1 is tiering. With `inner` =
+/// `ratio` - 1 and `last` = 1 it is lazy leveling, which has a name of its own.
+///
+/// Dostoevsky keeps the runs of a level at equal parts of its size: it merges what arrives into the
+/// newest run until that has its part. Here all runs of the level are merged when there are too
+/// many, which the two extremes do as well.
+///
+/// Source: Dayan & Idreos, "Dostoevsky", SIGMOD 2018.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fluid {
+    ratio: u64,
+    inner: u64,
+    last: u64,
+    eager: Eager,
+    is_lazy: bool,
+}
+
+const SOURCE: &str = "Dayan & Idreos, Dostoevsky, SIGMOD 2018";
+
+const RATIO: ParamInfo = ParamInfo {
+    name: "ratio",
+    default: "4",
+    meaning: "size of a level over that of the level above, 2 to 1000",
+};
+
+impl Fluid {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "fluid",
+        source: SOURCE,
+        summary: "levels of at most inner runs, the last of at most last; too many become one",
+        params: &[
+            RATIO,
+            ParamInfo {
+                name: "inner",
+                default: "ratio-1",
+                meaning: "most runs of a level but the last, 1 to ratio - 1",
+            },
+            ParamInfo {
+                name: "last",
+                default: "1",
+                meaning: "most runs of the last level, 1 to ratio - 1",
+            },
+            Eager::PARAM,
+        ],
+        build: |params| Ok(Arc::new(Fluid::read(params)?)),
+    };
+
+    /// Lazy leveling: tiered levels, and a last level of one run.
+    pub const LAZY_LEVELING: PolicyInfo = PolicyInfo {
+        name: "lazy_leveling",
+        source: SOURCE,
+        summary: "levels of fewer than ratio runs, and a last level of one run",
+        params: &[RATIO, Eager::PARAM],
+        build: |params| Ok(Arc::new(Fluid::read_lazy(params)?)),
+    };
+
+    /// Returns the policy whose levels grow by `ratio` and have at most `inner` runs, the last at
+    /// most `last`. Other parameters have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is not 2 to 1000, or another is not 1 to `ratio` - 1.
+    pub fn new(ratio: u64, inner: u64, last: u64) -> Result<Fluid, SpecError> {
+        let spec = Spec::bare(Fluid::INFO.name).with("ratio", ratio);
+        Fluid::INFO.read(&spec.with("inner", inner).with("last", last), Fluid::read)
+    }
+
+    /// Returns lazy leveling with levels that grow by `ratio`, from 2 to 1000. Other parameters
+    /// have their defaults.
+    ///
+    /// # Errors
+    /// Fails if `ratio` is out of range.
+    pub fn lazy_leveling(ratio: u64) -> Result<Fluid, SpecError> {
+        let info = Fluid::LAZY_LEVELING;
+        info.read(&Spec::bare(info.name).with("ratio", ratio), Fluid::read_lazy)
+    }
+
+    fn read_lazy(params: &Params<'_>) -> Result<Fluid, SpecError> {
+        Ok(Fluid { is_lazy: true, ..Fluid::read(params)? })
+    }
+
+    fn read(params: &Params<'_>) -> Result<Fluid, SpecError> {
+        let ratio = params.count("ratio", 4, 2..=1000)?;
+        Ok(Fluid {
+            ratio,
+            inner: params.count("inner", ratio - 1, 1..=ratio - 1)?,
+            last: params.count("last", 1, 1..=ratio - 1)?,
+            eager: Eager::read(params)?,
+            is_lazy: false,
+        })
+    }
+
+    /// Returns the most runs of `level` at rest.
+    fn runs_max(&self, view: &TreeView, level: usize) -> usize {
+        let is_last = view.tree.levels().iter().skip(level + 1).all(|it| it.runs().is_empty());
+        if is_last { self.last as usize } else { self.inner as usize }
+    }
+
+    /// Returns true if a run of `bytes` stays in `level`: as many runs may then arrive there as
+    /// make another merge. Half a run more is allowed, since runs are not equally large.
+    fn stays(&self, view: &TreeView, level: usize, bytes: u64) -> bool {
+        let arriving = view.memtable_bytes as f64 * (self.ratio as f64).powi(level as i32);
+        let room = (self.ratio as usize).saturating_sub(self.runs_max(view, level)) as f64 + 0.5;
+        level + 1 >= LEVELS_MAX || (bytes as f64) < room * arriving
+    }
+
+    /// Returns the merge of `level` if it has too many runs. `memtable` is the sealed memtable that
+    /// would become its newest run.
+    fn merge_level(
+        &self,
+        view: &TreeView,
+        level: usize,
+        memtable: Option<&Arc<Run>>,
+    ) -> Option<MergePlan> {
+        // What another plan takes is on its way down.
+        let of_level = |level| {
+            let runs = view.tree.runs_at(LevelId::Disk(level)).iter();
+            runs.take_while(|run| !view.is_reserved(run.id()))
+        };
+        let memtable = memtable.filter(|memtable| !view.is_reserved(memtable.id()));
+        let mut taken: Vec<_> = memtable.into_iter().chain(of_level(level)).collect();
+        let (count, allowed) = (taken.len(), self.runs_max(view, level));
+        if count <= allowed {
+            return None;
+        }
+        let bytes = |runs: &[&Arc<Run>]| runs.iter().map(|run| run.bytes()).sum();
+        let mut to = level;
+        while !self.stays(view, to, bytes(&taken)) {
+            to += 1;
+            let below: Vec<_> = of_level(to).collect();
+            if below.len() < self.runs_max(view, to) {
+                break;
+            }
+            taken.extend(below);
+        }
+        if memtable.is_some() && !self.eager.takes(taken.iter().map(|run| run.bytes())) {
+            return None;
+        }
+        let numbers = [level as u64, count as u64, allowed as u64];
+        let reason = Reason::new("level {} has {} runs, {} allowed", numbers);
+        Some(MergePlan::merge(taken.iter().map(|run| run.id()), Place::NewRun(to), reason))
+    }
+}
+
+impl MergePolicy for Fluid {
+    fn spec(&self) -> Spec {
+        let name = if self.is_lazy { Fluid::LAZY_LEVELING.name } else { Fluid::INFO.name };
+        let spec = Spec::bare(name).with("ratio", self.ratio);
+        self.eager.write(match self.is_lazy {
+            true => spec,
+            false => spec.with("inner", self.inner).with("last", self.last),
+        })
+    }
+
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        (0..view.tree.levels().len().max(1)).find_map(|level| {
+            let memtable = view.tree.memory().runs().last().filter(|_| level == 0);
+            self.merge_level(view, level, memtable).filter(|plan| view.is_free_for(plan))
+        })
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Tiered { ratio: self.inner.max(self.last) + 1 }
+    }
+}
