@@ -30,8 +30,14 @@ const PICKS: [&str; 6] =
 const PICKS_FIRST: usize = 3;
 
 /// Parameters that are whole numbers, with their least and greatest useful values.
-const NUMBERS: [(&str, u64, u64); 5] =
-    [("k", 2, 64), ("ratio", 2, 64), ("l0", 1, 16), ("trigger", 2, 64), ("c", 2, 64)];
+const NUMBERS: [(&str, u64, u64); 6] = [
+    ("k", 2, 64),
+    ("ratio", 2, 64),
+    ("l0", 1, 16),
+    ("trigger", 2, 64),
+    ("tier", 2, 64),
+    ("c", 2, 64),
+];
 
 /// Policies with one bound on runs.
 const STACKS: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
@@ -47,6 +53,16 @@ const SLOT_RATIOS: [u64; 6] = [2, 3, 4, 5, 6, 8];
 
 /// The runs at which `universal` merges.
 const TRIGGERS: [u64; 6] = [3, 4, 6, 8, 12, 16];
+
+/// Scaling parameters of `ucs`, from few runs to few writes, and lists for levels.
+const SCALES: [&str; 10] = ["L10", "L6", "L4", "L3", "N", "T3", "T4", "T8", "T4/L4", "T8/T4/L4"];
+
+/// The sums of a row of `clickhouse` over its largest run. Its sizes in bytes are for merges that
+/// take seconds, and would not become smaller with a sample.
+const BASES: [f64; 6] = [2.0, 2.5, 3.0, 4.0, 5.0, 8.0];
+
+/// The newer runs, over the oldest of a merge, of `ics`.
+const THRESHOLDS: [f64; 7] = [0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0];
 
 /// The bytes of append tables, over live ones, at which `jungle` rewrites them.
 const DEAD: [u64; 4] = [2, 3, 5, 10];
@@ -104,6 +120,12 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     }
     for &ratio in ratios {
         all.push(Spec::bare("tiered").with("ratio", ratio));
+        all.push(Spec::bare("lazy_leveling").with("ratio", ratio));
+        // With 1 and 1, and with the most, it is leveling and tiering.
+        let fluid = |inner: u64, last: u64| {
+            Spec::bare("fluid").with("ratio", ratio).with("inner", inner).with("last", last)
+        };
+        all.extend([fluid(1, 1), fluid(ratio / 2, 1), fluid(ratio - 1, ratio - 1)]);
         all.extend(PARTIAL.iter().map(|name| Spec::bare(*name).with("ratio", ratio)));
         all.extend(DEAD.map(|c| Spec::bare("jungle").with("c", c).with("ratio", ratio)));
         all.extend(
@@ -120,6 +142,10 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     all.extend(SCORES.map(|score| Spec::bare("triangular").with("score", score)));
     all.extend(RUNS_AHEAD.map(|runs| Spec::bare("auto").with("runs", runs)));
     all.extend(TRIGGERS.map(|trigger| Spec::bare("universal").with("trigger", trigger)));
+    all.extend(SCALES.map(|w| Spec::bare("ucs").with("w", w)));
+    all.extend(TRIGGERS.map(|tier| Spec::bare("lucene_tiered").with("tier", tier)));
+    all.extend(BASES.map(|base| Spec::bare("clickhouse").with("base", base).with("fixed", "0B")));
+    all.extend(THRESHOLDS.map(|threshold| Spec::bare("ics").with("threshold", threshold)));
     // A policy of the user's own, over the ranges that it takes.
     for info in registry.infos().iter().filter(|info| !UNTRIED.contains(&info.name)) {
         if all.iter().all(|spec| spec.name != info.name) {
