@@ -148,9 +148,13 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
     textbook("tiering", "worst case L", |params, setting| {
         Ok(Textbook::Tiering.evaluate(setting, ratio(params, 10.0)?))
     }),
-    textbook("lazy_leveling", "worst case L - 1 + T", |params, setting| {
-        Ok(Textbook::LazyLeveling.evaluate(setting, ratio(params, 10.0)?))
-    }),
+    FormulaInfo {
+        // The policy with this name has the same default.
+        params: &[FormulaParam { default: "4", ..GROWTH }],
+        ..textbook("lazy_leveling", "worst case L - 1 + T", |params, setting| {
+            Ok(Textbook::LazyLeveling.evaluate(setting, ratio(params, 4.0)?))
+        })
+    },
     FormulaInfo {
         name: "jungle",
         source: "Ahn et al., HotStorage 2019, table of costs",
