@@ -41,6 +41,7 @@ mod jungle_tuned;
 mod lsmtk;
 mod mao;
 mod msls;
+mod named;
 mod numbers;
 mod optimum;
 mod registry;

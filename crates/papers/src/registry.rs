@@ -4,7 +4,7 @@ use crate::FigureInfo;
 use crate::Takes::{Any, InBlocks, Nothing};
 use crate::{
     advice, ahead, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk, mao, msls,
-    optimum, thonangi, time,
+    named, optimum, thonangi, time,
 };
 use lsmith_spec::SpecError;
 
@@ -16,6 +16,7 @@ const OF_JUNGLE: &str = "it is of what Jungle does over its threshold";
 const OF_KEYS: &str = "it counts keys, whatever the policy";
 const OF_LEVELDB: &str = "it is of designs of LevelDB, each by formula too";
 const OF_MIXED: &str = "it is over the threshold of `mixed`";
+const OF_NAMED: &str = "it holds policies of other systems against figures of these systems";
 const OF_ONE_LEVEL: &str = "it is of one level that is swept in turn";
 const OF_PICKS: &str = "it is of one design, with two ways to choose the table that goes down";
 const OF_RR: &str = "it is of levels under `rr` alone";
@@ -88,6 +89,8 @@ pub const FIGURES: &[FigureInfo] = &[
         "the paper's designs as policies: by formula, key by key, and on the store"),
     FigureInfo::new("auto", ahead::measure, Any,
         "the policy that plans ahead, above the exact optimum at its mean number of runs"),
+    FigureInfo::new("named", named::measure, Nothing(OF_NAMED),
+        "policies of Cassandra, Lucene, ClickHouse, Scylla and Dostoevsky beside their figures"),
     FigureInfo::new("optimum", optimum::measure, Any,
         "write cost of every policy above the least at its mean number of runs"),
     FigureInfo::new("thonangi-fig1", thonangi::density::measure, Nothing(OF_RR),

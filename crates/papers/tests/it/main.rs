@@ -11,4 +11,5 @@ mod frame;
 mod lsmtk;
 mod mao;
 mod msls;
+mod named;
 mod own;
