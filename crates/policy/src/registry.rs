@@ -87,3 +87,19 @@ impl Registry {
         info.read(spec, info.build).map_err(|error| translated(&spec.to_string(), error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One row says what the policy does, and one what it costs.
+    #[test]
+    fn the_page_of_policies_has_each_twice() {
+        let page = include_str!("../../../docs/policy-table.md");
+        for info in Registry::builtin().infos() {
+            let row = format!("| `{}` |", info.name);
+            let rows = page.lines().filter(|line| line.starts_with(&row)).count();
+            assert_eq!(rows, 2, "docs/policy-table.md has {rows} rows of {}, not 2", info.name);
+        }
+    }
+}
