@@ -121,11 +121,13 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     for &ratio in ratios {
         all.push(Spec::bare("tiered").with("ratio", ratio));
         all.push(Spec::bare("lazy_leveling").with("ratio", ratio));
-        // With 1 and 1, and with the most, it is leveling and tiering.
+        // Leveling, tiering, and a way between. `cola` and `tiered` have the ratio of 2.
         let fluid = |inner: u64, last: u64| {
             Spec::bare("fluid").with("ratio", ratio).with("inner", inner).with("last", last)
         };
-        all.extend([fluid(1, 1), fluid(ratio / 2, 1), fluid(ratio - 1, ratio - 1)]);
+        if ratio > 3 {
+            all.extend([fluid(1, 1), fluid(ratio / 2, 1), fluid(ratio - 1, ratio - 1)]);
+        }
         all.extend(PARTIAL.iter().map(|name| Spec::bare(*name).with("ratio", ratio)));
         all.extend(DEAD.map(|c| Spec::bare("jungle").with("c", c).with("ratio", ratio)));
         all.extend(
