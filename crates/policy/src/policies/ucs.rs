@@ -12,13 +12,13 @@ use std::sync::Arc;
 /// of all levels above. As soon as a level has `t` runs, all of them become one. The scaling
 /// parameter `w` of a level sets its fan factor `f` and `t`: `Lf` (leveled) has `t` = 2, `Tf`
 /// (tiered) has `t` = `f`, and `N` has both at 2. Of several levels that are due, the one with most
-/// runs goes first.
+/// runs goes first, and of equal ones the lowest.
 ///
 /// Cassandra merges runs of a level wherever they are in age. Here a merge takes neighbours. So a
 /// run that is older than a larger one counts as being on the level of that one. Cassandra goes by
 /// density, which is size over the width of a range of keys, and cuts tables at fixed keys: here
-/// runs cover all keys. It takes the mean size of flushes for the size of a memtable, and draws
-/// among equal levels, where this takes the lowest.
+/// runs cover all keys. It takes the mean size of flushes for the size of a memtable. When it is
+/// far behind, it may merge the oldest runs of a level alone; this always merges all.
 ///
 /// Source: Cassandra 5.0, `UnifiedCompactionStrategy`, and its proposal CEP-26.
 #[derive(Clone, Debug, PartialEq, Eq)]
