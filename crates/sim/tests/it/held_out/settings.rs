@@ -83,7 +83,7 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
         let bound = draws.count(bytes / 10, bytes);
         return if draws.is(0.2) { name.to_owned() } else { format!("fifo(bytes={bound}B)") };
     }
-    if draws.is(0.4) {
+    if draws.is(0.4) || name == "none" {
         return name.to_owned();
     }
     let eager = if draws.is(0.3) { ", eager=never" } else { "" };
@@ -97,7 +97,6 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
         return spec;
     }
     match name {
-        "none" => name.to_owned(),
         "auto" => format!("auto(runs={}{eager})", draws.count(2, 24)),
         "bigtable" | "constant" => format!("{name}(k={}{eager})", draws.count(2, 12)),
         "minlatency" | "binomial" => {
