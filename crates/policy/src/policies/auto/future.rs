@@ -146,14 +146,17 @@ impl Future {
         future
     }
 
-    /// Returns the costs with at most `runs` runs, given those with fewer.
+    /// Returns the costs with at most `runs` runs, given the tables for fewer runs.
     fn costs_with(&self, runs: usize) -> Vec<f64> {
+        if runs == 1 {
+            return self.flushes.iter().map(|flushes| self.all_in_one(*flushes)).collect();
+        }
         let mut costs = vec![0.0];
         for (index, flushes) in self.flushes.iter().enumerate().skip(1) {
             let known = &self.flushes[..index];
             // All but the root of the tree, on its left or on its right.
             let parts = known.iter().flat_map(|part| [*part, flushes - 1.0 - part]);
-            let before = parts.chain([flushes - 1.0]).filter(|part| *part >= 0.0);
+            let before = parts.filter(|part| (0.0..=known[index - 1]).contains(part));
             let cost = |before: f64| {
                 let left = Place::of(known, before).between(&costs);
                 let merged = if before > 0.0 { before + 1.0 } else { 0.0 };
@@ -165,6 +168,17 @@ impl Future {
             costs.push(before.map(cost).fold(f64::INFINITY, f64::min));
         }
         costs
+    }
+
+    /// Returns what `flushes` flushes cost if each is merged with all.
+    fn all_in_one(&self, flushes: f64) -> f64 {
+        let fine = flushes.min(FINE as f64);
+        let first: f64 =
+            (2..=fine as u64).map(|at| self.merge_cost(at as f64, f64::INFINITY)).sum();
+        // Each of the others writes one flush more than the one before it.
+        let next = self.merge_cost(fine + 1.0, f64::INFINITY);
+        let others = flushes - fine;
+        first + others * next + others * (others - 1.0) / 2.0 + self.price * flushes
     }
 
     /// Returns what `flushes` flushes cost upon an empty stack, with at most `runs` runs.
@@ -358,4 +372,92 @@ struct Gap {
     /// How much their costs weigh.
     weight: f64,
     place: Place,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Evaluates the recursion flush by flush.
+    fn by_recursion(price: f64, runs_max: usize, flushes: usize) -> Vec<Vec<f64>> {
+        let mut fewer = vec![f64::INFINITY; flushes + 1];
+        fewer[0] = 0.0;
+        let mut all = Vec::new();
+        for _ in 0..runs_max {
+            let mut costs = vec![0.0];
+            for count in 1..=flushes {
+                let cost = |before: usize| {
+                    let merge = if before > 0 { (before + 1) as f64 } else { 0.0 };
+                    let stays = price * (count - before) as f64;
+                    costs[before] + merge + stays + fewer[count - before - 1]
+                };
+                costs.push((0..count).map(cost).fold(f64::INFINITY, f64::min));
+            }
+            fewer.clone_from(&costs);
+            all.push(costs);
+        }
+        all
+    }
+
+    #[test]
+    fn tables_are_the_recursion_and_close_to_it_between_entries() {
+        for price in [0.05, 0.7, 9.0] {
+            let future = Future::new(price, 5, Eager::Never);
+            for (runs, costs) in by_recursion(price, 5, 400).iter().enumerate() {
+                for (flushes, cost) in costs.iter().enumerate() {
+                    let found = future.upon_empty(runs + 1, flushes as f64, f64::INFINITY);
+                    let off = found / cost.max(1e-9) - 1.0;
+                    let allowed = if flushes <= FINE { 1e-9 } else { 0.03 };
+                    assert!(
+                        flushes == 0 || off.abs() <= allowed,
+                        "{price}, {} runs, {flushes} flushes: {found}, {cost}",
+                        runs + 1
+                    );
+                }
+            }
+        }
+    }
+
+    fn stand(sizes: &[f64]) -> Stand {
+        let (all, largest) = (f64::INFINITY, f64::INFINITY);
+        Stand { sizes: sizes.to_vec(), flushes: 100.0, free_from: 0, all, largest }
+    }
+
+    #[test]
+    fn a_bound_on_runs_holds_from_any_tree() {
+        let future = Future::new(0.01, 5, Eager::Never);
+        let (choice, _) = future.choose(&stand(&[1.0; 70]));
+        assert!(choice.from < 5, "{choice:?}");
+        // Too few are free.
+        let (choice, _) = future.choose(&Stand { free_from: 60, ..stand(&[1.0; 70]) });
+        assert_eq!(choice.from, 60);
+        let (choice, _) = Future::new(1.0, 1, Eager::Never).choose(&stand(&[50.0, 3.0, 1.0]));
+        assert_eq!(choice.from, 0);
+    }
+
+    #[test]
+    fn small_runs_are_merged_and_large_ones_are_left() {
+        let future = Future::new(1.0, 20, Eager::Never);
+        let (choice, second) = future.choose(&stand(&[90.0, 7.0, 1.0, 1.0, 1.0]));
+        assert!((1..=2).contains(&choice.from), "{choice:?}");
+        assert!(second.is_some_and(|second| second.cost >= choice.cost), "{second:?}");
+    }
+
+    #[test]
+    fn a_merge_is_filled_before_it_is_too_late() {
+        let future = Future::new(0.05, 20, Eager::Never);
+        let sizes = [1.0; 10];
+        // The next flush would not fit.
+        let full = Stand { largest: 10.5, ..stand(&sizes) };
+        assert_eq!(future.choose(&full).0.from, 0);
+        let early = Stand { largest: 40.0, ..stand(&sizes) };
+        assert!(future.choose(&early).0.from > 0);
+    }
+
+    #[test]
+    fn updates_bound_what_a_merge_writes() {
+        let stand = Stand { all: 10.0, ..stand(&[8.0, 1.0]) };
+        assert!((stand.merged(8.0, 0.0) - 8.0).abs() < 1e-9);
+        assert!(stand.merged(9.0, 1e6) <= 10.0 + 1e-9);
+    }
 }
