@@ -316,7 +316,7 @@ fn largest_merge(figure: &mut Figure, simulation: &Lucene, task: &Task<'_>) -> a
     let sizes = simulation.sizes()?;
     let step = format!("merges up to 5 GB, {} flushes", simulation.flushes);
     let work = |_: &f64| simulation.flushes;
-    let found = task.each(&step, &PRICES, work, |price, ticker| {
+    let mut found = task.each(&step, &PRICES, work, |price, ticker| {
         let spec = format!("auto(runs=64, price={price}, eager=never, largest={LARGEST})");
         Ok(Course::of(&spec, &sizes, task, ticker)?.end())
     })?;
@@ -326,6 +326,7 @@ fn largest_merge(figure: &mut Figure, simulation: &Lucene, task: &Task<'_>) -> a
         let flushes = sizes.len() as f64;
         Ok((least.runs as f64 / flushes, 1.0 + least.merged / (unit * flushes)))
     })?;
+    found.sort_by(|one, other| one.0.total_cmp(&other.0));
     figure.draw(simulation.panel, AUTO, found.iter().copied());
     figure.draw(simulation.panel, LEAST, optimum.iter().copied());
     figure.point(simulation.panel, "Lucene, tiered", simulation.segments, simulation.write);
@@ -334,8 +335,10 @@ fn largest_merge(figure: &mut Figure, simulation: &Lucene, task: &Task<'_>) -> a
     let name = simulation.flushes;
     let claim = format!("{name} flushes: write cost over Lucene's, with no more runs");
     figure.at_most(&claim, best.map(|best| best / simulation.write), 0.75);
-    let bound = Priced::new(&sizes, Some(LARGEST)).write_cost(simulation.segments);
-    figure.explain(&claim, format!("the least with as many runs is {bound:.2}"));
+    if best.is_some_and(|best| best > 0.75 * simulation.write) {
+        let bound = Priced::new(&sizes, Some(LARGEST)).write_cost(simulation.segments);
+        figure.explain(&claim, format!("the least with as many runs is {bound:.2}"));
+    }
     Ok(())
 }
 

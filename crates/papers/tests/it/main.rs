@@ -6,6 +6,7 @@
 )]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
+mod ahead;
 mod figures;
 mod frame;
 mod lsmtk;
