@@ -142,7 +142,7 @@ pub fn written_bytes_max(seal_bytes: u64) -> u64 {
 /// only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
-    /// Every flush stays a run.
+    /// Nothing bounds the runs: every flush stays one, or a largest merge leaves runs for good.
     Unmerged,
     /// A stack of at most `runs_max` runs, which are merged whole.
     Stack {
