@@ -78,8 +78,10 @@ fn range_reads_are_weighed_and_limited() {
     let least = &free["least"];
     assert!(figure(least, "above") > -0.05 && figure(least, "read_cost_mean") >= 1.0, "{least}");
 
-    let limit = blocks(&free["best"]) - 0.1;
-    let bound = tune(&["--scan-cost-max", &limit.to_string()]);
+    let limit = blocks(&free["best"]) + 0.5;
+    let fewest = ["--weights", "fewest-bytes"];
+    assert!(blocks(&tune(&fewest)["best"]) > limit);
+    let bound = tune(&[&fewest[..], &["--scan-cost-max", &limit.to_string()]].concat());
     assert!(blocks(&bound["best"]) <= limit, "{}", bound["best"]);
     assert!(figure(&bound["best"], "write_cost_system") > 1.0);
     let small = ["tune", "--workload", "ycsb(e, records=20k, ops=10k, value=100B)"];

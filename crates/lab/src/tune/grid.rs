@@ -110,7 +110,8 @@ fn trees_of_ratios<'a>(
 }
 
 fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Vec<Spec> {
-    let mut all = vec![Spec::bare("none")];
+    // The most that writing can cost, and the least that reading can.
+    let mut all = vec![Spec::bare("none"), Spec::bare("constant").with("k", 1)];
     for &runs in runs {
         let bounded = |name: &str| Spec::bare(name).with("k", runs);
         all.extend(STACKS.iter().map(|name| bounded(name)));

@@ -186,7 +186,9 @@ fn kept_counters_have_the_totals_of_single_merges() {
             if spec.starts_with("tiered") || (spec.starts_with("leveled") && !cuts) {
                 assert!(kept.is_split, "{name}");
             }
-            if kept.is_split {
+            // One merge of theirs can take several levels.
+            let skips = spec.starts_with("fluid") || spec.starts_with("lazy_leveling");
+            if kept.is_split && !skips {
                 let derived = |bytes: fn(&KeptLevel) -> Option<u64>| {
                     kept.levels.iter().map(|level| bytes(level).unwrap()).collect::<Vec<_>>()
                 };

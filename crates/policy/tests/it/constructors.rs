@@ -1,9 +1,9 @@
 //! Constructors of policies make what specs make, and refuse what specs refuse.
 
 use lsmith_policy::{
-    Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid, Ics, Jungle,
-    Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick, Registry, Samt, Score,
-    Sweep, Tiered, Triangular, Ucs, Universal,
+    Auto, Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid, Ics,
+    Jungle, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick, Registry, Samt,
+    Score, Sweep, Tiered, Triangular, Ucs, Universal,
 };
 use lsmith_spec::SpecError;
 use std::sync::Arc;
@@ -20,6 +20,7 @@ fn all() -> Vec<(&'static str, Made)> {
         ("none", made(Ok(None))),
         ("fifo", made(Fifo::new(Option::None))),
         ("fifo(bytes=1GiB)", made(Fifo::new(Some(1 << 30)))),
+        ("auto(runs=7)", made(Auto::new(7))),
         ("bigtable(k=7)", made(Bigtable::new(7))),
         ("constant(k=7)", made(Constant::new(7))),
         ("exploring(k=7)", made(Exploring::new(7))),

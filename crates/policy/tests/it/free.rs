@@ -234,11 +234,9 @@ fn merging() -> impl Iterator<Item = (Arc<dyn MergePolicy>, f64)> {
     policies.filter_map(|policy| match policy.shape() {
         Shape::Unmerged => None,
         Shape::Stack { runs_max } => {
-            let bound = match runs_max {
-                0..=64 => runs_max,
-                _ => Store::new(Arc::clone(&policy), f64::MAX).run().runs_max as u64,
-            };
-            Some((policy, (2 * bound + 5) as f64 / bound as f64))
+            let in_lockstep = Store::new(Arc::clone(&policy), f64::MAX).run().runs_max as u64;
+            let bound = if runs_max > 64 { in_lockstep } else { runs_max };
+            Some((policy, (2 * bound + 5) as f64 / in_lockstep as f64))
         }
         Shape::Tiered { .. } => Some((policy, 2.5)),
         Shape::Leveled { .. } => Some((policy, 2.0)),

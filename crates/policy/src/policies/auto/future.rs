@@ -12,7 +12,7 @@ const FINE: usize = 24;
 const GROWTH: f64 = 1.1;
 
 /// The tables end here. Beyond, costs go on as straight lines.
-const FLUSHES_MAX: f64 = 1e6;
+const FLUSHES_MAX: f64 = 1e5;
 
 /// A plan looks ahead until the tree has seen this many times as many flushes as now.
 const HORIZON: f64 = 20.0;
@@ -136,6 +136,7 @@ impl Future {
         let later = std::iter::successors(Some(FINE as f64), next).skip(1);
         flushes.extend(later.take_while(|count| *count <= FLUSHES_MAX));
         let mut future = Future { price, runs_max, eager, flushes, costs: Vec::new() };
+        future.costs.reserve_exact(runs_max);
         for runs in 1..=runs_max {
             let costs = future.costs_with(runs);
             if future.costs.last() == Some(&costs) {
@@ -151,7 +152,8 @@ impl Future {
         if runs == 1 {
             return self.flushes.iter().map(|flushes| self.all_in_one(*flushes)).collect();
         }
-        let mut costs = vec![0.0];
+        let mut costs = Vec::with_capacity(self.flushes.len());
+        costs.push(0.0);
         for (index, flushes) in self.flushes.iter().enumerate().skip(1) {
             let known = &self.flushes[..index];
             // All but the root of the tree, on its left or on its right.
