@@ -50,6 +50,7 @@ impl Elsewhere {
             &["exploring(min=N)"],
         ),
         row("HBase", &["hbase.hstore.compaction.max"], &["exploring(max=N)"]),
+        row("HBase", &["hbase.hstore.compaction.max.size"], &["exploring(largest=N)"]),
         row("HBase", &["hbase.hstore.blockingStoreFiles"], &["exploring(k=N)"]),
         row("Lucene", &["TieredMergePolicy"], &["lucene_tiered"]),
         row("Lucene", &["segmentsPerTier", "segments_per_tier"], &["lucene_tiered(tier=N)"]),
@@ -149,6 +150,8 @@ mod tests {
             ("UCS", "nearest here is `ucs(w=T4)`"),
             ("ucs(scaling_parameters=L10)", "of Cassandra; nearest here is `ucs(w=L10)`"),
             ("TieredMergePolicy", "of Lucene; nearest here is `lucene_tiered`"),
+            ("hbase.hstore.compaction.max.size=10GB", "nearest here is `exploring(largest=10GB)`"),
+            ("hbase.hstore.compaction.max=10", "nearest here is `exploring(max=10)`"),
             ("max_merged_segment=5GB", "nearest here is `lucene_tiered(largest=5GB)`"),
             (
                 "level0_file_num_compaction_trigger=8",
