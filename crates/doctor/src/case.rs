@@ -176,7 +176,7 @@ impl Case {
             return;
         }
         if !has_log {
-            let remark = "There is no LOG: flushes and compactions are those of the MANIFEST.";
+            let remark = "There is no LOG: flushes and compactions are taken from the MANIFEST.";
             self.remarks.push(remark.to_owned());
         }
         let edits = manifest.map_or(&[][..], |manifest| &manifest.edits);

@@ -179,9 +179,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
 fn specs(task: &Task<'_>) -> Vec<(String, String)> {
     let auto = RUNS.map(|runs| (AUTO.to_string(), format!("auto(runs={runs}, eager=never)")));
     let others = OTHERS.into_iter().flat_map(|curve| {
-        let min = |runs: u64| if curve == "exploring" && runs < 3 { ", min=2" } else { "" };
-        OTHERS_RUNS
-            .map(|runs| (curve.to_string(), format!("{curve}(k={runs}, eager=never{})", min(runs))))
+        OTHERS_RUNS.map(|runs| (curve.to_string(), format!("{curve}(k={runs}, eager=never)")))
     });
     let universal = [4, 6, 8, 12, 16].map(|trigger| {
         ("universal".to_string(), format!("universal(trigger={trigger}, eager=never)"))

@@ -89,6 +89,11 @@ impl Largest {
         meaning: "most input bytes of a merge; runs of more than half of it stay as they are",
     };
 
+    /// Returns the largest merge of `bytes`.
+    pub(crate) fn of(bytes: u64) -> Largest {
+        Largest(Some(bytes))
+    }
+
     /// Reads the parameter `largest`.
     ///
     /// # Errors

@@ -49,7 +49,8 @@ fn files(path: &Path) -> anyhow::Result<Vec<Named>> {
     for entry in std::fs::read_dir(path).with_context(dir)? {
         let path = entry.with_context(dir)?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if READ.iter().any(|start| name.starts_with(start)) {
+        // Directories and pipes are not of the store, whatever their names.
+        if READ.iter().any(|start| name.starts_with(start)) && path.is_file() {
             paths.push(path);
         }
     }

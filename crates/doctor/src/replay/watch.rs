@@ -2,13 +2,13 @@
 
 use lsmith_sim::Event;
 
-/// Is told what a replay does. Each policy is played from the first flush to the last.
+/// Follows a replay. Each policy is played from the first flush to the last.
 pub trait Watch {
     /// A column family is replayed next.
     fn begin_family(&mut self, _name: &str) {}
 
-    /// A policy of `store` is played next, over so many flushes of `keys` keys, which are the
-    /// numbers below that.
+    /// A policy of `store` is played next, over `flushes` flushes. Keys are the numbers below
+    /// `keys`.
     fn begin(&mut self, _store: &str, _policy: &str, _flushes: u64, _keys: u64) {}
 
     /// So many flushes have been played.

@@ -5,7 +5,7 @@ use lsmith_doctor::{Case, Diagnosis, Log, Manifest, Named, Options, Replay};
 use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes};
 use std::sync::LazyLock;
 
-/// A reader holds at most so many bytes for each byte of a file, and for none.
+/// The most bytes that a reader holds: for each byte of a file, and beside that.
 const HELD_PER_BYTE: usize = 64;
 const HELD: usize = 64 << 10;
 

@@ -30,8 +30,9 @@ const PICKS: [&str; 6] =
 const PICKS_FIRST: usize = 3;
 
 /// Parameters that are whole numbers, with their least and greatest useful values.
-const NUMBERS: [(&str, u64, u64); 6] = [
+const NUMBERS: [(&str, u64, u64); 7] = [
     ("k", 2, 64),
+    ("runs", 2, 64),
     ("ratio", 2, 64),
     ("l0", 1, 16),
     ("trigger", 2, 64),

@@ -61,8 +61,9 @@ impl Priced<'_> {
     /// bytes of flushes and of merge outputs over bytes of flushes. No schedule is below it. It is
     /// infinite if so few runs cannot be had.
     ///
-    /// At any price `p`, a schedule with so many runs writes at least the least total at `p` less
-    /// `p` times its runs. The best of these bounds is on the lower hull of all schedules.
+    /// At any price, no schedule is cheaper in total than the cheapest one. What runs cost at that
+    /// price, taken off, leaves a bound for what a schedule with so many runs writes. The best of
+    /// these bounds is on the lower hull of all schedules.
     #[must_use]
     pub fn write_cost(&self, runs_mean: f64) -> f64 {
         let flushed: f64 = self.sizes.iter().map(|size| *size as f64).sum();
@@ -71,9 +72,13 @@ impl Priced<'_> {
         }
         let unit = flushed / self.sizes.len() as f64;
         let runs = runs_mean * self.sizes.len() as f64;
+        // A merge of everything takes one run away at least. At a higher price all are made.
+        if self.at_price(2.0 * flushed).runs as f64 > runs {
+            return f64::INFINITY;
+        }
         let mut best = 0.0_f64;
         // Too many runs at the lower price, too few at the higher one.
-        let (mut low, mut high) = ((unit * 1e-6).ln(), (unit * flushed / unit).ln());
+        let (mut low, mut high) = ((unit * 1e-6).ln(), (2.0 * flushed).ln());
         for _ in 0..PRICES {
             let log = f64::midpoint(low, high);
             let found = self.at_price(log.exp());
@@ -83,10 +88,6 @@ impl Priced<'_> {
             } else {
                 high = log;
             }
-        }
-        let few = self.at_price(high.exp() * 4.0);
-        if few.runs as f64 > runs && low >= (unit * flushed / unit).ln() - 1e-6 {
-            return f64::INFINITY;
         }
         1.0 + best / flushed
     }

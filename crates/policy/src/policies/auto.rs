@@ -143,7 +143,7 @@ fn stand(view: &TreeView, stack: &Stack, largest: Largest) -> Stand {
 /// now, after `flushed`. Keys are taken to be equally likely. Infinite if there are few updates, or
 /// if merges have seen few of them.
 fn all_keys(held: f64, flushed: f64) -> f64 {
-    if held >= 0.95 * flushed {
+    if held <= 0.0 || held >= 0.95 * flushed {
         return f64::INFINITY;
     }
     // `all * (1 - exp(-flushed / all))` grows with `all`.
@@ -177,8 +177,10 @@ impl MergePolicy for Auto {
         }
         let stack = Stack::fitting(view, self.largest);
         let (choice, _) = self.choices(view, &stack, has_merged);
-        let newest = choice.and_then(|choice| self.plan(&stack, choice));
-        let mut plan = newest.or_else(|| self.merge_older(view))?;
+        let Some(mut plan) = choice.and_then(|choice| self.plan(&stack, choice)) else {
+            // The flush may still have a merge to come, once its memtable is a run.
+            return self.merge_older(view);
+        };
         plan.memo.push((MERGED_AT.into(), Some(flushes.to_string())));
         Some(plan)
     }
@@ -202,5 +204,42 @@ impl MergePolicy for Auto {
 
     fn shape(&self) -> Shape {
         self.largest.shape(self.runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What fits into one merge should be merged before the next flush, but its memtable has to be
+    /// flushed first. A merge of older runs in the meantime is not the merge of this flush.
+    #[test]
+    fn a_merge_of_older_runs_does_not_stand_in_for_the_one_of_the_flush() {
+        let policy = Auto::INFO;
+        let policy =
+            policy.read(&"auto(runs=20, price=5, largest=10MB)".parse().unwrap(), Auto::read);
+        let policy = policy.unwrap();
+        let tree = |memory: &str, level0: &str| -> TreeView {
+            let head = "view memtable 1MB\ntree runs 10 tables 10 flushes 30 flushed 30MB 30e";
+            format!("{head}\n{memory}L0 {level0}").parse().unwrap()
+        };
+        let (newer, older) = ("r6[t6:a..z 1MB] r5[t5:a..z 8MB]", "r4[t4:a..z 3MB] r3[t3:a..z 3MB]");
+        let view = tree("mem r7[t7:a..z 1MB]\n", &format!("{newer} {older}"));
+        let plan = policy.next_merge(&view).unwrap();
+        assert!(plan.to_string().starts_with("merge r4 r3 "), "{plan}");
+        assert_eq!(plan.memo, []);
+        let view = tree("", &format!("r7[t7:a..z 1MB] {newer} r8[t8:a..z 6MB]"));
+        let plan = policy.next_merge(&view).unwrap();
+        assert!(plan.to_string().starts_with("merge r7 r6 r5 "), "{plan}");
+        assert_eq!(plan.memo.len(), 1);
+    }
+
+    #[test]
+    fn the_size_of_all_keys_follows_from_what_updates_leave() {
+        // Of 40 flushes over 10 flushes' worth of keys, 9.8 are left.
+        let held = 10.0 * -(-4.0_f64).exp_m1();
+        assert!((all_keys(held, 40.0) - 10.0).abs() < 1e-3);
+        assert_eq!(all_keys(40.0, 40.0), f64::INFINITY);
+        assert_eq!(all_keys(0.0, 40.0), f64::INFINITY);
     }
 }

@@ -1,7 +1,7 @@
 //! ClickHouse's SimpleMergeSelector.
 
 use crate::pressure::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
+use crate::{Eager, Largest, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
 use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::ops::Range;
@@ -111,7 +111,7 @@ impl ClickHouse {
     }
 
     fn is_large(&self, run: &StackRun) -> bool {
-        run.bytes > self.largest / 2
+        Largest::of(self.largest).settles(run.bytes)
     }
 
     /// Returns the base with so many runs.
@@ -189,7 +189,11 @@ impl MergePolicy for ClickHouse {
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let is_behind =
             !view.reservations.is_empty() || self.best(Stack::of(view).runs()).is_some();
-        let counted = view.tree.disk_runs().filter(|run| run.bytes() <= self.largest / 2).count();
+        let counted = view
+            .tree
+            .disk_runs()
+            .filter(|run| !Largest::of(self.largest).settles(run.bytes()))
+            .count();
         let memtables = view.tree.disk_bytes() as f64 / view.memtable_bytes.max(1) as f64;
         let levels = memtables.max(1.0).log(self.base);
         let allowed = self.few.max(((self.base - 1.0) * levels) as u64);

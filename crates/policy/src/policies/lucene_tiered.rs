@@ -1,7 +1,7 @@
 //! Lucene's TieredMergePolicy, for neighbours.
 
 use crate::pressure::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
+use crate::{Eager, Largest, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
 use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::{MergePlan, Reason, Run, TreeView};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl LuceneTiered {
     }
 
     fn is_large(&self, run: &StackRun) -> bool {
-        run.bytes > self.largest / 2
+        Largest::of(self.largest).settles(run.bytes)
     }
 
     /// Returns true if no merge takes the run at `index` as long as the older ones stay as they
