@@ -46,6 +46,23 @@ fn a_directory_is_answered_in_words_and_as_json() {
     assert!(options.contains(&"level0_file_num_compaction_trigger=8".into()), "{options:?}");
 }
 
+/// A directory, and a pipe that nobody writes to, under names of a store's files.
+#[test]
+fn what_is_no_file_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = path("leveldb", "");
+    for entry in fs::read_dir(&store).unwrap() {
+        let from = entry.unwrap().path();
+        fs::copy(&from, dir.path().join(from.file_name().unwrap())).unwrap();
+    }
+    let there = text(dir.path().to_owned());
+    let before = fine(&["doctor", &there]);
+    fs::create_dir(dir.path().join("compaction")).unwrap();
+    let pipe = dir.path().join("LOG.old.pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(fine(&["doctor", &there]), before);
+}
+
 #[test]
 fn a_leveldb_is_told_by_its_files() {
     let words = fine(&["doctor", &text(path("leveldb-reopened", ""))]);
