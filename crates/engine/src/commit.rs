@@ -171,7 +171,12 @@ impl Committer {
         // A damaged table can hold keys that are not in its range.
         let version = reserved.keyspace.version.load_full();
         let with_inputs = |error| named(error, &plan.inputs, &version);
-        let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome);
+        let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome).map(|mut edit| {
+            if state.policy.wants_tombstone_ages() {
+                edit.date_tombstones(&state.view.tree);
+            }
+            edit
+        });
         let range_deletes = state.hidden_by(&plan);
         let readers = state.done_readers(&self.context);
         let edit = edit

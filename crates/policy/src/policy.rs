@@ -103,6 +103,11 @@ pub struct Needs {
     /// The policy [drops](lsmith_tree::Mode::Drop) data. A store refuses such plans of any other
     /// policy.
     pub drops: bool,
+    /// The policy reads how often the tree is [read](lsmith_tree::Tree::reads). If no policy needs
+    /// it, that is not counted. Simulations that know no reads refuse the policy.
+    pub reads: bool,
+    /// The policy reads how [old](lsmith_tree::Table::oldest_tombstone) tombstones are.
+    pub tombstone_ages: bool,
 }
 
 impl Needs {
@@ -114,6 +119,8 @@ impl Needs {
         exact_sizes: false,
         appends: false,
         drops: false,
+        reads: false,
+        tombstone_ages: false,
     };
 }
 

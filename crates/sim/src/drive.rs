@@ -50,8 +50,8 @@ pub trait Content {
         Ok(())
     }
 
-    /// Notes that the tree is about to have this append table. The table also says when its
-    /// file was begun, which [`carry_out`](Content::carry_out) did not.
+    /// Notes that the tree is about to have this table. The table also says when its file was begun
+    /// and how old its tombstones are, which [`carry_out`](Content::carry_out) did not.
     fn adopt(&mut self, _table: &Arc<Table>) {}
 
     /// Notes that the tree is at rest. The content may then remove tables that the tree no longer
@@ -187,6 +187,14 @@ impl<C: Content> Drive<C> {
         Ok(())
     }
 
+    /// Tells the tree how often it was read while the memtable was filled that is about to be
+    /// sealed: lookups that found a value, that found none, and range reads.
+    pub(crate) fn note_reads(&mut self, [found, absent, scans]: [u64; 3]) -> Result<(), SimError> {
+        let tree = &mut self.view.tree;
+        self.edit.reads = Some(tree.reads().with_memtable(found, absent, scans));
+        Ok(self.edit.apply_to(tree)?)
+    }
+
     /// Sets the logical bytes of all write requests so far, for [`Event::Sealed`].
     pub(crate) fn set_requested_bytes(&mut self, bytes: u64) {
         self.requested_bytes = bytes;
@@ -277,8 +285,12 @@ impl<C: Content> Drive<C> {
         let tree = &self.view.tree;
         let made = self.edit.set_to_plan(tree, plan, level, outcome);
         made.map_err(|rule| self.illegal(plan, rule))?;
+        let is_dated = self.policy.needs().tombstone_ages;
+        if is_dated {
+            self.edit.date_tombstones(tree);
+        }
         self.content.complete(tree, plan, &mut self.edit)?;
-        if plan.makes_append() {
+        if plan.makes_append() || is_dated {
             let slices = self.edit.add.iter().flat_map(|addition| &addition.slices);
             slices.for_each(|slice| self.content.adopt(slice.table()));
         }

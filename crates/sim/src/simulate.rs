@@ -173,6 +173,13 @@ impl<'a> Feed<'a> {
     pub(crate) fn op(&mut self, sim: &mut KeyedSim, op: &Op) -> bool {
         let KeyedWorkload { workload, ranks, cache_bytes } = self.input;
         let rank = || u32::try_from(ranks.rank(op.item)).expect("workloads have 2^32 keys at most");
+        if sim.counts_reads() {
+            match op.kind {
+                OpKind::Scan => sim.note_scan(),
+                OpKind::Read | OpKind::ReadModifyWrite => sim.note_get(self.live.holds(op.item)),
+                _ => {}
+            }
+        }
         match op.kind {
             OpKind::Scan => sim.scan(rank(), op.items),
             OpKind::Read | OpKind::ReadModifyWrite if cache_bytes.is_some() => sim.lookup(rank()),

@@ -81,6 +81,7 @@ fn table(id: TableId, bytes: u64, profile: Profile, root: u64) -> Slice {
         born: 0,
         deletes_applied: lsmith_tree::SeqNo(0),
         expires: 0,
+        oldest_tombstone: 0,
         seq_min: SeqNo(0),
         seq_max: SeqNo(0),
         profile,

@@ -1,6 +1,7 @@
 //! Edits: one atomic change of a tree, and the one function that applies it.
 
 mod late;
+mod tombstones;
 
 use crate::broken::{PlanError, TreeError};
 use crate::check::check_slices;
@@ -12,6 +13,7 @@ use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place};
 use crate::range::KeyRange;
 use crate::range_deletes::Readers;
+use crate::reads::Reads;
 use crate::run::{KnotId, Run, RunId};
 use crate::size::Size;
 use crate::slice::{Slice, Table, TableId};
@@ -116,6 +118,8 @@ pub struct TreeEdit {
     pub flushes: u64,
     /// The contents of these memtables.
     pub flushed: Size,
+    /// What the tree knows of its reads from now on, if it changes.
+    pub reads: Option<Reads>,
     /// Counts to add, by level on storage.
     pub counters: Vec<(usize, Counters)>,
     /// The greatest sequence number of a tombstone dropped, within the hull of what is removed.
@@ -240,11 +244,12 @@ impl TreeEdit {
     }
 
     /// Returns the part of this edit that the manifest keeps. It leaves out changes of memory,
-    /// which the write-ahead log restores.
+    /// which the write-ahead log restores, and says with each flush what `tree` knows of its reads.
     pub fn durable(&self, tree: &Tree) -> TreeEdit {
         let mut edit = self.clone();
         edit.remove.retain(|input| tree.memory.index_of(input.run).is_none());
         edit.add.retain(|addition| addition.place != AddPlace::Memory);
+        edit.reads = Some(tree.reads).filter(|reads| edit.flushes > 0 && reads.memtables > 0);
         edit
     }
 }
@@ -438,6 +443,7 @@ impl TreeEdit {
         self.memo.clear();
         self.flushes = 0;
         self.flushed = Size::default();
+        self.reads = None;
         self.dropped_below = SeqNo::default();
         self.range_deletes.clear();
         self.forget.clear();
@@ -546,6 +552,7 @@ fn add_run(tree: &mut Tree, addition: &mut Addition) {
 fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
     tree.flushes = tree.flushes.saturating_add(edit.flushes);
     tree.flushed = tree.flushed.saturating_add(edit.flushed);
+    tree.reads = edit.reads.unwrap_or(tree.reads);
     let taken = edit.remove.iter().map(|input| input.range.clone());
     let hull = taken.reduce(|hull, range| hull.hull(&range)).unwrap_or(KeyRange::ALL);
     tree.dropped.raise(&hull, edit.dropped_below);

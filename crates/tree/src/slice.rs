@@ -57,6 +57,9 @@ pub struct Table {
     /// The time of the clock at which all entries have expired, deletions aside. 0 if an entry does
     /// not expire, or if that is not known.
     pub expires: u64,
+    /// The number of the flush that brought the oldest tombstone of the table, or an earlier one. 0
+    /// if the table has none, or if that is not known. Only kept for policies that need it.
+    pub oldest_tombstone: u64,
     /// Profile points within the range, ascending. Policies cut at these.
     pub profile: Profile,
 }
@@ -183,6 +186,11 @@ impl Slice {
             return self;
         }
         Slice { table: Arc::new(Table { born: flushes, ..Table::clone(&self.table) }), ..self }
+    }
+
+    /// Returns this slice of `table`, which is the same table with more known of it.
+    pub(crate) fn of_table(self, table: Arc<Table>) -> Slice {
+        Slice { table, ..self }
     }
 
     /// Returns this slice of a table whose entries are not hidden by range deletes up to `seq`.

@@ -6,6 +6,7 @@ use crate::level::Level;
 use crate::memo::Memo;
 use crate::range::KeyRange;
 use crate::range_deletes::RangeDeletes;
+use crate::reads::Reads;
 use crate::run::{Run, RunId};
 use crate::size::Size;
 use crate::slice::{Slice, Table, TableId};
@@ -46,6 +47,7 @@ pub struct Tree {
     pub(crate) next_table: u64,
     pub(crate) flushes: u64,
     pub(crate) flushed: Size,
+    pub(crate) reads: Reads,
     pub(crate) dropped: Dropped,
     pub(crate) range_deletes: RangeDeletes,
     pub(crate) memo: Memo,
@@ -137,6 +139,12 @@ impl Tree {
     /// Returns the size of these memtables.
     pub fn flushed(&self) -> Size {
         self.flushed
+    }
+
+    /// Returns how often the tree was read while recent memtables were filled. Nothing is counted
+    /// unless the policy asks for it.
+    pub fn reads(&self) -> Reads {
+        self.reads
     }
 
     /// Returns the greatest sequence number of all tombstones that merges have dropped. A table

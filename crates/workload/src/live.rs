@@ -148,6 +148,16 @@ impl LiveBytes {
         self.entry_bytes.resize(index + 1, ABSENT);
     }
 
+    /// Returns true if `item` has a live entry. An item that is inserted and removed has none here.
+    #[must_use]
+    pub fn holds(&self, item: u64) -> bool {
+        if let Some(expiring) = &self.expiring {
+            return expiring.live.contains_key(&item);
+        }
+        let bytes = usize::try_from(item).ok().and_then(|index| self.entry_bytes.get(index));
+        bytes.is_some_and(|bytes| *bytes != ABSENT)
+    }
+
     /// Returns the logical bytes of all live entries: key, value and 8 bytes each.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -6,7 +6,7 @@ use crate::record::{note, user_key};
 use crate::recorder::Picked;
 use crate::snapshots::SnapshotGuard;
 use crate::stats::Timer;
-use crate::version::{OwnWrites, Source, Version};
+use crate::version::{CountedReads, OwnWrites, Source, Version};
 use bytes::Bytes;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::read::{MergingCursor, VisibleIter};
@@ -88,6 +88,8 @@ struct ScanNote {
     runs: Option<u64>,
     /// What is recorded of it, if it is. Its steps are then counted.
     recorded: Option<Box<RecordedScan>>,
+    /// Where it is counted for the policy, if it is.
+    counted: Option<Arc<CountedReads>>,
     store: Store,
 }
 
@@ -105,6 +107,9 @@ impl Drop for ScanNote {
     fn drop(&mut self) {
         if let Some(runs) = self.runs {
             self.store.context().counts.note_scan(runs, &self.tally.count());
+            if let Some(counted) = &self.counted {
+                counted.note_scan();
+            }
         }
         if let Some(scan) = self.recorded.take().filter(|_| self.runs.is_some()) {
             let RecordedScan { keyspace, start, steps } = *scan;
@@ -133,7 +138,8 @@ impl Iter {
         let entries = entries.without_first(key_from).combining(version.rules.combiner());
         let entries = entries.hiding(version.hidden());
         let (moved_in, error) = (Process::NOWHERE, None);
-        let note = ScanNote { tally, runs: None, recorded: None, store };
+        let counted = version.counted.clone();
+        let note = ScanNote { tally, runs: None, recorded: None, counted, store };
         Iter { entries, moved_in, error, snapshot, _version: version, note }
     }
 

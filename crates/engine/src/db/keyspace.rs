@@ -224,6 +224,9 @@ impl Keyspace {
         let found = version.get(&self.stored_key(key), moment, &mut reads);
         let present = matches!(found, Ok(Some(_)));
         context.counts.note_get(present, &reads);
+        if let Some(counted) = &version.counted {
+            counted.note_get(present);
+        }
         if let Some(recorders) = &context.recorders {
             recorders.get_blocks.record(reads.blocks());
         }

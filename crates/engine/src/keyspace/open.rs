@@ -63,12 +63,12 @@ pub(crate) fn open_keyspace(
     let tables = open_tables(context, &known.tree, &base)?;
     let with_profiles = |named: &Arc<Table>| {
         let found = tables[&named.id].table().tree_table();
-        // The file does not say when it was begun, and which range deletes were applied.
-        match (named.born, named.deletes_applied) {
-            (0, SeqNo(0)) => Arc::clone(found),
-            (born, deletes_applied) => {
-                Arc::new(Table { born, deletes_applied, ..Table::clone(found) })
-            }
+        // The file does not say when it was begun, which range deletes were applied, and how old
+        // its tombstones are.
+        let Table { born, deletes_applied, oldest_tombstone, .. } = **named;
+        match (born, deletes_applied, oldest_tombstone) {
+            (0, SeqNo(0), 0) => Arc::clone(found),
+            _ => Arc::new(Table { born, deletes_applied, oldest_tombstone, ..Table::clone(found) }),
         }
     };
     let tree = known.tree.clone().with_tables(with_profiles);

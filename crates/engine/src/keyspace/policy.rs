@@ -15,6 +15,7 @@
 
 use super::course::PlanCourse;
 use crate::threads::is_merging_thread;
+use crate::version::CountedReads;
 use lsmith_policy::{Explanation, Load, MergePolicy, Needs};
 use lsmith_spec::Spec;
 use lsmith_storage::panics;
@@ -34,6 +35,8 @@ pub(crate) struct Policy {
     policy: Arc<dyn MergePolicy>,
     spec: Spec,
     needs: Needs,
+    /// Where reads are counted, if the policy needs that.
+    counted: Option<Arc<CountedReads>>,
     /// True if writers merge themselves.
     lockstep: bool,
     /// The message of its panic, if one was caught.
@@ -53,6 +56,7 @@ impl Policy {
     pub(crate) fn new(policy: Arc<dyn MergePolicy>, lockstep: bool) -> Policy {
         Policy {
             spec: policy.spec(),
+            counted: policy.needs().reads.then(Arc::default),
             needs: policy.needs(),
             policy,
             lockstep,
@@ -77,6 +81,16 @@ impl Policy {
     /// Returns true if the policy appends to append tables.
     pub(crate) fn appends(&self) -> bool {
         self.needs.appends
+    }
+
+    /// Returns where reads are counted, if the policy needs that.
+    pub(crate) fn counted(&self) -> Option<&Arc<CountedReads>> {
+        self.counted.as_ref()
+    }
+
+    /// Returns true if the policy looks at how old tombstones are.
+    pub(crate) fn wants_tombstone_ages(&self) -> bool {
+        self.needs.tombstone_ages
     }
 
     /// Returns true if the policy looks at sequence numbers.

@@ -168,6 +168,7 @@ impl KeyspaceState {
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),
             rules: Arc::clone(&self.rules),
+            counted: self.policy.counted().cloned(),
             ticket: Some(self.reclaim.ticket()),
             is_dropped: self.is_dropped,
         }

@@ -8,7 +8,7 @@ use crate::manifest::KeyspaceRecord;
 use crate::options::{MEMTABLE_BYTES_MAX, check_name};
 use lsmith_storage::bounds::{Checked, NUMBER_MAX, check_number, check_seq};
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_tree::{Size, Slice, Tree, TreeEdit};
+use lsmith_tree::{Reads, Size, Slice, Tree, TreeEdit};
 use std::path::Path;
 
 /// The most logical bytes (64 PiB) or entries of a keyspace. Also bounds the counters of levels.
@@ -25,6 +25,12 @@ pub(crate) fn check_keyspace(keyspace: &KeyspaceRecord) -> Checked {
         0 => Err("a memtable of 0 bytes".into()),
         bytes => check_number("memtable bytes", bytes, MEMTABLE_BYTES_MAX),
     }
+}
+
+fn check_reads(reads: Reads) -> Checked {
+    let Reads { memtables, found, absent, scans } = reads;
+    let most = memtables.max(found).max(absent).max(scans);
+    check_number("reads", most, SIZE_MAX)
 }
 
 fn check_size(what: &str, size: Size) -> Checked {
@@ -46,6 +52,7 @@ fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Res
         check_size("of a table", table.size)?;
         check_number("dead bytes", table.dead_bytes, SIZE_MAX)?;
         check_number("flushes before a table", table.born, NUMBER_MAX)?;
+        check_number("flushes before a tombstone", table.oldest_tombstone, NUMBER_MAX)?;
         sum = sum.saturating_add(slice.size());
     }
     Ok(sum)
@@ -61,6 +68,7 @@ pub(crate) fn check_edit(edit: &TreeEdit) -> Checked {
     check_size("of an edit", sum)?;
     check_number("flushes", edit.flushes, NUMBER_MAX)?;
     check_size("flushed", edit.flushed)?;
+    edit.reads.map_or(Ok(()), check_reads)?;
     edit.range_deletes.iter().chain(&edit.forget).try_for_each(|(_, seq)| check_seq(*seq))?;
     check_seq(edit.dropped_below)
 }
@@ -75,6 +83,7 @@ pub(crate) fn check_counts(tree: &Tree) -> Checked {
     check_number("next table", tree.next_table().0, NUMBER_MAX)?;
     check_number("flushes", tree.flushes(), NUMBER_MAX)?;
     check_size("flushed", tree.flushed())?;
+    check_reads(tree.reads())?;
     check_seq(tree.dropped_below())?;
     tree.range_deletes().parts().flat_map(|part| &part.seqs).try_for_each(|seq| check_seq(*seq))?;
     for level in tree.levels() {

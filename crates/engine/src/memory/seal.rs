@@ -21,6 +21,7 @@ pub(crate) fn seal(context: &Context, keyspace: &KeyspaceShared, state: &mut Key
     let owed = memtable.live_bytes().min(keyspace.memtable_bytes);
     state.owed_bytes = state.owed_bytes.map(|before| before + owed);
     let writes = WriteSpan { oldest, newest, log: full.log() };
+    state.note_reads();
     let folds = context.options.lockstep && state.policy.wants_blocks();
     if folds && !state.is_memory_reserved() {
         seal_folded(context, keyspace, state, memtable, writes);
@@ -74,6 +75,7 @@ fn seal_as_written(
     let (first, last) = memtable.key_range().expect("the memtable is not empty");
     let table = Table {
         expires: 0,
+        oldest_tombstone: 0,
         id: TableId(context.new_file_id()),
         root: 0,
         dead_bytes: 0,

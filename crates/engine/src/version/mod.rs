@@ -4,6 +4,7 @@
 //! version that was current when it began. The file of a table is removed when the table is
 //! obsolete and no version holds it.
 
+mod counted;
 mod get;
 mod memory;
 mod moment;
@@ -18,6 +19,7 @@ mod source;
 mod table_handle;
 mod value;
 
+pub(crate) use counted::CountedReads;
 pub(crate) use get::dropped;
 pub(crate) use memory::MemoryRun;
 pub(crate) use moment::Moment;
@@ -46,6 +48,8 @@ pub(crate) struct Version {
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
     pub(crate) rules: Arc<Rules>,
+    /// Where reads are counted. `None` if the policy does not need that.
+    pub(crate) counted: Option<Arc<CountedReads>>,
     /// Dropped last. Until then nothing that the runs show is freed.
     pub(crate) ticket: Option<Ticket>,
     /// True if the keyspace was dropped. The version is then empty, and reads fail.
@@ -80,6 +84,7 @@ impl Version {
             runs: Vec::new(),
             tree: Tree::new(),
             rules: Arc::default(),
+            counted: None,
             ticket: None,
             is_dropped: false,
         }

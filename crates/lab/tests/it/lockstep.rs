@@ -11,7 +11,7 @@ use lsmith_policy::{MergePolicy, Registry, check_group_policy};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
 use lsmith_spec::Spec;
 use lsmith_tree::text::{display_key, parse_key};
-use lsmith_tree::{Counters, KeyRange, MergePlan, TreeEdit, key_after};
+use lsmith_tree::{Counters, KeyRange, MergePlan, Slice, TreeEdit, key_after};
 use lsmith_workload::{Inputs, OpKind, Workload, fill_value};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -28,6 +28,9 @@ pub(crate) const POLICIES: &[&str] = &[
     "auto",
     "auto(runs=3, price=20, eager=always)",
     "auto(runs=20, price=0.1, largest=400KiB)",
+    "auto(runs=20, price=reads, get=3kB, scan=50kB)",
+    "auto(runs=16, price=0.05, space=1.4)",
+    "auto(runs=16, price=0.05, deletes_within=400kB)",
     "minlatency(k=4, largest=300KiB)",
     "exploring(k=4, largest=300KiB)",
     "fifo",
@@ -138,7 +141,8 @@ fn edit_text(edit: &TreeEdit, blocks: bool) -> String {
         .iter()
         .map(|addition| {
             let slices = addition.slices.iter();
-            slices.map(|slice| (slice.size(), slice.dead_bytes())).collect()
+            let deleted = |slice: &Slice| slice.table().oldest_tombstone;
+            slices.map(|slice| (slice.size(), slice.dead_bytes(), deleted(slice))).collect()
         })
         .collect();
     format!("{} {} {counters:?} {sizes:?}", edit.flushes, edit.flushed.bytes)
@@ -220,7 +224,7 @@ fn keyspaces(store: &Store, workload: &Workload) -> Vec<Keyspace> {
     (0..workload.items() / items).map(make).collect()
 }
 
-/// Plays the writes of `workload` on `store`.
+/// Plays `workload` on `store`.
 pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
     let keyspaces = keyspaces(store, workload);
     let mut key = Vec::new();
@@ -236,6 +240,9 @@ pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
             Some(items) => (&keyspaces[(op.item / items) as usize], &key[1..]),
         };
         writes.fetch_add(u64::from(op.writes_value() || op.deletes()), Ordering::SeqCst);
+        if matches!(op.kind, OpKind::Read | OpKind::ReadModifyWrite) {
+            keyspace.get(key).unwrap();
+        }
         match op.kind {
             OpKind::Put | OpKind::ReadModifyWrite => keyspace.put(key, &value).unwrap(),
             OpKind::Insert => keyspace.put_new_unchecked(key, &value).unwrap(),
@@ -247,7 +254,8 @@ pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
                 workload.key(op.end(), &mut end);
                 keyspace.delete_range(key..&end[..]).unwrap();
             }
-            OpKind::Read | OpKind::Scan => {}
+            OpKind::Scan => drop(keyspace.range(key..).take(op.items as usize).last()),
+            OpKind::Read => {}
         }
     }
 }
@@ -297,6 +305,31 @@ fn entries_expire_in_the_store_as_in_the_simulation() {
     ] {
         check(workload, 50 << 10);
         check_policies(BLOCK_POLICIES, workload, 50 << 10);
+    }
+}
+
+/// Reads are counted alike, so that they price runs alike: lookups of present and absent keys,
+/// range reads, and lookups before writes.
+#[test]
+fn reads_price_runs_in_the_store_as_in_the_simulation() {
+    let policy = "auto(runs=20, price=reads, get=3kB, scan=50kB)";
+    let steps = |workload: &str| {
+        let workload = Workload::from_spec(&workload.parse().unwrap(), &FileInputs).unwrap();
+        let keyed = KeyedWorkload::new(workload);
+        check_policy(policy, &keyed, &Names::of(&keyed), 50 << 10).len()
+    };
+    let without = steps("mix(put=1, keys=6k, ops=30k, value=100B)");
+    let absent = "mix(put=0.5, get_absent=0.5, keys=6k, ops=60k, value=100B)";
+    let scans = "mix(put=0.9, scan=0.1, keys=6k, ops=33k, value=100B)";
+    for workload in [
+        absent,
+        scans,
+        "ycsb(f, records=6k, ops=40k)",
+        "ycsb(a, records=6k, ops=50k)",
+        "ycsb(d, records=6k, ops=100k)",
+    ] {
+        let with = steps(workload);
+        assert!(with > without + 10, "{workload}: {with} steps, {without} without reads");
     }
 }
 

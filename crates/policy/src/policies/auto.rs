@@ -1,13 +1,17 @@
 //! Auto: plans ahead, at a price for each run.
 
 mod future;
+mod limits;
+mod price;
 
 use crate::{
-    Eager, Explanation, Largest, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun,
+    Eager, Explanation, Largest, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack, StackRun,
 };
 use future::{Choice, Future, Stand};
+use limits::Limits;
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
+use price::{Futures, Price};
 use std::sync::Arc;
 
 /// After each flush, plans the merges of the next flushes so that what they write, plus a price for
@@ -18,10 +22,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Auto {
     runs: u64,
-    price: Option<f64>,
+    price: Price,
     eager: Eager,
     largest: Largest,
-    future: Arc<Future>,
+    limits: Limits,
+    futures: Arc<Futures>,
 }
 
 /// The note that prevents a second merge for the same flush.
@@ -39,12 +44,11 @@ impl Auto {
                 default: "8",
                 meaning: "most runs on storage at rest, 1 to 64",
             },
-            ParamInfo {
-                name: "price",
-                default: "by runs",
-                meaning: "what a run costs while a memtable is written, in written memtables, \
-                          0.001 to 1000",
-            },
+            Price::PRICE,
+            Price::GET,
+            Price::SCAN,
+            Limits::SPACE,
+            Limits::DELETES_WITHIN,
             Eager::PARAM,
             Largest::PARAM,
         ],
@@ -62,17 +66,13 @@ impl Auto {
 
     fn read(params: &Params<'_>) -> Result<Auto, SpecError> {
         let runs = params.count("runs", 8, super::K_RANGE)?;
-        let price = params.real_if_given("price", 0.001..=1000.0)?;
+        let price = Price::read(params)?;
         let eager = Eager::read(params)?;
-        let at = price.unwrap_or_else(|| price_of(runs));
-        let future = Arc::new(Future::new(at, runs as usize, eager));
-        Ok(Auto { runs, price, eager, largest: Largest::read(params)?, future })
+        let largest = Largest::read(params)?;
+        let limits = Limits::read(params, largest.bytes().is_some())?;
+        let futures = Futures::new(price, runs, eager);
+        Ok(Auto { runs, price, eager, largest, limits, futures })
     }
-}
-
-/// Returns the price at which about so many runs are the most that an unbounded stack has.
-fn price_of(runs: u64) -> f64 {
-    250.0 / (runs as f64).powf(2.2)
 }
 
 /// Returns true if a merge was made for flush number `flushes`.
@@ -81,6 +81,22 @@ fn has_merged(view: &TreeView, flushes: u64) -> bool {
 }
 
 impl Auto {
+    /// Returns the tables at the price for the tree of `view`.
+    fn future(&self, view: &TreeView, stack: &Stack) -> &Future {
+        self.futures.at(self.price.at(view, stack, self.runs))
+    }
+
+    /// Returns the merge that a limit asks for.
+    fn reach_limits(&self, view: &TreeView) -> Option<MergePlan> {
+        if self.limits == Limits::default() {
+            return None;
+        }
+        let stack = Stack::of(view);
+        let (from, reason) = self.limits.reached(view, &stack)?;
+        let numbers = [(stack.len() - from) as u64, stack.len() as u64, 0];
+        stack.merge(from, stack.len(), self.eager, Reason::new(reason, numbers))
+    }
+
     /// Returns the best choice and the next best for `stack`, the newest runs of the view, if there
     /// is anything to choose.
     fn choices(
@@ -93,7 +109,7 @@ impl Auto {
         if is_done || stack.len() < 2 || stack.runs()[0].busy {
             return (None, None);
         }
-        let (best, second) = self.future.choose(&stand(view, stack, self.largest));
+        let (best, second) = self.future(view, stack).choose(&stand(view, stack, self.largest));
         (Some(best), second)
     }
 
@@ -116,7 +132,8 @@ impl Auto {
         // A busy run fits nowhere.
         let size = |run: &StackRun| if run.busy { f64::INFINITY } else { run.bytes as f64 / unit };
         let sizes: Vec<f64> = stack.runs()[first..].iter().map(size).collect();
-        let window = self.future.window(&sizes, stack.flushes() as f64, largest as f64 / unit)?;
+        let future = self.future(view, &stack);
+        let window = future.window(&sizes, stack.flushes() as f64, largest as f64 / unit)?;
         let numbers = [window.len() as u64, largest, 0];
         let reason = Reason::new("{} older neighbours fit into the largest merge of {}", numbers);
         stack.merge(first + window.start, first + window.end, self.eager, reason)
@@ -162,14 +179,21 @@ fn all_keys(held: f64, flushed: f64) -> f64 {
 impl MergePolicy for Auto {
     fn spec(&self) -> Spec {
         let spec = Spec::bare("auto").with("runs", self.runs);
-        let spec = match self.price {
-            Some(price) => spec.with("price", price),
-            None => spec,
-        };
-        self.largest.write(self.eager.write(spec))
+        self.largest.write(self.eager.write(self.limits.write(self.price.write(spec))))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            reads: matches!(self.price, Price::Reads { .. }),
+            tombstone_ages: self.limits.needs_tombstone_ages(),
+            ..Needs::default()
+        }
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        if let Some(plan) = self.reach_limits(view) {
+            return Some(plan);
+        }
         let flushes = Stack::flushes_of(view);
         let has_merged = has_merged(view, flushes);
         if has_merged && Stack::len_max(view) <= self.runs {

@@ -64,6 +64,9 @@ pub(super) fn simulate_varied(
     if policy.needs().blocks {
         workload.check_blocks(memtable_bytes)?;
     }
+    if policy.needs().reads {
+        workload.check_reads()?;
+    }
     let by_block = policy.needs().blocks;
     let content = FluidContent::drawn(workload.clone(), by_block, variation.seed);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);

@@ -223,6 +223,20 @@ impl FluidWorkload {
         Err(SimError::NotFluid { workload: spec.clone(), what })
     }
 
+    /// Checks that the workload only writes, for a policy that counts reads.
+    ///
+    /// # Errors
+    /// Fails with [`SimError::NotFluid`] if it may have reads.
+    pub(super) fn check_reads(&self) -> Result<(), SimError> {
+        match (&self.keys, &self.spec) {
+            (Keys::Counted(_), Some(spec)) => {
+                let what = "the policy counts reads, and only keyed content has them one by one";
+                Err(SimError::NotFluid { workload: spec.clone(), what })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns true if the properties of the key space change at `place`.
     pub(super) fn is_border(&self, place: u64) -> bool {
         place > 0 && self.border_after(place - 1) == place

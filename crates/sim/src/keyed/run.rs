@@ -36,6 +36,9 @@ pub struct KeyedSim {
     scans: Option<Scans>,
     /// The number of lookups.
     lookups: u64,
+    /// The reads since the last sealed memtable, if the policy needs them: lookups that found a
+    /// value, that found none, and range reads.
+    reads: Option<[u64; 3]>,
     /// The bytes of each keyspace of a group.
     keyspaces: KeyspaceMeter,
 }
@@ -58,6 +61,7 @@ impl KeyedSim {
             filled: policy.needs().blocks.then(|| FullMemtables::new(memtable_bytes)),
             scans: None,
             lookups: 0,
+            reads: policy.needs().reads.then(Default::default),
             keyspaces: KeyspaceMeter::default(),
         }
     }
@@ -179,6 +183,32 @@ impl KeyedSim {
         }
     }
 
+    /// Returns true if the policy needs to know of every read.
+    pub(crate) fn counts_reads(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    /// Notes a lookup, which has `found` a value or not, for the policy.
+    pub(crate) fn note_get(&mut self, found: bool) {
+        if let Some(reads) = &mut self.reads {
+            reads[usize::from(!found)] += 1;
+        }
+    }
+
+    /// Notes a range read for the policy.
+    pub(crate) fn note_scan(&mut self) {
+        if let Some(reads) = &mut self.reads {
+            reads[2] += 1;
+        }
+    }
+
+    /// Tells the tree what was read while the memtable was filled.
+    fn tell_reads(&mut self) -> Result<(), SimError> {
+        let Some(reads) = &mut self.reads else { return Ok(()) };
+        let counts = std::mem::take(reads);
+        self.drive.note_reads(counts)
+    }
+
     /// Sets the number of live entries, which the cost of range reads depends on.
     pub fn set_live_entries(&mut self, entries: u64) {
         self.counter.live_entries(entries);
@@ -198,6 +228,7 @@ impl KeyedSim {
     pub fn flush(&mut self, live_bytes: u64, observe: &mut Observer<'_>) -> Result<(), SimError> {
         let folds = self.drive.policy().needs().blocks;
         let Some((entries, writes)) = self.take_memtable(folds) else { return Ok(()) };
+        self.tell_reads()?;
         self.live_bytes = live_bytes;
         self.observed(observe, |drive, observe| {
             let id = drive.tree().next_table();
@@ -222,6 +253,7 @@ impl KeyedSim {
         observe: &mut Observer<'_>,
     ) -> Result<(), SimError> {
         let Some((entries, writes)) = self.take_memtable(false) else { return Ok(()) };
+        self.tell_reads()?;
         self.live_bytes = live_bytes;
         self.observed(observe, |drive, observe| {
             let id = drive.tree().next_table();

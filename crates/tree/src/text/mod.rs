@@ -13,6 +13,9 @@
 //!   begun after 17 flushes), and the profile as `{k 64KiB 20e, m..p 128KiB 40e}`: nothing lies
 //!   between `m` and `p`. A part of a table is `t4:c..f of a..z 1MB`: what follows `of` are facts
 //!   about the whole table.
+//!   A table that has tombstones says `deleted 7` if the seventh flush brought the oldest.
+//! * `reads 64 640 0 9` of a tree are the sums of its [`Reads`](crate::Reads): memtables, lookups
+//!   that found a value, that found none, and range reads.
 //! * A range is half open; a missing bound is no bound: `..` is everything.
 //! * A key is bare where it is made of letters, digits, `_`, `-` and `/`, else quoted with `\xNN`
 //!   escapes; `#12` is the eight bytes of the number 12, `#12+` the least key above that.

@@ -11,6 +11,7 @@ use crate::plan::{Input, MergePlan, Mode, Place, Reason, Reuse};
 use crate::profile::ProfilePoint;
 use crate::range::KeyRange;
 use crate::range_deletes::Readers;
+use crate::reads::Reads;
 use crate::run::{KnotId, Run, RunId};
 use crate::size::Size;
 use crate::slice::{Slice, Table, TableId};
@@ -62,6 +63,8 @@ fn tree_head(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<()> {
             tree.next_run = line.integer("a number of runs")?;
         } else if line.eat_word("tables") {
             tree.next_table = line.integer("a number of tables")?;
+        } else if line.eat_word("reads") {
+            tree.reads = reads(line)?;
         } else {
             let flushes = &mut tree.flushes;
             let flushed = &mut tree.flushed;
@@ -71,6 +74,14 @@ fn tree_head(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn reads(line: &mut Scanner<'_>) -> Result<Reads> {
+    let mut reads = Reads::default();
+    for (name, sum) in reads.fields() {
+        *sum = line.integer(name)?;
+    }
+    Ok(reads)
 }
 
 fn history(
@@ -86,7 +97,7 @@ fn history(
     } else if line.eat_word("dropped_below") {
         *dropped_below = SeqNo(line.integer("a sequence number")?);
     } else {
-        return Err(line.expected("`flushes`, `flushed` or `dropped_below`"));
+        return Err(line.expected("`flushes`, `flushed`, `dropped_below` or `reads`"));
     }
     Ok(())
 }
@@ -192,6 +203,9 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
     }
     if line.eat_word("expires") {
         table.expires = line.integer("a time")?;
+    }
+    if line.eat_word("deleted") {
+        table.oldest_tombstone = line.integer("a number of flushes")?;
     }
     if line.eat("{") {
         table.profile = profile(line)?.into();
@@ -395,6 +409,10 @@ impl FromStr for TreeEdit {
         let mut head = lines.next().ok_or_else(|| empty("an edit"))?;
         head.want("edit")?;
         while !head.is_done() {
+            if head.eat_word("reads") {
+                edit.reads = Some(reads(&mut head)?);
+                continue;
+            }
             let flushes = &mut edit.flushes;
             let flushed = &mut edit.flushed;
             history(&mut head, flushes, flushed, &mut edit.dropped_below)?;

@@ -9,6 +9,7 @@ use crate::memo::MemoChange;
 use crate::plan::{MergePlan, Mode, Place};
 use crate::profile::ProfilePoint;
 use crate::range::KeyRange;
+use crate::reads::Reads;
 use crate::run::Run;
 use crate::size::Size;
 use crate::slice::{Slice, Table};
@@ -123,6 +124,9 @@ fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
     if table.expires > 0 {
         write!(f, " expires {}", table.expires)?;
     }
+    if table.oldest_tombstone > 0 {
+        write!(f, " deleted {}", table.oldest_tombstone)?;
+    }
     for (index, ProfilePoint { key, below, after }) in table.profile.iter().enumerate() {
         f.write_str(if index == 0 { " {" } else { ", " })?;
         if let Some(after) = after {
@@ -152,6 +156,11 @@ impl Display for Run {
         }
         slices(f, self.slices())
     }
+}
+
+fn reads(f: &mut Formatter<'_>, mut reads: Reads) -> Result {
+    f.write_str(" reads")?;
+    reads.fields().iter().try_for_each(|(_, sum)| write!(f, " {sum}"))
 }
 
 /// Attributes that trees and edits share.
@@ -184,6 +193,9 @@ impl Display for Tree {
             _ => SeqNo(0),
         };
         history(f, self.flushes, self.flushed, everywhere)?;
+        if self.reads != Reads::default() {
+            reads(f, self.reads)?;
+        }
         f.write_str("\n")?;
         let disk = self.levels.iter().enumerate().map(|(i, level)| (LevelId::Disk(i), level));
         for (id, level) in std::iter::once((LevelId::Memory, &self.memory)).chain(disk) {
@@ -323,6 +335,7 @@ impl Display for TreeEdit {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str("edit")?;
         history(f, self.flushes, self.flushed, self.dropped_below)?;
+        self.reads.map_or(Ok(()), |now| reads(f, now))?;
         f.write_str("\n")?;
         for input in &self.remove {
             writeln!(f, "take {} {}", input.run, input.range)?;

@@ -44,6 +44,7 @@ fn slices(first_table: u64) -> impl Strategy<Value = Vec<Slice>> {
                     seq_max: SeqNo(7 * u64::from(seqs)),
                     deletes_applied: SeqNo(index as u64 % 3),
                     expires: index as u64 % 4 * 1000,
+                    oldest_tombstone: index as u64 % 3,
                     profile: vec![point].into(),
                 };
                 let part = KeyRange { start: keys[1].clone(), end: None };
@@ -86,6 +87,7 @@ fn tree() -> impl Strategy<Value = Tree> {
                 memo,
                 flushes: 1,
                 flushed,
+                reads: (index > 0).then(|| Reads::default().with_memtable(9, index as u64, 0)),
                 range_deletes: vec![(KeyRange::new("b", "c"), SeqNo(7)), (KeyRange::ALL, SeqNo(6))],
                 forget: vec![(KeyRange { start: "c".into(), end: None }, SeqNo(9))],
                 ..TreeEdit::default()

@@ -61,6 +61,17 @@ pub(crate) struct Replacement {
 }
 
 impl KeyspaceState {
+    /// Tells the tree how often it was read while the active memtable was filled, if the policy
+    /// needs that.
+    pub(crate) fn note_reads(&mut self) {
+        let Some(counted) = self.policy.counted() else { return };
+        let edit =
+            TreeEdit { reads: Some(counted.next(self.view.tree.reads())), ..TreeEdit::default() };
+        for tree in std::iter::once(&mut self.view.tree).chain(&mut self.coming) {
+            edit.clone().apply_to(tree).expect("it changes no run");
+        }
+    }
+
     /// Makes `memtable` the newest run in memory, also in the next tree. Returns the id of the run.
     /// The edit that is being written to the manifest does not use this file id.
     pub(crate) fn add_to_memory(&mut self, memtable: Slice) -> RunId {

@@ -306,6 +306,7 @@ impl TableFacts {
             dead_bytes: 0,
             born: 0,
             deletes_applied: lsmith_tree::SeqNo(0),
+            oldest_tombstone: 0,
             expires: self.expires,
             seq_min: self.seq_min,
             seq_max: self.seq_max,

@@ -1,0 +1,156 @@
+//! The price of a run.
+
+use super::future::Future;
+use crate::{Eager, ParamInfo, Stack};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes};
+use lsmith_tree::TreeView;
+use std::sync::{Arc, OnceLock};
+
+/// What a run costs while a memtable is written, in written memtables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Price {
+    /// The price at which about as many runs as are allowed are the most that an unbounded stack
+    /// has.
+    ByRuns,
+    /// This price.
+    Fixed(f64),
+    /// The price of the reads that the tree has counted.
+    Reads {
+        /// The written bytes that cost as much as one run does in a lookup.
+        get: u64,
+        /// The written bytes that cost as much as one run does in a range read.
+        scan: u64,
+    },
+}
+
+/// The prices for which there are tables: powers of [`STEP`] from [`LEAST`] up to [`MOST`]. Costs
+/// near a best plan are flat, so that a price in between does not need its own tables.
+const LEAST: f64 = 0.001;
+const MOST: f64 = 1000.0;
+const STEP: f64 = 1.5;
+
+/// The bytes that one run costs in a lookup and in a range read, if all blocks are in memory: 48 ns
+/// for a filter and 860 ns for a seek, where a merge takes 2 ns for each byte that it writes.
+const GET_BYTES: u64 = 24;
+const SCAN_BYTES: u64 = 430;
+
+impl Price {
+    pub(super) const PRICE: ParamInfo = ParamInfo {
+        name: "price",
+        default: "by runs",
+        meaning: "what a run costs while a memtable is written, in written memtables, 0.001 to \
+                  1000, or `reads`: as much as it costs the reads that are counted",
+    };
+    pub(super) const GET: ParamInfo = ParamInfo {
+        name: "get",
+        default: "24",
+        meaning: "with price=reads: written bytes that cost as much as one run in a lookup",
+    };
+    pub(super) const SCAN: ParamInfo = ParamInfo {
+        name: "scan",
+        default: "430",
+        meaning: "with price=reads: written bytes that cost as much as one run in a range read",
+    };
+
+    /// Reads the three parameters.
+    ///
+    /// # Errors
+    /// Fails if a value is out of range, or if `get` or `scan` is given without `price=reads`.
+    pub(super) fn read(params: &Params<'_>) -> Result<Price, SpecError> {
+        if params.text("price") == Some("reads") {
+            let bytes = 0..=1 << 40;
+            let get = params.bytes("get", GET_BYTES, bytes.clone())?;
+            return Ok(Price::Reads { get, scan: params.bytes("scan", SCAN_BYTES, bytes)? });
+        }
+        if params.has("get") || params.has("scan") {
+            let message = "get and scan say what reads cost: they need price=reads";
+            return Err(SpecError::conflict(message));
+        }
+        let price = params.real_if_given("price", LEAST..=MOST)?;
+        Ok(price.map_or(Price::ByRuns, Price::Fixed))
+    }
+
+    /// Returns `spec` with the parameters that are not at their defaults.
+    pub(super) fn write(self, spec: Spec) -> Spec {
+        let bytes = |spec: Spec, name, bytes, usual| match bytes == usual {
+            true => spec,
+            false => spec.with(name, format_bytes(bytes)),
+        };
+        match self {
+            Price::ByRuns => spec,
+            Price::Fixed(price) => spec.with("price", price),
+            Price::Reads { get, scan } => {
+                let spec = bytes(spec.with("price", "reads"), "get", get, GET_BYTES);
+                bytes(spec, "scan", scan, SCAN_BYTES)
+            }
+        }
+    }
+
+    /// Returns the price for the tree of `view`. Until reads were counted for one memtable, it is
+    /// the one by the runs that are allowed.
+    pub(super) fn at(self, view: &TreeView, stack: &Stack, runs: u64) -> f64 {
+        match self {
+            Price::Fixed(price) => price,
+            Price::Reads { get, scan } if view.tree.reads().memtables > 0 => {
+                let reads = view.tree.reads().per_memtable();
+                let gets = (reads.found + reads.absent) * get as f64;
+                let unit = stack.mean_flush_bytes().unwrap_or(view.memtable_bytes as f64);
+                (gets + reads.scans * scan as f64) / unit.max(1.0)
+            }
+            _ => price_of(runs),
+        }
+    }
+}
+
+/// The tables of what flushes cost. What they say follows from the parameters of the policy alone.
+#[derive(Debug)]
+pub(super) enum Futures {
+    /// At the only price.
+    One(Future),
+    /// At each price that was needed so far.
+    ByPrice {
+        /// The most runs.
+        runs_max: usize,
+        /// As the policy says.
+        eager: Eager,
+        /// The tables at each power of [`STEP`].
+        tables: Vec<OnceLock<Future>>,
+    },
+}
+
+impl Futures {
+    /// Returns the tables with at most `runs` runs.
+    pub(super) fn new(price: Price, runs: u64, eager: Eager) -> Arc<Futures> {
+        let runs_max = runs as usize;
+        Arc::new(match price {
+            Price::Fixed(price) => Futures::One(Future::new(price, runs_max, eager)),
+            Price::ByRuns => Futures::One(Future::new(price_of(runs), runs_max, eager)),
+            Price::Reads { .. } => {
+                let tables = vec![OnceLock::new(); step_of(MOST) + 1];
+                Futures::ByPrice { runs_max, eager, tables }
+            }
+        })
+    }
+
+    /// Returns the tables at the known price that is nearest to `price`.
+    pub(super) fn at(&self, price: f64) -> &Future {
+        match self {
+            Futures::One(future) => future,
+            Futures::ByPrice { runs_max, eager, tables } => {
+                let step = step_of(price);
+                let price = LEAST * STEP.powi(step as i32);
+                tables[step].get_or_init(|| Future::new(price, *runs_max, *eager))
+            }
+        }
+    }
+}
+
+/// Returns the power of [`STEP`] that is nearest to `price`.
+fn step_of(price: f64) -> usize {
+    ((price.clamp(LEAST, MOST) / LEAST).ln() / STEP.ln()).round() as usize
+}
+
+/// Returns the price at which about so many runs are the most that an unbounded stack has.
+fn price_of(runs: u64) -> f64 {
+    250.0 / (runs as f64).powf(2.2)
+}
