@@ -2,9 +2,10 @@
 
 use lsmith_spec::random;
 use lsmith_tree::{
-    Key, KeyRange, KnotId, Level, ProfilePoint, Run, RunId, SeqNo, Size, Slice, Table, TableId,
-    Tree, TreeEdit, TreeView, apply,
+    Key, KeyRange, KnotId, Level, ProfilePoint, Reads, Run, RunId, SeqNo, Size, Slice, Table,
+    TableId, Tree, TreeEdit, TreeView, apply,
 };
+use std::sync::Arc;
 
 /// A stream of random numbers (splitmix64).
 #[derive(Debug)]
@@ -97,11 +98,14 @@ pub(super) fn view(random: &mut Random) -> TreeView {
         let count = if random.chance(25) { 0 } else { random.below(6) };
         Level::new((0..count).map(|_| run(random, &mut names)).collect())
     });
-    let mut tree = Tree::from_levels(levels.collect());
+    let tree = Tree::from_levels(levels.collect());
     let flushes = random.below(1 << 20);
+    let mut tree = tree.with_tables(|table| with_tombstones(random, table, flushes));
+    let [found, absent, scans] = [(); 3].map(|()| random.bytes());
     let past = TreeEdit {
         flushes,
         flushed: Size::of_bytes(flushes.saturating_mul(random.bytes())),
+        reads: random.chance(50).then(|| Reads::default().with_memtable(found, absent, scans)),
         memo: vec![("note".into(), Some("of another policy".into()))],
         ..TreeEdit::default()
     };
@@ -113,6 +117,16 @@ pub(super) fn view(random: &mut Random) -> TreeView {
     // levels.
     let memtable_bytes = random.bytes().max(tree.disk_bytes() / 256).max(1);
     TreeView::new(tree, memtable_bytes)
+}
+
+/// Returns `table`, perhaps with tombstones that one of so many flushes has brought.
+fn with_tombstones(random: &mut Random, table: &Arc<Table>, flushes: u64) -> Arc<Table> {
+    if !random.chance(30) {
+        return Arc::clone(table);
+    }
+    let size = Size { tombstones: 1 + random.below(9), ..table.size };
+    let oldest_tombstone = random.below(flushes + 1);
+    Arc::new(Table { size, oldest_tombstone, ..Table::clone(table) })
 }
 
 /// Seals a memtable of any size over some of the given keys.

@@ -25,6 +25,9 @@ fn auto() {
         "auto(runs=2, price=100)",
         "auto(runs=20, eager=never)",
         "auto(runs=64, price=0.01, eager=always)",
+        "auto(runs=30, price=reads)",
+        "auto(runs=30, price=0.01, space=1.2)",
+        "auto(runs=30, price=0.01, deletes_within=20MiB)",
     ]);
 }
 
