@@ -275,3 +275,48 @@ fn plans_on_runs_that_are_gone_have_no_edit() {
     assert_eq!(TreeEdit::of_plan(&before, &plan, Outcome::default()), unknown);
     assert_eq!(Key::new(), KeyRange::ALL.start);
 }
+
+/// A merge keeps the age of the oldest tombstone that it takes, a flush has its own, and a table
+/// that stays keeps what it says.
+#[test]
+fn tombstones_are_as_old_as_the_oldest_that_a_merge_takes() {
+    let before = "tree flushes 8
+mem r5[t5:a..z 1MB 9e 2d]
+L0 r4[t4:a..g 1MB 9e 2d deleted 7, t3:p..z 1MB 9e 2d]
+L1 r1[t0:a..g 1MB 9e, t1:p..z 1MB 9e 1d deleted 5]";
+    let dated = |plan: &str, slices: Vec<Slice>| {
+        let tree = tree(before);
+        let plan: MergePlan = plan.parse().expect(plan);
+        let outcome = Outcome { slices, ..Outcome::default() };
+        let mut edit = TreeEdit::of_plan(&tree, &plan, outcome).expect("conserved");
+        edit.date_tombstones(&tree);
+        let slices = edit.add.iter().flat_map(|addition| &addition.slices);
+        slices.map(|slice| slice.table().oldest_tombstone).collect::<Vec<_>>()
+    };
+    let new = |id: u64, start: &'static str, end: &'static str, tombstones: u64| {
+        let size = Size { bytes: 5, entries: 9, tombstones };
+        let range = KeyRange::new(start, end);
+        Slice::whole(Table { id: TableId(id), range, size, ..Table::default() })
+    };
+    assert_eq!(dated("merge r5 over .. into new run at L0", vec![new(9, "a", "z", 1)]), [9]);
+    let parts = vec![new(9, "a", "g", 1), new(10, "h", "k", 0), new(11, "p", "z", 1)];
+    // Nothing is known of t3: its tombstones may be as old as the tree.
+    assert_eq!(dated("merge r5 r4 r1 over .. into new run at L1", parts), [7, 0, 1]);
+    let kept = tree(before).run(RunId(1)).unwrap().1.slices()[1].clone();
+    assert_eq!(dated("merge r5 r4 r1 over .. into new run at L1", vec![kept]), [5]);
+}
+
+/// The manifest has what the tree knows of its reads with each flush, and only then.
+#[test]
+fn reads_are_durable_with_the_next_flush() {
+    let mut tree = tree(TREE);
+    let known = tree.reads().with_memtable(10, 2, 1);
+    apply(&mut tree, &TreeEdit { reads: Some(known), ..TreeEdit::default() }).unwrap();
+    let durable = |plan: &str| {
+        let outcome = Outcome { slices: vec![table(9, "a", "z", 5)], ..Outcome::default() };
+        TreeEdit::of_plan(&tree, &plan.parse().unwrap(), outcome).unwrap().durable(&tree).reads
+    };
+    assert_eq!(durable("merge r4 over .. into new run at L0"), Some(known));
+    assert_eq!(durable("merge r3 r2 over .. in place"), None);
+    assert_eq!(TreeEdit::default().durable(&tree), TreeEdit::default());
+}

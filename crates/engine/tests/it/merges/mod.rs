@@ -7,3 +7,4 @@ mod holes;
 mod parts;
 mod side_by_side;
 mod threads;
+mod told;

@@ -91,3 +91,55 @@ fn oldest_tombstone(run: &Run) -> Option<u64> {
     let slices = run.slices().iter().filter(|slice| slice.size().tombstones > 0);
     slices.map(|slice| slice.table().oldest_tombstone.max(1)).min()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Registry;
+    use lsmith_tree::TreeView;
+
+    /// Returns the plan of `policy` for level 0 as in `runs`, after 30 flushes of a megabyte.
+    fn plan(policy: &str, runs: &str) -> Option<String> {
+        let head = "view memtable 1MB\ntree runs 20 tables 20 flushes 30 flushed 30MB";
+        let view: TreeView = format!("{head}\nnote merged_at = 30\nL0 {runs}").parse().unwrap();
+        Registry::builtin().build(policy).unwrap().next_merge(&view).map(|plan| plan.to_string())
+    }
+
+    #[test]
+    fn runs_above_the_oldest_have_at_most_what_the_limit_on_space_leaves() {
+        let runs = |newest: u64| format!("r3[t3:a..z {newest}kB] r2[t2:a..z 2MB] r1[t1:a..z 10MB]");
+        let policy = "auto(space=1.3, price=0.001)";
+        assert_eq!(plan(policy, &runs(1000)), None);
+        let merge = plan(policy, &runs(1001)).expect("a byte too many");
+        assert!(merge.starts_with("merge r3 r2 r1 "), "{merge}");
+        assert_eq!(plan(policy, "r1[t1:a..z 10MB]"), None);
+    }
+
+    #[test]
+    fn runs_with_due_deletes_are_merged_with_all_that_is_older() {
+        let runs = |flush: u64| {
+            format!(
+                "r4[t4:a..z 1MB 9e 1d deleted 29] r3[t3:a..z 1MB 9e 1d deleted {flush}] \
+                 r2[t2:a..z 2MB] r1[t1:a..z 9MB 9e 1d deleted 1]"
+            )
+        };
+        let policy = "auto(deletes_within=10MB, price=0.001)";
+        // The next flush is the tenth after flush 21.
+        assert_eq!(plan(policy, &runs(21)), None);
+        let merge = plan(policy, &runs(20)).expect("it must be gone with the next flush");
+        assert!(merge.starts_with("merge r3 r2 r1 "), "{merge}");
+        // Of what is not known everything may be true.
+        assert!(plan(policy, &runs(1).replace(" deleted 1]", "]")).is_some());
+        // The oldest run has nothing below it.
+        assert_eq!(plan(policy, "r1[t1:a..z 9MB 9e 1d deleted 1]"), None);
+    }
+
+    #[test]
+    fn limits_that_a_largest_merge_breaks_are_refused() {
+        for spec in ["auto(space=1.3, largest=1GB)", "auto(deletes_within=1GB, largest=1GB)"] {
+            let error = Registry::builtin().build(spec).unwrap_err().to_string();
+            assert!(error.contains("largest") && error.contains("leave out"), "{error}");
+        }
+        let error = Registry::builtin().build("auto(get=5)").unwrap_err().to_string();
+        assert!(error.contains("price=reads"), "{error}");
+    }
+}
