@@ -44,6 +44,7 @@ mod msls;
 mod named;
 mod numbers;
 mod optimum;
+mod priced;
 mod registry;
 mod shuffle;
 mod store;

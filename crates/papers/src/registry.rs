@@ -4,7 +4,7 @@ use crate::FigureInfo;
 use crate::Takes::{Any, InBlocks, Nothing};
 use crate::{
     advice, ahead, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk, mao, msls,
-    named, optimum, thonangi, time,
+    named, optimum, priced, thonangi, time,
 };
 use lsmith_spec::SpecError;
 
@@ -19,6 +19,7 @@ const OF_MIXED: &str = "it is over the threshold of `mixed`";
 const OF_NAMED: &str = "it holds policies of other systems against figures of these systems";
 const OF_ONE_LEVEL: &str = "it is of one level that is swept in turn";
 const OF_PICKS: &str = "it is of one design, with two ways to choose the table that goes down";
+const OF_READS: &str = "it is of the one policy that prices runs by reads";
 const OF_RR: &str = "it is of levels under `rr` alone";
 const OF_TIME: &str = "it is of the policies of lsmith, and `compare --free` takes yours";
 
@@ -89,6 +90,8 @@ pub const FIGURES: &[FigureInfo] = &[
         "the paper's designs as policies: by formula, key by key, and on the store"),
     FigureInfo::new("auto", ahead::measure, Any,
         "the policy that plans ahead, above the exact optimum at its mean number of runs"),
+    FigureInfo::new("auto-reads", priced::measure, Nothing(OF_READS),
+        "the policy that plans ahead, its runs priced by reads, beside the best fixed policy"),
     FigureInfo::new("named", named::measure, Nothing(OF_NAMED),
         "policies of Cassandra, Lucene, ClickHouse, Scylla and Dostoevsky beside their figures"),
     FigureInfo::new("optimum", optimum::measure, Any,

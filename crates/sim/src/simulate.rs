@@ -175,8 +175,11 @@ impl<'a> Feed<'a> {
         let rank = || u32::try_from(ranks.rank(op.item)).expect("workloads have 2^32 keys at most");
         if sim.counts_reads() {
             match op.kind {
-                OpKind::Scan => sim.note_scan(),
-                OpKind::Read | OpKind::ReadModifyWrite => sim.note_get(self.live.holds(op.item)),
+                OpKind::Scan => sim.note_reads([0, 0, 1]),
+                OpKind::Read | OpKind::ReadModifyWrite => {
+                    let found = u64::from(self.live.holds(op.item));
+                    sim.note_reads([found, 1 - found, 0]);
+                }
                 _ => {}
             }
         }

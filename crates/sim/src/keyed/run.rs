@@ -188,18 +188,11 @@ impl KeyedSim {
         self.reads.is_some()
     }
 
-    /// Notes a lookup, which has `found` a value or not, for the policy.
-    pub(crate) fn note_get(&mut self, found: bool) {
-        if let Some(reads) = &mut self.reads {
-            reads[usize::from(!found)] += 1;
-        }
-    }
-
-    /// Notes a range read for the policy.
-    pub(crate) fn note_scan(&mut self) {
-        if let Some(reads) = &mut self.reads {
-            reads[2] += 1;
-        }
+    /// Notes so many lookups that found a value, lookups that found none, and range reads, for a
+    /// policy that needs to know of them.
+    pub fn note_reads(&mut self, counts: [u64; 3]) {
+        let sums = self.reads.iter_mut().flatten();
+        sums.zip(counts).for_each(|(sum, count)| *sum += count);
     }
 
     /// Tells the tree what was read while the memtable was filled.

@@ -1,0 +1,185 @@
+//! Judges the policy that prices runs by reads, beside policies with any fixed parameter.
+
+use crate::form::*;
+use anyhow::Context;
+use lsmith_sim::KeyedSim;
+use lsmith_tree::EntryKind;
+use lsmith_workload::{Rng, Zipf};
+
+/// The policy that is judged: nothing of it is chosen for a setting.
+const AUTO: &str = "auto(runs=40, price=reads)";
+
+/// Policies with fixed parameters. The best of them in hindsight is what `AUTO` has to reach.
+const FIXED: [&str; 27] = [
+    "minlatency(k=2)",
+    "minlatency(k=3)",
+    "minlatency(k=4)",
+    "minlatency(k=5)",
+    "minlatency(k=6)",
+    "minlatency(k=8)",
+    "minlatency(k=12)",
+    "minlatency(k=16)",
+    "minlatency(k=24)",
+    "binomial(k=4)",
+    "binomial(k=8)",
+    "binomial(k=16)",
+    "tiered(ratio=2)",
+    "tiered(ratio=4)",
+    "tiered(ratio=8)",
+    "lazy_leveling(ratio=4)",
+    "lazy_leveling(ratio=8)",
+    "bigtable",
+    "bigtable(k=8)",
+    "exploring",
+    "universal(trigger=8)",
+    "cola",
+    "samt",
+    "leveled(ratio=8)",
+    "leveled(ratio=4)",
+    "clickhouse",
+    "lucene_tiered",
+];
+
+/// What one run costs a lookup and a range read, in written bytes: the defaults of the policy.
+const GET: f64 = 24.0;
+const SCAN: f64 = 430.0;
+
+const ENTRY_BYTES: u32 = 124;
+const MEMTABLE_BYTES: u64 = 500 * ENTRY_BYTES as u64;
+
+/// Keys, and puts in all phases together.
+const KEYS: u64 = 40_000;
+const PUTS: u64 = 160_000;
+const PUTS_QUICK: u64 = 30_000;
+
+/// Shares of reads among all operations, which stay or shift.
+const STEADY: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
+const SHIFTS: [&[f64]; 4] =
+    [&[0.0, 0.9, 0.0, 0.9], &[0.9, 0.1, 0.9, 0.1], &[0.1, 0.3, 0.9], &[0.95, 0.5, 0.0]];
+
+/// A workload: puts, and lookups or range reads whose share changes from phase to phase.
+#[derive(Clone)]
+struct Setting {
+    panel: &'static str,
+    /// Written bytes that one run costs a read.
+    read: f64,
+    is_skewed: bool,
+    shares: Vec<f64>,
+}
+
+impl Setting {
+    fn all() -> Vec<Setting> {
+        let mut all = Vec::new();
+        for (panel, read) in [("gets", GET), ("scans", SCAN)] {
+            for is_skewed in [false, true] {
+                let steady = STEADY.iter().map(std::slice::from_ref);
+                all.extend(steady.chain(SHIFTS).map(|shares| Setting {
+                    panel,
+                    read,
+                    is_skewed,
+                    shares: shares.to_vec(),
+                }));
+            }
+        }
+        all
+    }
+
+    fn is_steady(&self) -> bool {
+        self.shares.len() == 1
+    }
+
+    /// Returns what `spec` costs: written bytes per byte that is put, with those that reads are
+    /// worth.
+    fn cost(&self, spec: &str, puts: u64, task: &Task<'_>) -> anyhow::Result<f64> {
+        let policy = task.policy(spec)?;
+        let mut sim = KeyedSim::new(&policy, MEMTABLE_BYTES);
+        let mut random = Rng::new(1, 0);
+        let zipf = self.is_skewed.then(|| Zipf::new(KEYS, 0.99));
+        let (mut seen, mut live) = (vec![false; KEYS as usize], 0);
+        let (mut due, mut reads_cost) = (0.0, 0.0);
+        for put in 0..puts {
+            let phase = put as usize * self.shares.len() / puts as usize;
+            due += self.shares[phase] / (1.0 - self.shares[phase]);
+            let reads = due as u64;
+            due -= reads as f64;
+            let runs = sim.tree().disk_run_count();
+            reads_cost += self.read * (reads * runs as u64) as f64;
+            match self.panel {
+                "gets" => sim.note_reads([reads, 0, 0]),
+                _ => sim.note_reads([0, 0, reads]),
+            }
+            // Popular keys lie anywhere among the others.
+            let key = match &zipf {
+                Some(zipf) => zipf.draw(&mut random),
+                None => random.below(KEYS),
+            };
+            let key = key * 7_919 % KEYS;
+            if !std::mem::replace(&mut seen[key as usize], true) {
+                live += u64::from(ENTRY_BYTES);
+            }
+            sim.write(EntryKind::Put, key as u32, ENTRY_BYTES);
+            if sim.is_full() {
+                sim.flush(live, &mut |_| {}).with_context(|| format!("policy {spec}"))?;
+            }
+        }
+        let parts = sim.figures().parts;
+        let written =
+            parts.flush_written_bytes + parts.merge_memory_bytes + parts.merge_written_bytes;
+        Ok((written as f64 + reads_cost) / (puts * u64::from(ENTRY_BYTES)) as f64)
+    }
+}
+
+pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
+    let shares = || Axis::linear("share of reads", "");
+    let cost = || Axis::log("written and read", "bytes per byte put");
+    let mut figure = task.figure([
+        Panel::new("gets", "lookups", shares(), cost()),
+        Panel::new("scans", "range reads", shares(), cost()),
+    ]);
+    let puts = task.pick(PUTS_QUICK, PUTS);
+    let settings = Setting::all();
+    let work = |_: &Setting| puts * (FIXED.len() as u64 + 1);
+    let found =
+        task.each("reads that stay and reads that shift", &settings, work, |setting, ticker| {
+            let costs = FIXED.map(|spec| {
+                ticker.tick(puts);
+                setting.cost(spec, puts, task)
+            });
+            let costs = costs.into_iter().collect::<anyhow::Result<Vec<f64>>>()?;
+            Ok((setting.cost(AUTO, puts, task)?, costs))
+        })?;
+    let mut over = [Vec::new(), Vec::new()];
+    for (setting, (auto, costs)) in settings.iter().zip(&found) {
+        let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        over[usize::from(!setting.is_steady())].push(auto / best);
+        if setting.is_steady() && !setting.is_skewed {
+            let share = setting.shares[0];
+            figure.point(setting.panel, "auto", share, *auto);
+            figure.point(setting.panel, "best fixed", share, best);
+            for (curve, spec) in [("minlatency(k=5)", 3), ("tiered(ratio=4)", 13)] {
+                figure.point(setting.panel, curve, share, costs[spec]);
+            }
+        }
+    }
+    let [steady, shifting] = over;
+    figure.at_most(
+        "steady: cost over the best fixed policy, most",
+        most(steady.iter().copied()),
+        1.03,
+    );
+    figure.at_most("steady: cost over the best fixed policy, mean", mean(steady), 1.03);
+    figure.at_most(
+        "shifting: cost over the best fixed policy, most",
+        most(shifting.iter().copied()),
+        1.0,
+    );
+    figure.at_most("shifting: cost over the best fixed policy, mean", mean(shifting), 1.0);
+    figure.note(format!(
+        "Keyed simulation of {puts} puts to {KEYS} keys, even or by Zipf's law (drawn: even), with \
+         memtables of 500 entries. The cost is the bytes of all flushes and merges, plus {GET} \
+         bytes for each run at each lookup or {SCAN} at each range read. The best fixed policy is \
+         the cheapest of {} policies and parameters in that setting, known afterwards.",
+        FIXED.len()
+    ));
+    Ok(figure)
+}
