@@ -1,5 +1,7 @@
 //! Policies of other systems, beside figures of these systems and what their rules come to.
 
+mod levels;
+
 use crate::form::*;
 use anyhow::Context;
 use lsmith_model::optimum::Hull;
@@ -67,12 +69,14 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         Panel::new("a", format!("{FLUSHES} flushes of one size"), x(), cost()),
         Panel::new("b", format!("{LUCENE_FLUSHES} flushes of 300 MB, 5 GiB at most"), x(), cost()),
         Panel::new("c", "1000 flushes of up to 244 MB, 5 GiB at most", x(), cost()),
+        levels::panel(),
     ]);
     equal_flushes(task, &mut figure)?;
     let flushes = vec![LUCENE_BYTES; LUCENE_FLUSHES];
     capped(task, &mut figure, "b", &[flushes], &LUCENE)?;
     let draws: Vec<Vec<u64>> = SEEDS.into_iter().map(random_sizes).collect();
     capped(task, &mut figure, "c", &draws, &LUCENE_RANDOM)?;
+    levels::measure(task, &mut figure)?;
     notes(&mut figure);
     Ok(figure)
 }

@@ -93,7 +93,7 @@ pub const FIGURES: &[FigureInfo] = &[
     FigureInfo::new("auto-reads", priced::measure, Nothing(OF_READS),
         "the policy that plans ahead, its runs priced by reads, beside the best fixed policy"),
     FigureInfo::new("named", named::measure, Nothing(OF_NAMED),
-        "policies of Cassandra, Lucene, ClickHouse, Scylla and Dostoevsky beside their figures"),
+        "policies of Cassandra, Lucene, ClickHouse, Scylla and papers beside their figures"),
     FigureInfo::new("optimum", optimum::measure, Any,
         "write cost of every policy above the least at its mean number of runs"),
     FigureInfo::new("thonangi-fig1", thonangi::density::measure, Nothing(OF_RR),

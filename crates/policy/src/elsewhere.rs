@@ -61,6 +61,8 @@ impl Elsewhere {
             &["maxMergedSegmentMB", "max_merged_segment"],
             &["lucene_tiered(largest=NMiB)"],
         ),
+        row("TidesDB", &["level_size_ratio"], &["spooky(ratio=N)"]),
+        row("TidesDB", &["l1_file_count_trigger"], &["spooky(l0=N)"]),
         row("ClickHouse", &["SimpleMergeSelector"], &["clickhouse"]),
         row("ClickHouse", &["merge_selector_base"], &["clickhouse(base=N)"]),
         row("ClickHouse", &["max_bytes_to_merge_at_max_space_in_pool"], &["clickhouse(largest=N)"]),

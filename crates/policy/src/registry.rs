@@ -40,6 +40,7 @@ impl Registry {
             policies::Universal::INFO,
             policies::Fluid::INFO,
             policies::Fluid::LAZY_LEVELING,
+            policies::Spooky::INFO,
             policies::Ucs::INFO,
             policies::LuceneTiered::INFO,
             policies::ClickHouse::INFO,

@@ -123,6 +123,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     for &ratio in ratios {
         all.push(Spec::bare("tiered").with("ratio", ratio));
         all.push(Spec::bare("lazy_leveling").with("ratio", ratio));
+        all.push(Spec::bare("spooky").with("ratio", ratio));
         // Leveling, tiering, and a way between. `cola` and `tiered` have the ratio of 2.
         let fluid = |inner: u64, last: u64| {
             Spec::bare("fluid").with("ratio", ratio).with("inner", inner).with("last", last)

@@ -66,6 +66,8 @@ pub(crate) const POLICIES: &[&str] = &[
     "fluid(ratio=4, inner=1)",
     "fluid(ratio=5, inner=2, last=3, eager=always)",
     "lazy_leveling(ratio=3)",
+    "spooky(ratio=3, l0=1)",
+    "spooky(ratio=2, l0=0, eager=never)",
     "ucs(w=L3)",
     "ucs(w=T3/N)",
     "lucene_tiered(tier=3, floor=20KiB, largest=1MiB)",
@@ -179,6 +181,7 @@ impl Names {
             let end = end.as_ref().map(|end| self.key(end).into());
             input.range = KeyRange { start: self.key(start).into(), end };
         }
+        plan.cuts.keys.iter_mut().for_each(|cut| *cut = self.key(cut).into());
         for value in plan.memo.iter_mut().filter_map(|(_, value)| value.as_mut()) {
             // Some notes are keys; others are numbers or words, which are equal on both sides.
             if let Ok(key) = parse_key(value)

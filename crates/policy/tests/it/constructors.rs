@@ -3,7 +3,7 @@
 use lsmith_policy::{
     Auto, Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid, Ics,
     Jungle, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick, Registry, Samt,
-    Score, Sweep, Tiered, Triangular, Ucs, Universal,
+    Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal,
 };
 use lsmith_spec::SpecError;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ fn all() -> Vec<(&'static str, Made)> {
         ("universal(trigger=7)", made(Universal::new(7))),
         ("fluid(ratio=7, inner=3, last=2)", made(Fluid::new(7, 3, 2))),
         ("lazy_leveling(ratio=7)", made(Fluid::lazy_leveling(7))),
+        ("spooky(ratio=7)", made(Spooky::new(7))),
         ("ucs(w=T7/L3)", made(Ucs::new("T7/L3"))),
         ("lucene_tiered(tier=7)", made(LuceneTiered::new(7))),
         ("clickhouse(base=7)", made(ClickHouse::new(7.0))),
@@ -81,6 +82,7 @@ fn they_refuse_what_specs_refuse() {
         ("jungle(c=0.5)", made(Jungle::new(0.5))),
         ("fluid(ratio=4, inner=4, last=1)", made(Fluid::new(4, 4, 1))),
         ("lazy_leveling(ratio=1)", made(Fluid::lazy_leveling(1))),
+        ("spooky(ratio=1)", made(Spooky::new(1))),
         ("ucs(w=X)", made(Ucs::new("X"))),
         ("clickhouse(base=1)", made(ClickHouse::new(1.0))),
         ("ics(threshold=NaN)", made(Ics::new(f64::NAN))),

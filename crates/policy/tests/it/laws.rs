@@ -181,6 +181,12 @@ fn fluid() {
 }
 
 #[test]
+fn spooky() {
+    check(&["spooky(ratio=2)", "spooky(ratio=2, l0=0, eager=never)", "spooky(ratio=10, l0=0)"]);
+    check(&["spooky(ratio=1000, l0=10, eager=always)", "spooky(ratio=3, l0=1)"]);
+}
+
+#[test]
 fn ucs() {
     check(&["ucs(w=N)", "ucs(w=T1000)", "ucs(w=L1000)", "ucs(w=L4, eager=always)"]);
     check(&["ucs(w=T8/T4/L10)", "ucs(w=L10/T3, eager=never)", "ucs(w=T2)"]);

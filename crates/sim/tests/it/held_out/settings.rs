@@ -163,6 +163,10 @@ fn of_other_systems(
             let (inner, last) = (draws.count(1, ratio - 1), draws.count(1, ratio - 1));
             format!("{name}(ratio={ratio}, inner={inner}, last={last}{eager})")
         }
+        "spooky" => {
+            let (ratio, l0) = (draws.count(2, 12), draws.count(0, 5));
+            format!("{name}(ratio={ratio}, l0={l0}{eager})")
+        }
         "ucs" => format!("{name}(w={}{eager})", draws.one_of(&["L6", "L3", "N", "T3", "T6/L4"])),
         "lucene_tiered" => {
             let (tier, floor) = (draws.count(2, 12), draws.count(1, memtable_bytes));
