@@ -80,9 +80,10 @@ impl Elsewhere {
         row("RocksDB", &["target_file_size_base"], &["leveled(table=N)"]),
         row("RocksDB", &["kMinOverlappingRatio"], &["leveled(pick=best_ratio)"]),
         row("RocksDB", &["kRoundRobin"], &["leveled(pick=round_robin)"]),
-        row("RocksDB", &["kOldestSmallestSeqFirst"], &["leveled(pick=round_robin)"]),
+        row("RocksDB", &["kOldestSmallestSeqFirst"], &["leveled(pick=oldest_smallest)"]),
         row("RocksDB", &["kOldestLargestSeqFirst"], &["leveled(pick=oldest)"]),
-        row("RocksDB", &["kByCompensatedSize"], &["leveled(pick=random)"]),
+        row("RocksDB", &["kByCompensatedSize"], &["leveled(pick=largest)"]),
+        row("RocksDB", &["level_compaction_dynamic_level_bytes"], &["leveled(sizes=dynamic)"]),
         row("RocksDB", &["max_size_amplification_percent"], &["universal(space_max=N)"]),
         row("RocksDB", &["max_table_files_size"], &["fifo(bytes=N)"]),
     ];

@@ -55,6 +55,8 @@ pub(crate) const POLICIES: &[&str] = &[
     "leveled(ratio=3, pick=narrowest)",
     "leveled(ratio=3, pick=best_ratio)",
     "leveled(ratio=3, pick=oldest)",
+    "leveled(ratio=3, pick=oldest_smallest, sizes=dynamic)",
+    "leveled(ratio=3, l0=3, pick=largest)",
     "leveled(ratio=2, pick=whole_level)",
     "leveled(ratio=3, l0=3, table=100KiB)",
     "leveled(ratio=3, pick=in_turn)",

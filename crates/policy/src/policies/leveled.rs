@@ -24,9 +24,16 @@ use std::sync::Arc;
 /// If another policy left a level with several runs, they are first merged into one, piece by
 /// piece.
 ///
-/// Source: Mao et al., section 2 ("Leveled"); LevelDB (`round_robin`), RocksDB (`best_ratio`
-/// by default, `oldest`), HyperLevelDB (`best_ratio`); the list of picks is from Lim et al., FAST
-/// 2016.
+/// With `sizes=dynamic` a level above the last holds up to a `ratio`-th of the level below it,
+/// counted from the largest level as it is, but never less than the geometric size of the level
+/// above. So the levels above the last hold `1 / (ratio - 1)` of it, also just after a level was
+/// added. When the last level exceeds its geometric size, all of it moves down. RocksDB keeps the
+/// last level at its number instead and begins higher up. When level 0 is far behind, RocksDB also
+/// stretches the ratios; here writers wait.
+///
+/// Source: Mao et al., section 2 ("Leveled"); LevelDB (`round_robin`), RocksDB (`best_ratio` by
+/// default, `oldest`, `oldest_smallest`, `largest`; dynamic sizes), HyperLevelDB (`best_ratio`).
+/// The list of picks is from Lim et al., FAST 2016.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leveled {
     spec: Spec,
@@ -37,6 +44,8 @@ pub struct Leveled {
     table_bytes: Option<u64>,
     /// What each level may hold, level 0 first. Stored because every decision uses it.
     capacities: Capacities,
+    /// True if the largest level sets the sizes of the levels above it.
+    is_dynamic: bool,
 }
 
 /// What goes down from level 0.
@@ -83,6 +92,8 @@ struct Descent<'a> {
     target: Option<&'a Arc<Run>>,
     /// The level of the target.
     to: usize,
+    /// True if no level below the source has runs.
+    is_last: bool,
     reason: Reason,
 }
 
@@ -103,7 +114,14 @@ impl Leveled {
                 name: "pick",
                 default: "min_overlap",
                 meaning: "the piece that goes down: min_overlap, round_robin, narrowest, \
-                          best_ratio, oldest, whole_level, in_turn or random",
+                          best_ratio, oldest, oldest_smallest, largest, whole_level, in_turn or \
+                          random",
+            },
+            ParamInfo {
+                name: "sizes",
+                default: "geometric",
+                meaning: "bytes of levels: geometric, from the table's by ratio; or dynamic, from \
+                          those of the largest level upwards",
             },
             ParamInfo {
                 name: "table",
@@ -136,8 +154,11 @@ impl Leveled {
         let runs = params.count("l0", 2, 1..=1000)?;
         let pick = Pick::read(params)?;
         let table_bytes = if auto { None } else { params.bytes_if_given("table", 1..=1 << 50)? };
+        let is_dynamic =
+            params.choice("sizes", "geometric", &["geometric", "dynamic"])? == "dynamic";
         let spec =
             Spec::bare("leveled").with("ratio", ratio).with("l0", runs).with("pick", pick.name());
+        let spec = if is_dynamic { spec.with("sizes", "dynamic") } else { spec };
         let tables = std::array::from_fn(|level| ratio.powi(level as i32));
         Ok(Leveled {
             spec: match table_bytes {
@@ -149,6 +170,7 @@ impl Leveled {
             pick,
             table_bytes,
             capacities: Capacities::Tables(tables),
+            is_dynamic,
         })
     }
 
@@ -158,10 +180,28 @@ impl Leveled {
 
     /// Returns the bytes that `level` may hold, for level 1 and below.
     fn capacity(&self, view: &TreeView, level: usize) -> f64 {
-        match &self.capacities {
+        let geometric = match &self.capacities {
             Capacities::Tables(tables) => self.table(view) as f64 * tables[level],
             Capacities::Bytes(bytes) => bytes[level],
+        };
+        if !self.is_dynamic {
+            return geometric;
         }
+        let levels = view.tree.levels();
+        let last = levels.iter().rposition(|level| !level.runs().is_empty()).unwrap_or(0);
+        let largest = levels.iter().skip(1).map(|level| level.bytes()).max().unwrap_or(0);
+        let above = last.saturating_sub(level);
+        match above {
+            0 => geometric,
+            _ => (largest as f64 / self.ratio.powi(above as i32))
+                .clamp(geometric / self.ratio, geometric),
+        }
+    }
+
+    /// Returns what picks the pieces of `descent`. A last level of dynamic size moves down whole.
+    fn pick(&self, descent: &Descent<'_>) -> Pick {
+        let is_whole = self.is_dynamic && descent.is_last && descent.from != LevelId::Disk(0);
+        if is_whole { Pick::WholeLevel } else { self.pick }
     }
 
     /// Returns the bytes that the levels below level 0 hold beyond their capacities, in pieces. A
@@ -213,7 +253,8 @@ impl Leveled {
                 let reason =
                     Reason::new("level {} has {} runs of 1", [level as u64, runs.len() as u64, 0]);
                 let from = LevelId::Disk(level);
-                return Some(Descent { from, source, target: Some(last), to: level, reason });
+                let target = Some(last);
+                return Some(Descent { from, source, target, to: level, is_last: false, reason });
             }
             let count = runs.len() as u64;
             let bytes = self.bytes_staying(view, level);
@@ -237,7 +278,9 @@ impl Leveled {
                 return None;
             }
             let from = LevelId::Disk(level);
-            Some(Descent { from, source: last, target: below.first(), to: level + 1, reason })
+            let (target, to) = (below.first(), level + 1);
+            let is_last = view.tree.levels().iter().skip(to).all(|level| level.runs().is_empty());
+            Some(Descent { from, source: last, target, to, is_last, reason })
         })
     }
 
@@ -331,15 +374,16 @@ impl MergePolicy for Leveled {
             let choice = self.choice(view, &descent);
             let plan = |candidate: Candidate| self.plan(view, &descent, &candidate.piece);
             if view.reservations.is_empty() {
-                self.pick.best(&choice).map(plan)
+                self.pick(&descent).best(&choice).map(plan)
             } else {
-                self.pick.ranked(&choice).map(plan).find(|plan| view.is_free_for(plan))
+                self.pick(&descent).ranked(&choice).map(plan).find(|plan| view.is_free_for(plan))
             }
         })
     }
 
     fn needs(&self) -> Needs {
-        Needs { sequence_numbers: self.pick == Pick::Oldest, ..Needs::default() }
+        let by_age = matches!(self.pick, Pick::Oldest | Pick::OldestSmallest);
+        Needs { sequence_numbers: by_age, ..Needs::default() }
     }
 
     /// A piece that waits below level 0 is as much work as a run that waits there. But it does not
@@ -358,7 +402,8 @@ impl MergePolicy for Leveled {
         let plan = self.next_merge(view);
         let in_pieces = self.descents(view).filter(|descent| !self.takes_level0(descent));
         let losers = in_pieces.flat_map(|descent| {
-            let plans = self.pick.ranked(&self.choice(view, &descent)).map(|candidate| {
+            let pick = self.pick(&descent);
+            let plans = pick.ranked(&self.choice(view, &descent)).map(|candidate| {
                 let bytes = descent.source.size_within(&candidate.piece).bytes;
                 let overlap = candidate.overlap_bytes;
                 let why = format!(
@@ -366,7 +411,7 @@ impl MergePolicy for Leveled {
                     format_bytes(bytes),
                     candidate.piece,
                     format_bytes(overlap),
-                    self.pick.name()
+                    pick.name()
                 );
                 (self.plan(view, &descent, &candidate.piece), why)
             });

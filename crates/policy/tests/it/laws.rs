@@ -106,6 +106,8 @@ fn leveled_with_every_pick() {
         "narrowest",
         "best_ratio",
         "oldest",
+        "oldest_smallest",
+        "largest",
         "whole_level",
         "in_turn",
         "random",
@@ -113,6 +115,7 @@ fn leveled_with_every_pick() {
         check(&[
             &format!("leveled(ratio=4, pick={pick})"),
             &format!("leveled(ratio=3, l0=1, pick={pick}, table=200kB)"),
+            &format!("leveled(ratio=5, l0=3, pick={pick}, sizes=dynamic)"),
         ]);
     }
 }

@@ -94,6 +94,7 @@ fn original(name: &str, params: &Params<'_>, pick: Pick) -> Result<Leveled, Spec
         pick,
         table_bytes: Some(table),
         capacities: Capacities::Bytes(std::array::from_fn::<f64, LEVELS_MAX, _>(capacity)),
+        is_dynamic: false,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use lsmith_spec::random::{GOLDEN_GAMMA, mix};
 use lsmith_spec::{Params, SpecError};
-use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, Tree};
+use lsmith_tree::{Key, KeyRange, Run, Size, Slice, Slices, Tree};
 use std::sync::Arc;
 
 /// Which piece of an overfull level goes down. Ties go to the first piece in key order.
@@ -24,6 +24,14 @@ pub enum Pick {
     /// every flush reaches every table, tables are written in key order, and the same end of the
     /// key space would go down again and again.
     Oldest,
+    /// The piece whose oldest entry is the oldest (RocksDB's "oldest smallest sequence number
+    /// first"): its keys have not gone down for the longest time. Tables must keep sequence numbers
+    /// for it.
+    OldestSmallest,
+    /// The largest table (RocksDB's "compensated size"). If tombstones outnumber the
+    /// other entries, the table counts as larger, by two entries of mean size for each tombstone
+    /// more.
+    Largest,
     /// The whole level at once.
     WholeLevel,
     /// The keys behind the last ones that went down, up to the end of their table. Unlike
@@ -55,12 +63,14 @@ pub(super) struct Candidate {
 }
 
 impl Pick {
-    const NAMES: [(&'static str, Pick); 8] = [
+    const NAMES: [(&'static str, Pick); 10] = [
         ("min_overlap", Pick::MinOverlap),
         ("round_robin", Pick::RoundRobin),
         ("narrowest", Pick::Narrowest),
         ("best_ratio", Pick::BestRatio),
         ("oldest", Pick::Oldest),
+        ("oldest_smallest", Pick::OldestSmallest),
+        ("largest", Pick::Largest),
         ("whole_level", Pick::WholeLevel),
         ("in_turn", Pick::InTurn),
         ("random", Pick::Random),
@@ -125,6 +135,8 @@ impl Pick {
                 -(slice.size_within(piece).bytes as f64) / (*overlap_bytes as f64 + 1.0)
             }
             Pick::Oldest => slice.table().seq_max.0 as f64,
+            Pick::OldestSmallest => slice.table().seq_min.0 as f64,
+            Pick::Largest => -compensated_bytes(slice.size()),
             Pick::WholeLevel => 0.0,
             // The number of merges differs at each, so its hash is a random number. Names of tables
             // would not do: a store names other files too, so simulations would pick others.
@@ -135,6 +147,14 @@ impl Pick {
             }
         }
     }
+}
+
+/// Returns the bytes of a table with this size, and more if it has many tombstones.
+fn compensated_bytes(size: Size) -> f64 {
+    let rest = size.entries.saturating_sub(size.tombstones);
+    let excess = size.tombstones.saturating_sub(rest);
+    let mean = size.bytes as f64 / size.entries.max(1) as f64;
+    size.bytes as f64 + 2.0 * excess as f64 * mean
 }
 
 /// Returns a pseudo-random number from 0 to 1.
