@@ -88,8 +88,8 @@ impl Setting {
         self.shares.len() == 1
     }
 
-    /// Returns what `spec` costs: written bytes per byte that is put, with those that reads are
-    /// worth.
+    /// Returns what `spec` costs per byte that is put: written bytes, and for each run of each read
+    /// the bytes that it is worth.
     fn cost(&self, spec: &str, puts: u64, task: &Task<'_>) -> anyhow::Result<f64> {
         let policy = task.policy(spec)?;
         let mut sim = KeyedSim::new(&policy, MEMTABLE_BYTES);

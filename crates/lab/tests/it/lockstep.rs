@@ -324,11 +324,9 @@ fn reads_price_runs_in_the_store_as_in_the_simulation() {
         check_policy(policy, &keyed, &Names::of(&keyed), 50 << 10).len()
     };
     let without = steps("mix(put=1, keys=6k, ops=30k, value=100B)");
-    let absent = "mix(put=0.5, get_absent=0.5, keys=6k, ops=60k, value=100B)";
-    let scans = "mix(put=0.9, scan=0.1, keys=6k, ops=33k, value=100B)";
     for workload in [
-        absent,
-        scans,
+        "mix(put=0.5, get_absent=0.5, keys=6k, ops=60k, value=100B)",
+        "mix(put=0.9, scan=0.1, keys=6k, ops=33k, value=100B)",
         "ycsb(f, records=6k, ops=40k)",
         "ycsb(a, records=6k, ops=50k)",
         "ycsb(d, records=6k, ops=100k)",
