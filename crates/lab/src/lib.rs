@@ -106,4 +106,4 @@ pub use sealing::sealing;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
 pub use sizes::{asks_for_sizes, with_sizes};
 pub use spread::{Extent, Spread};
-pub use time::{SimulatedTime, simulate_time};
+pub use time::{PutNanos, SimulatedTime, simulate_time};

@@ -12,10 +12,16 @@ const NANOS_MAX: f64 = 1e9;
 /// The rates of a machine by name, in the order of its spec.
 type Field = (&'static str, fn(&mut Machine) -> &mut f64);
 
-const FIELDS: [Field; 20] = [
+const FIELDS: [Field; 26] = [
     ("cores", |machine| &mut machine.cores),
     ("write", |machine| &mut machine.write.each),
     ("write_byte", |machine| &mut machine.write.part),
+    ("put_p50", |machine| &mut machine.put.small[0]),
+    ("put_p99", |machine| &mut machine.put.small[1]),
+    ("put_p999", |machine| &mut machine.put.small[2]),
+    ("put_1kb_p50", |machine| &mut machine.put.large[0]),
+    ("put_1kb_p99", |machine| &mut machine.put.large[1]),
+    ("put_1kb_p999", |machine| &mut machine.put.large[2]),
     ("get", |machine| &mut machine.get.each),
     ("get_run", |machine| &mut machine.get.part),
     ("scan", |machine| &mut machine.scan.each),
@@ -67,8 +73,10 @@ fn rounded(number: f64) -> f64 {
     if number <= 0.0 {
         return 0.0;
     }
-    let scale = 10f64.powi(2 - number.log10().floor() as i32);
-    (number * scale).round() / scale
+    let power = 2 - number.log10().floor() as i32;
+    // A power of ten below 1 is not exact.
+    let scale = 10f64.powi(power.abs());
+    if power < 0 { (number / scale).round() * scale } else { (number * scale).round() / scale }
 }
 
 #[cfg(test)]
@@ -85,7 +93,9 @@ mod tests {
         assert_eq!(machine_of(&spec.to_string().parse().unwrap()).unwrap(), machine);
         // Three digits are kept.
         machine.plan = 123_456.0;
-        assert!(spec_of_machine(&machine).to_string().contains("plan=123000"));
+        machine.slice = 33_123_456.0;
+        let spec = spec_of_machine(&machine).to_string();
+        assert!(spec.contains("plan=123000,") && spec.contains("slice=33100000)"), "{spec}");
     }
 
     #[test]

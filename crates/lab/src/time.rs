@@ -4,7 +4,7 @@ use crate::machine::spec_of_machine;
 use crate::report::Costs;
 use crate::run::{Options, per_second};
 use lsmith_policy::MergePolicy;
-use lsmith_sim::{FreeOptions, KeyedWorkload, Machine, SimError, simulate_free};
+use lsmith_sim::{FreeOptions, KeyedWorkload, Machine, PutPercentiles, SimError, simulate_free};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -32,6 +32,27 @@ pub struct SimulatedTime {
     pub held_back_seconds: f64,
     /// Seconds of the longest pause of a write.
     pub pause_longest: f64,
+    /// Percentiles of the time of a write. `None` if the machine does not say how long a write
+    /// takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub put_nanos: Option<PutNanos>,
+}
+
+/// Percentiles of the time of a write in simulated time, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PutNanos {
+    /// The median.
+    pub p50: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+    /// The 99.9th percentile.
+    pub p999: u64,
+}
+
+impl PutNanos {
+    fn of(PutPercentiles { p50, p99, p999 }: PutPercentiles) -> PutNanos {
+        PutNanos { p50, p99, p999 }
+    }
 }
 
 /// Simulates a free run of `workload` under `policy` on `machine`, with the memtables, the threads
@@ -63,5 +84,6 @@ pub fn simulate_time(
         ops_per_second: per_second(run.ops, run.seconds),
         held_back_seconds: run.held_back_seconds,
         pause_longest: run.pause_longest,
+        put_nanos: run.puts.map(PutNanos::of),
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::form::*;
 use lsmith_lab::{
-    EngineReport, FileInputs, Mode, NoProgress, Options, Scratch, SimulatedTime, calibrate, run,
-    simulate_time, spec_of_machine,
+    EngineReport, FileInputs, Mode, NoProgress, Options, Percentiles, Scratch, SimulatedTime,
+    calibrate, run, simulate_time, spec_of_machine,
 };
 use lsmith_policy::Registry;
 use lsmith_sim::{KeyedWorkload, Machine};
@@ -68,7 +68,7 @@ struct Compared {
     most: f64,
 }
 
-const COMPARED: [Compared; 6] = [
+const COMPARED: [Compared; 9] = [
     Compared {
         name: "throughput",
         measured: |run| run.ops_per_second,
@@ -111,12 +111,37 @@ const COMPARED: [Compared; 6] = [
         is_part: true,
         most: 50.0,
     },
+    Compared {
+        name: "put p50",
+        measured: |run| puts(run).map_or(0.0, |puts| puts.p50 as f64 * 1e-3),
+        simulated: |run| run.put_nanos.map_or(0.0, |puts| puts.p50 as f64 * 1e-3),
+        is_part: true,
+        most: 25.0,
+    },
+    Compared {
+        name: "put p99",
+        measured: |run| puts(run).map_or(0.0, |puts| puts.p99 as f64 * 1e-3),
+        simulated: |run| run.put_nanos.map_or(0.0, |puts| puts.p99 as f64 * 1e-3),
+        is_part: true,
+        most: 50.0,
+    },
+    Compared {
+        name: "put p99.9",
+        measured: |run| puts(run).map_or(0.0, |puts| puts.p999 as f64 * 1e-3),
+        simulated: |run| run.put_nanos.map_or(0.0, |puts| puts.p999 as f64 * 1e-3),
+        is_part: true,
+        most: 50.0,
+    },
 ];
+
+/// Returns the times of writes.
+fn puts(run: &EngineReport) -> Option<&Percentiles> {
+    run.histograms.as_ref().and_then(|found| found.get("write_nanos"))
+}
 
 /// Returns the seconds of the longest write.
 fn longest_write(run: &EngineReport) -> f64 {
-    let writes = run.histograms.as_ref().and_then(|found| found.get("write_nanos"));
-    writes.map_or(0.0, |writes| writes.max as f64 * 1e-9)
+    puts(run).map_or(0.0, |puts| puts.max as f64 * 1e-9)
 }
 
 /// A run that is measured and simulated.

@@ -56,5 +56,7 @@ pub use simulate::{
     KeyedWorkload, simulate_keyed, simulate_unit, watch_keyed, written_entry, written_kind,
 };
 pub use simulation::{KeyspaceBytes, Simulation};
-pub use timed::{FreeOptions, FreeSimulation, Machine, Rate, simulate_free};
+pub use timed::{
+    FreeOptions, FreeSimulation, Machine, PutPercentiles, PutTimes, Rate, simulate_free,
+};
 pub use unit::{UNIT_BYTES, UnitContent};

@@ -297,6 +297,11 @@ fn time(
 /// Returns what a free run is expected to take.
 fn shown_time(time: &SimulatedTime) -> String {
     let share = 100.0 * time.held_back_seconds / time.seconds.max(f64::MIN_POSITIVE);
+    let micros = |nanos: u64| format!("{:.1}", nanos as f64 * 1e-3);
+    let puts = time.put_nanos.iter().flat_map(|put| {
+        [("p50", put.p50), ("p99", put.p99), ("p99.9", put.p999)]
+            .map(|(name, nanos)| (format!("a put, {name}, us"), micros(nanos)))
+    });
     let rows = [
         ("operations per second", short(time.ops_per_second)),
         ("seconds", short(time.seconds)),
@@ -308,7 +313,8 @@ fn shown_time(time: &SimulatedTime) -> String {
         ("read_cost_mean", cost(time.costs.read_cost_mean)),
         ("runs_max", time.costs.runs_max.to_string()),
     ];
-    let rows = rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect();
+    let rows = rows.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(puts);
+    let rows = rows.map(|(name, value)| vec![name, value]).collect();
     table(&["free run in simulated time", "value"], 2, rows)
 }
 

@@ -231,6 +231,30 @@ fn free_runs_are_predicted_in_time() {
     assert!(number(time, "ops_per_second") <= 500_000.0, "{time}");
 }
 
+/// Lines of machines that were measured before there were times of puts are still read.
+#[test]
+fn percentiles_of_puts_are_predicted_if_the_machine_has_them() {
+    let churn = ["--workload", "churn(keys=2k, ops=20k, value=100B)", "--memtable", "64KiB"];
+    let compare = ["compare", "--policies", "tiered", "--free"];
+    let simulate = ["simulate", "--policy", "tiered", "--flushes", "20", "--content", "keyed"];
+    let with = MACHINE.replace(')', ", put_p50=400, put_p99=3000, put_p999=8000)");
+    let put = |machine: &str| {
+        let args = [&churn[..], &["--machine", machine]].concat();
+        let compared = &json(&[&compare[..], &args].concat())["rows"][0]["free"]["simulated"];
+        let simulated = &json(&[&simulate[..], &args].concat())["time"]["put_nanos"];
+        assert_eq!(compared["put_nanos"].is_null(), simulated.is_null());
+        let texts = [&compare[..], &simulate[..]].map(|args_of| fine(&[args_of, &args].concat()));
+        (compared["put_nanos"].clone(), texts)
+    };
+    let (nanos, [compared, simulated]) = put(&with);
+    let [p50, p99, p999] = ["p50", "p99", "p999"].map(|field| number(&nanos, field));
+    assert!((390.0..430.0).contains(&p50) && p99 >= 2900.0 && p999 >= 7900.0, "{nanos}");
+    assert!(compared.contains("lated") && simulated.contains("a put, p99.9, us"), "{simulated}");
+    let (nanos, [compared, simulated]) = put(MACHINE);
+    assert!(nanos.is_null(), "{nanos}");
+    assert!(!compared.contains("lated\n") && !simulated.contains("a put"), "{compared}");
+}
+
 #[test]
 fn a_machine_can_be_in_a_file() {
     let dir = tempfile::tempdir().unwrap();

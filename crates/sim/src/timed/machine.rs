@@ -17,6 +17,42 @@ impl Rate {
     }
 }
 
+/// How long writes take that nothing disturbs: the median, the 99th and the 99.9th percentile in
+/// nanoseconds. 0 if unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PutTimes {
+    /// Writes of [`PutTimes::SMALL_BYTES`].
+    pub small: [f64; 3],
+    /// Writes of [`PutTimes::LARGE_BYTES`].
+    pub large: [f64; 3],
+}
+
+impl PutTimes {
+    /// Logical bytes of an entry with a key of 8 bytes and a value of 100.
+    pub const SMALL_BYTES: u64 = 8 + 100 + 8;
+    /// Logical bytes of an entry with a key of 8 bytes and a value of 1000.
+    pub const LARGE_BYTES: u64 = 8 + 1000 + 8;
+    /// The shares of writes that take longer than the percentiles.
+    const LONGER: [f64; 3] = [0.5, 0.01, 0.001];
+
+    /// Returns the nanoseconds of a write of `bytes`, if the part `longer` of all such writes takes
+    /// longer. Between the measured percentiles and sizes, and beyond, times grow as powers.
+    pub(super) fn nanos(&self, bytes: u64, longer: f64) -> f64 {
+        let [low, high] = [Self::SMALL_BYTES, Self::LARGE_BYTES].map(|bytes| bytes as f64);
+        let size = (bytes.max(1) as f64 / low).ln() / (high / low).ln();
+        let of_size = |at: usize| power(self.small[at], self.large[at], size);
+        let from = usize::from(longer < Self::LONGER[1]);
+        let [often, seldom] = [Self::LONGER[from], Self::LONGER[from + 1]];
+        power(of_size(from), of_size(from + 1), (often / longer).ln() / (often / seldom).ln())
+    }
+}
+
+/// Returns the number `way` from `low` to `high` on a curve that grows as a power.
+fn power(low: f64, high: f64, way: f64) -> f64 {
+    let low = low.max(1.0);
+    low * (high / low).max(1.0).powf(way)
+}
+
 /// What work costs on a machine: the cores, and nanoseconds of CPU and of waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Machine {
@@ -24,6 +60,8 @@ pub struct Machine {
     pub cores: f64,
     /// A write, and each logical byte of it.
     pub write: Rate,
+    /// How long a write takes that nothing disturbs, without the client's own part.
+    pub put: PutTimes,
     /// A lookup, and each run on storage that it considers.
     pub get: Rate,
     /// A range read, and each run on storage that it looks at.

@@ -11,9 +11,11 @@
 //! spills of the log.
 
 mod machine;
+mod puts;
 mod threads;
 
-pub use machine::{Machine, Rate};
+pub use machine::{Machine, PutTimes, Rate};
+pub use puts::PutPercentiles;
 
 use crate::keyed::KeyedSim;
 use crate::simulate::Feed;
@@ -25,6 +27,7 @@ use lsmith_policy::back_pressure::{
 };
 use lsmith_tree::Size;
 use lsmith_workload::{Op, OpKind};
+use puts::Puts;
 use std::sync::Arc;
 use threads::Threads;
 
@@ -60,6 +63,8 @@ pub struct FreeSimulation {
     /// The longest time for which one write waited, in seconds: it was held back, and then no core
     /// was free.
     pub pause_longest: f64,
+    /// Percentiles of writes; `None` if the machine does not say how long a write takes.
+    pub puts: Option<PutPercentiles>,
 }
 
 /// Simulates `input` in a store under `policy`, whose client waits for nothing but the store.
@@ -87,6 +92,7 @@ pub fn simulate_free(
         owed_nanos: 0.0,
         held_back: 0.0,
         pause_longest: 0.0,
+        puts: Puts::new(options.machine),
     };
     let flushes_max = input.workload().limit_flushes().unwrap_or(u64::MAX);
     let nanos_max = options.seconds_max * 1e9;
@@ -121,6 +127,7 @@ struct FreeRun<'a, 'b> {
     owed_nanos: f64,
     held_back: f64,
     pause_longest: f64,
+    puts: Puts,
 }
 
 impl FreeRun<'_, '_> {
@@ -134,7 +141,9 @@ impl FreeRun<'_, '_> {
         };
         let bytes = feed.written_bytes(op);
         if let Some(bytes) = bytes {
-            self.hold_back(bytes)?;
+            let waited = self.hold_back(bytes)?;
+            let speed = self.machine.speed(self.threads.running() + 1);
+            self.puts.put(bytes, waited, speed);
             cpu += write.nanos(1.0, bytes as f64);
         }
         self.work(cpu)?;
@@ -216,8 +225,8 @@ impl FreeRun<'_, '_> {
         Ok(())
     }
 
-    /// Delays a writer of `bytes`, as the store does.
-    fn hold_back(&mut self, bytes: u64) -> Result<(), SimError> {
+    /// Delays a writer of `bytes`, as the store does. Returns the nanoseconds.
+    fn hold_back(&mut self, bytes: u64) -> Result<f64, SimError> {
         let start = self.now;
         while self.must_stop() {
             self.wait(LOOK_AGAIN_NANOS as f64)?;
@@ -231,7 +240,7 @@ impl FreeRun<'_, '_> {
         let no_core_is_free = self.threads.running() as f64 >= self.machine.cores;
         let pause = held_back + if no_core_is_free { self.machine.slice } else { 0.0 };
         self.pause_longest = self.pause_longest.max(pause);
-        Ok(())
+        Ok(held_back)
     }
 
     fn must_stop(&self) -> bool {
@@ -277,6 +286,7 @@ impl FreeRun<'_, '_> {
             merge_cpu_seconds: merge_cpu * 1e-9,
             held_back_seconds: self.held_back * 1e-9,
             pause_longest: self.pause_longest * 1e-9,
+            puts: self.puts.percentiles(),
         })
     }
 }

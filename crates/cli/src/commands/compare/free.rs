@@ -1,8 +1,8 @@
 //! Free runs beside runs in lockstep.
 
 use crate::table::{cost, cost_if_known, percent, table};
-use lsmith_lab::Row;
 use lsmith_lab::page::PutTimes;
+use lsmith_lab::{FreeRun, PutNanos, Row};
 
 const HEADER: [&str; 13] = [
     "lockstep (L),\nfree (F)",
@@ -20,28 +20,57 @@ const HEADER: [&str; 13] = [
     "merges\nowed s",
 ];
 
-const PUT_HEADER: [&str; 7] = [
+const PUT_HEADER: [&str; 10] = [
     "a put of\nthe free run",
     "p50\nus",
+    "simu-\nlated",
     "p99\nus",
+    "simu-\nlated",
     "p99.9\nus",
+    "simu-\nlated",
     "longest\npause ms",
     "held\nback s",
     "1000\nops/s",
 ];
 
-/// Returns the times of puts under one policy.
-fn put(policy: &str, put: PutTimes) -> Vec<String> {
+/// Returns the times of puts under one policy, with the simulated ones after the measured ones.
+fn put(policy: &str, put: PutTimes, simulated: Option<PutNanos>) -> Vec<String> {
     let micros = |nanos: u64| format!("{:.1}", nanos as f64 * 1e-3);
+    let known = |of: fn(PutNanos) -> u64| {
+        simulated.map_or_else(|| "-".to_owned(), |found| micros(of(found)))
+    };
     vec![
         policy.to_owned(),
         micros(put.nanos.p50),
+        known(|found| found.p50),
         micros(put.nanos.p99),
+        known(|found| found.p99),
         micros(put.nanos.p999),
+        known(|found| found.p999),
         format!("{:.1}", put.nanos.max as f64 * 1e-6),
         format!("{:.2}", put.held_back_seconds),
         format!("{:.1}", put.ops_per_second * 1e-3),
     ]
+}
+
+/// Returns the table of the times of puts. It has simulated times if there are any.
+fn puts(rows: &[Row]) -> Option<String> {
+    let free = rows.iter().filter_map(|row| Some((row, row.free.as_ref()?)));
+    let simulated = |free: &FreeRun| free.simulated.as_ref().and_then(|time| time.put_nanos);
+    let found: Vec<_> = free
+        .filter_map(|(row, free)| Some((row, PutTimes::of(&free.engine)?, simulated(free))))
+        .collect();
+    let has_simulated = found.iter().any(|(.., simulated)| simulated.is_some());
+    let shown = |index: usize| has_simulated || !PUT_HEADER[index].starts_with("simu");
+    let only = |cells: Vec<String>| -> Vec<String> {
+        let cells = cells.into_iter().enumerate().filter(|(index, _)| shown(*index));
+        cells.map(|(_, cell)| cell).collect()
+    };
+    let header: Vec<&str> =
+        (0..PUT_HEADER.len()).filter(|index| shown(*index)).map(|at| PUT_HEADER[at]).collect();
+    let cells =
+        found.iter().map(|(row, times, simulated)| only(put(&row.policy, *times, *simulated)));
+    (!found.is_empty()).then(|| table(&header, 1, cells.collect()))
 }
 
 pub(super) const LEGEND: &str = "\
@@ -122,10 +151,8 @@ pub(super) fn shown(rows: &[Row]) -> String {
         ]
     });
     let mut text = table(&HEADER, 1, cells.collect());
-    let puts = both().filter_map(|(row, free)| Some(put(&row.policy, PutTimes::of(&free.engine)?)));
-    let puts: Vec<_> = puts.collect();
-    if !puts.is_empty() {
-        text.push_str(&format!("\n\n{}", table(&PUT_HEADER, 1, puts)));
+    if let Some(puts) = puts(rows) {
+        text.push_str(&format!("\n\n{puts}"));
     }
     for (row, free) in both() {
         text.push_str(&format!("\n\n{}:", row.policy));
