@@ -96,7 +96,7 @@ pub use newest::Newest;
 pub use physical::{FileSizes, PhysicalMeter};
 pub use progress::{NoProgress, Progress};
 pub use report::{
-    Costs, EngineReport, LogicalBytes, Lookups, Optimum, Percentiles, Phase, PhysicalBytes,
+    Costs, EngineReport, LogicalBytes, Lookups, Moment, Optimum, Percentiles, Phase, PhysicalBytes,
     PhysicalCosts, ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};

@@ -308,6 +308,29 @@ impl Percentiles {
     }
 }
 
+/// How far a free run had come at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Moment {
+    /// Operations so far.
+    pub ops: u64,
+    /// Seconds so far.
+    pub seconds: f64,
+    /// Seconds for which writers were held back so far.
+    pub held_back_seconds: f64,
+}
+
+impl Moment {
+    /// Returns the moments of a course.
+    pub(crate) fn all(moments: &[lsmith_sim::Moment]) -> Vec<Moment> {
+        let of = |moment: &lsmith_sim::Moment| Moment {
+            ops: moment.ops,
+            seconds: moment.seconds,
+            held_back_seconds: moment.held_back_seconds,
+        };
+        moments.iter().map(of).collect()
+    }
+}
+
 /// The settings of a run on the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
@@ -393,6 +416,9 @@ pub struct EngineReport {
     pub debt: Option<Debt>,
     /// The phases in order.
     pub phases: Vec<Phase>,
+    /// How far a free run had come at moments that are evenly spread over its operations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<Moment>,
     /// The store's histograms by name, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histograms: Option<BTreeMap<&'static str, Percentiles>>,

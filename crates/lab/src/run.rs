@@ -6,8 +6,8 @@ use crate::newest::Newest;
 use crate::play::Player;
 use crate::progress::Progress;
 use crate::report::{
-    Costs, EngineReport, LogicalBytes, Lookups, Percentiles, Phase, PhysicalBytes, Settings,
-    StoreBytes, Versions,
+    Costs, EngineReport, LogicalBytes, Lookups, Moment, Percentiles, Phase, PhysicalBytes,
+    Settings, StoreBytes, Versions,
 };
 use crate::scans::Scans;
 use crate::sealing::sealing;
@@ -17,7 +17,7 @@ use lsmith::{
     DEFAULT_KEYSPACE, Histograms, Keyspace, KeyspaceOptions, Observer, PersistMode, Store,
 };
 use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
-use lsmith_sim::{Machine, SCAN_ITEMS};
+use lsmith_sim::{Course, Machine, SCAN_ITEMS};
 use lsmith_workload::{FlushSizes, Ops, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -105,6 +105,8 @@ struct Bench {
     fresh: bool,
     /// True if the policy counts in blocks.
     by_block: bool,
+    /// True if merges run beside writes.
+    is_free: bool,
     /// How long writers may write.
     duration: Option<Duration>,
 }
@@ -151,13 +153,20 @@ impl Bench {
         if let Some(codecs) = &options.compression {
             keyspace.set_compression(codecs)?;
         }
-        let duration = options.duration.filter(|_| options.mode == Mode::Free);
-        Ok(Bench { store, keyspaces, meter, writes, fresh, by_block, duration })
+        let is_free = options.mode == Mode::Free;
+        let duration = options.duration.filter(|_| is_free);
+        Ok(Bench { store, keyspaces, meter, writes, fresh, by_block, is_free, duration })
     }
 
     /// Returns the keyspace, or one that tells of its group.
     fn keyspace(&self) -> &Keyspace {
         &self.keyspaces[0]
+    }
+
+    /// Returns how far the run has come after so many operations and seconds.
+    fn moment(&self, ops: u64, seconds: f64) -> lsmith_sim::Moment {
+        let held_back_seconds = self.store.stats().held_back_micros as f64 * 1e-6;
+        lsmith_sim::Moment { ops, seconds, held_back_seconds }
     }
 
     /// Fails if merges were refused or given up: another policy would have had these figures.
@@ -210,7 +219,7 @@ pub fn run(
     progress.begin(&steps, workload.ops_max());
 
     let clock = Clock::start();
-    let phases = play(&bench, workload, progress)?;
+    let (phases, course) = play(&bench, workload, progress)?;
     bench.store.settle().context("merges did not come to rest")?;
     let seconds = clock.seconds();
     let cpu_seconds = clock.cpu_seconds();
@@ -237,6 +246,7 @@ pub fn run(
         held_back_seconds: stats.held_back_micros as f64 * 1e-6,
         debt: measured.debt,
         phases,
+        course,
         histograms: bench.store.histograms().map(|found| percentiles(&found)),
         bytes: StoreBytes { logical: LogicalBytes::of(&measured.figures.parts), physical },
         lookups,
@@ -269,8 +279,12 @@ fn percentiles(histograms: &Histograms) -> BTreeMap<&'static str, Percentiles> {
     histograms.fields().map(|(name, histogram)| (name, Percentiles::of(histogram))).collect()
 }
 
-/// Plays all phases.
-fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::Result<Vec<Phase>> {
+/// Plays all phases. Returns them and the course of a free run.
+fn play(
+    bench: &Bench,
+    workload: &Workload,
+    progress: &dyn Progress,
+) -> anyhow::Result<(Vec<Phase>, Vec<Moment>)> {
     let mut player = Player::new(&bench.keyspaces, workload, &bench.meter, &bench.writes);
     if bench.by_block {
         player = player.counting_memtables_of(bench.keyspace().stats().memtable_bytes);
@@ -283,6 +297,7 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
         let due = bench.duration.filter(|_| done.is_multiple_of(OPS_PER_LOOK));
         due.is_some_and(|duration| start.seconds() >= duration.as_secs_f64())
     };
+    let mut course = Course::default();
     for (name, ops_max) in [("load", workload.load_ops()), ("run", u64::MAX)] {
         let clock = Clock::start();
         let merge_cpu = || bench.store.stats().merge_cpu_nanos as f64 * 1e-9;
@@ -290,6 +305,9 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
         play_until(&mut player, &mut ops, ops_max, |player| {
             if player.ops() % OPS_PER_UPDATE == 0 {
                 progress.advance(player.ops());
+            }
+            if bench.is_free && course.is_due(player.ops()) {
+                course.note(bench.moment(player.ops(), start.seconds()));
             }
             let flushes = player.filled().unwrap_or_else(|| bench.meter.sealed());
             flushes >= flushes_max || is_over(player.ops())
@@ -310,7 +328,10 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
     if let Some(filled) = player.filled() {
         bench.meter.set_filled(filled);
     }
-    Ok(phases)
+    if bench.is_free {
+        course.note(bench.moment(player.ops(), start.seconds()));
+    }
+    Ok((phases, Moment::all(&course.moments())))
 }
 
 /// Plays operations until none are left, the player has done `ops_max`, or `enough` is true.
@@ -318,7 +339,7 @@ fn play_until(
     player: &mut Player<'_>,
     ops: &mut Ops<'_>,
     ops_max: u64,
-    enough: impl Fn(&Player<'_>) -> bool,
+    mut enough: impl FnMut(&Player<'_>) -> bool,
 ) -> anyhow::Result<()> {
     while player.ops() < ops_max && !enough(player) {
         match ops.next() {

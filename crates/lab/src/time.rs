@@ -1,7 +1,7 @@
 //! Free runs in simulated time.
 
 use crate::machine::spec_of_machine;
-use crate::report::Costs;
+use crate::report::{Costs, Moment};
 use crate::run::{Options, per_second};
 use lsmith_policy::MergePolicy;
 use lsmith_sim::{FreeOptions, KeyedWorkload, Machine, PutPercentiles, SimError, simulate_free};
@@ -36,6 +36,8 @@ pub struct SimulatedTime {
     /// takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_nanos: Option<PutNanos>,
+    /// How far the run had come at moments that are evenly spread over its operations.
+    pub course: Vec<Moment>,
 }
 
 /// Percentiles of the time of a write in simulated time, in nanoseconds.
@@ -85,5 +87,6 @@ pub fn simulate_time(
         held_back_seconds: run.held_back_seconds,
         pause_longest: run.pause_longest,
         put_nanos: run.puts.map(PutNanos::of),
+        course: Moment::all(&run.course),
     })
 }

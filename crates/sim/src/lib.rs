@@ -57,6 +57,7 @@ pub use simulate::{
 };
 pub use simulation::{KeyspaceBytes, Simulation};
 pub use timed::{
-    FreeOptions, FreeSimulation, Machine, PutPercentiles, PutTimes, Rate, simulate_free,
+    Course, FreeOptions, FreeSimulation, Machine, Moment, PutPercentiles, PutTimes, Rate,
+    simulate_free,
 };
 pub use unit::{UNIT_BYTES, UnitContent};

@@ -93,6 +93,35 @@ fn page_of_free_runs_has_the_times_of_puts() {
     assert!(text.contains("pause ms") && text.contains("p99.9"), "{text}");
 }
 
+/// The page has how fast a free run was over time, predicted beside measured.
+#[test]
+fn page_of_free_runs_has_their_course() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("page.html");
+    let compare = ["compare", "--policies", "tiered", "--free", "--memtable=64KiB"];
+    let machine = "machine(cores=2, write=2000, flush_entry=1000, merge_entry=1000)";
+    let more = ["--workload=load(keys=20k, value=100B)", "--machine", machine];
+    json(&[&compare[..], &more, &["--html", page.to_str().unwrap()]].concat());
+    let course = &content(&page)["groups"][0]["costs"][0]["course"];
+    let [measured, simulated] = ["measured", "simulated"].map(|of| course[of].as_array().unwrap());
+    // The same operations in both, up to the last.
+    let ops = |moments: &[Value]| -> Vec<u64> {
+        moments.iter().map(|moment| moment["ops"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(ops(measured), ops(simulated));
+    assert!(measured.len() > 40 && ops(measured).ends_with(&[20_000]));
+    for moments in [measured, simulated] {
+        for field in ["seconds", "held_back_seconds"] {
+            let at = |moment: &Value| moment[field].as_f64().unwrap();
+            assert!(moments.windows(2).all(|pair| at(&pair[0]) <= at(&pair[1])), "{field}");
+        }
+    }
+    // Twenty thousand writes of two microseconds.
+    assert!(simulated.last().unwrap()["seconds"].as_f64().unwrap() >= 0.04);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("The course of the free runs"));
+}
+
 #[test]
 fn a_simulation_is_a_page() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,8 +2,9 @@
 
 use super::Table;
 use crate::compare::Row;
+use crate::free::FreeRun;
 use crate::history::{History, Recorder};
-use crate::report::{Costs, EngineReport, Optimum, Percentiles};
+use crate::report::{Costs, EngineReport, Moment, Optimum, Percentiles};
 use crate::simulate::Simulated;
 use anyhow::Context;
 use lsmith_model::optimum::Hull;
@@ -110,6 +111,18 @@ pub struct PolicyCosts {
     /// The times of puts of the free run, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put: Option<PutTimes>,
+    /// The course of the free run, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub course: Option<Courses>,
+}
+
+/// The course of a free run, measured and simulated in time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Courses {
+    /// On the store.
+    pub measured: Vec<Moment>,
+    /// On the machine; empty if none was given.
+    pub simulated: Vec<Moment>,
 }
 
 /// The times of puts of a free run.
@@ -142,6 +155,16 @@ pub struct LeastPoint {
     pub read: f64,
     /// The least write cost with as many.
     pub write: f64,
+}
+
+impl Courses {
+    fn of(free: &FreeRun) -> Courses {
+        let simulated = free.simulated.as_ref();
+        Courses {
+            measured: free.engine.course.clone(),
+            simulated: simulated.map_or_else(Vec::new, |time| time.course.clone()),
+        }
+    }
 }
 
 impl PutTimes {
@@ -199,6 +222,7 @@ impl Group {
                 ],
                 optimum: row.optimum,
                 put: row.free.as_ref().and_then(|free| PutTimes::of(&free.engine)),
+                course: row.free.as_ref().map(Courses::of),
             }
         });
         Ok(Group {
@@ -257,6 +281,7 @@ impl Group {
                 by_source: vec![Some(CostPoint::of(costs))],
                 optimum: simulated.optimum,
                 put: None,
+                course: None,
             }],
             least: least(costs.flushes),
             table: Table::of_objects(&[object], &SIMULATED),
@@ -315,6 +340,7 @@ impl Group {
                 by_source: vec![Some(point)],
                 optimum: None,
                 put: None,
+                course: None,
                 name: policy,
             })
         });

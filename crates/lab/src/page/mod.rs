@@ -14,7 +14,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use group::{ALIKE, CostPoint, CostSource, Group, LeastPoint, PolicyCosts, PutTimes, least};
+pub use group::{
+    ALIKE, CostPoint, CostSource, Courses, Group, LeastPoint, PolicyCosts, PutTimes, least,
+};
 pub use table::{Column, Table};
 
 use crate::report::Versions;
@@ -25,12 +27,13 @@ use std::path::Path;
 const STYLE: &str = include_str!("assets/page.css");
 
 /// The scripts, each after the scripts that it uses.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("assets/dom.js"),
     include_str!("assets/history.js"),
     include_str!("assets/clock.js"),
     include_str!("assets/chart.js"),
     include_str!("assets/pauses.js"),
+    include_str!("assets/course.js"),
     include_str!("assets/costs.js"),
     include_str!("assets/trees.js"),
     include_str!("assets/bytes.js"),

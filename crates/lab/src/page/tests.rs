@@ -26,6 +26,7 @@ fn page_named(name: &str) -> Page {
             by_source: vec![Some(CostPoint { write: 1.0, read: 2.0, space: None })],
             optimum: None,
             put: None,
+            course: None,
         }],
         table: Table::of_objects(&[json!({ name: name })], &[]),
         trees: vec![recorder.finish(name, "unit simulation")],

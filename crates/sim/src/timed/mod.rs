@@ -10,10 +10,12 @@
 //! What is not simulated: merges that are split among threads, merges that commit part by part, and
 //! spills of the log.
 
+mod course;
 mod machine;
 mod puts;
 mod threads;
 
+pub use course::{Course, Moment};
 pub use machine::{Machine, PutTimes, Rate};
 pub use puts::PutPercentiles;
 
@@ -65,6 +67,8 @@ pub struct FreeSimulation {
     pub pause_longest: f64,
     /// Percentiles of writes; `None` if the machine does not say how long a write takes.
     pub puts: Option<PutPercentiles>,
+    /// How far the run had come at moments that are evenly spread over its operations.
+    pub course: Vec<Moment>,
 }
 
 /// Simulates `input` in a store under `policy`, whose client waits for nothing but the store.
@@ -93,12 +97,16 @@ pub fn simulate_free(
         held_back: 0.0,
         pause_longest: 0.0,
         puts: Puts::new(options.machine),
+        course: Course::default(),
     };
     let flushes_max = input.workload().limit_flushes().unwrap_or(u64::MAX);
     let nanos_max = options.seconds_max * 1e9;
     let mut ops = 0;
     for op in input.workload().ops() {
         let op = op?;
+        if run.course.is_due(ops) {
+            run.note(ops);
+        }
         run.op(&mut feed, &op)?;
         ops += 1;
         if run.sim.flushes() >= flushes_max || run.now >= nanos_max {
@@ -128,6 +136,7 @@ struct FreeRun<'a, 'b> {
     held_back: f64,
     pause_longest: f64,
     puts: Puts,
+    course: Course,
 }
 
 impl FreeRun<'_, '_> {
@@ -268,8 +277,15 @@ impl FreeRun<'_, '_> {
         Some(sleep as f64)
     }
 
+    /// Notes how far the run has come.
+    fn note(&mut self, ops: u64) {
+        let (seconds, held_back_seconds) = (self.now * 1e-9, self.held_back * 1e-9);
+        self.course.note(Moment { ops, seconds, held_back_seconds });
+    }
+
     /// Lets merges come to rest.
     fn finish(mut self, ops: u64) -> Result<FreeSimulation, SimError> {
+        self.note(ops);
         self.look()?;
         while !self.threads.is_at_rest() {
             self.pass(f64::MAX, false)?;
@@ -287,6 +303,7 @@ impl FreeRun<'_, '_> {
             held_back_seconds: self.held_back * 1e-9,
             pause_longest: self.pause_longest * 1e-9,
             puts: self.puts.percentiles(),
+            course: self.course.moments(),
         })
     }
 }

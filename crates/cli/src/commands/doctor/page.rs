@@ -104,6 +104,7 @@ fn costs(row: &Row) -> PolicyCosts {
             above: row.write / row.least - 1.0,
         }),
         put: None,
+        course: None,
     }
 }
 

@@ -41,7 +41,8 @@ function costsView(app) {
       el("div", { class: "charts" }, writeAgainstRead(drawing), spaceAgainstWrite(drawing)),
       costLegend(drawing)),
     costTable(drawing, source),
-    pausesView(group));
+    pausesView(group),
+    courseView(group));
 }
 
 function costControls(app, group, source) {
