@@ -37,6 +37,7 @@ pub struct SimulatedTime {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub put_nanos: Option<PutNanos>,
     /// How far the run had come at moments that are evenly spread over its operations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<Moment>,
 }
 

@@ -1,8 +1,8 @@
 //! The commands that compute costs and give advice.
 
 use super::names::{POLICIES, WORKLOADS};
-use super::parse::{bits, bytes, cost_max, count, distance, weights};
-use super::shared::{Memtable, TableArgs};
+use super::parse::{bits, bytes, cost_max, count, distance, threads, weights};
+use super::shared::{MachineArgs, Memtable, TableArgs};
 use clap::{Args, ValueEnum};
 use lsmith_lab::tune::Aim;
 use std::path::PathBuf;
@@ -124,13 +124,21 @@ pub(crate) struct TuneArgs {
     pub(crate) drift: Option<f64>,
     /// What the choice is to be good at
     ///
-    /// 'balanced', 'fewest-bytes', 'lowest-latency' or 'least-space'. Or what one percent less is
+    /// 'balanced', 'fewest-bytes', 'lowest-latency', 'least-space', or with `--machine` 'fastest':
+    /// the most operations per second in simulated time. Or what one percent less is
     /// worth, such as 'write=2,read=1,space=0.5': of bytes written, of the work of a lookup, of
     /// bytes held. Without `scan=`, lookups and range reads share the weight of reads as they are
     /// in the workload. Without this option: 'fewest-bytes' with a limit, 'balanced' without one.
     #[arg(help_heading = "What is best")]
     #[arg(long, value_name = "WEIGHTS", value_parser = weights)]
     pub(crate) weights: Option<Aim>,
+    #[command(flatten)]
+    pub(crate) machine: MachineArgs,
+    /// Threads that merge in simulated time
+    ///
+    /// 1 to 64. Writers write from one thread. Without it: 2.
+    #[arg(long, value_name = "N", value_parser = threads, requires = "machine")]
+    pub(crate) threads: Option<usize>,
     /// A policy to hold against the best
     ///
     /// Such as 'leveled(ratio=10)'.

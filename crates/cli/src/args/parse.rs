@@ -40,10 +40,11 @@ pub(super) fn bits(text: &str) -> Result<f64, String> {
 }
 
 /// The words for weights that the workload decides.
-const AIMS: [(&str, Aim); 4] = [
+const AIMS: [(&str, Aim); 5] = [
     ("balanced", Aim::Balanced),
     ("fewest-bytes", Aim::FewestBytes),
     ("lowest-latency", Aim::LowestLatency),
+    ("fastest", Aim::Fastest),
     ("least-space", Aim::LeastSpace),
 ];
 

@@ -9,18 +9,25 @@ use crate::page;
 use crate::specs;
 use crate::table::Importance::{Least, OfTheOneBefore, Rank};
 use crate::table::{binary, cost, cost_if_known, percent, ranked, short, table};
-use lsmith_lab::Row;
 use lsmith_lab::page::Group;
 use lsmith_lab::tune::{
-    Checked, Choice, Device, DriftChoice, Drifted, Fared, Limits, Mix, Tuned, Tuning, Verified,
-    VerifiedRow, Weights, check_tried,
+    Aim, Checked, Choice, Device, DriftChoice, Drifted, Fared, Limits, Mix, OnMachine, TimedChoice,
+    Tuned, Tuning, Verified, VerifiedRow, Weights, check_tried,
 };
+use lsmith_lab::{Options, Row};
 use lsmith_spec::{Spec, format_bytes};
 
 pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
     let workload = specs::workload(&args.workload)?;
     let compare_to = args.compare_to.as_deref().map(specs::policy).transpose()?;
     let endurance_bytes = args.endurance;
+    let machine = specs::machine(args.machine.machine.as_deref())?;
+    if args.weights == Some(Aim::Fastest) && (machine.is_none() || args.drift.is_some()) {
+        let message = "`--weights fastest` is decided in simulated time: expected `--machine` with \
+                       it, and no `--drift`";
+        return Err(bad_argument(message));
+    }
+    let threads = args.threads.unwrap_or(Options::default().threads);
     let limits = Limits {
         read_cost_max: args.read_cost_max,
         scan_cost_max: args.scan_cost_max,
@@ -31,6 +38,7 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
         drift: args.drift,
         compare_to: compare_to.map(|policy| policy.spec()),
         policies: args.policy.iter().map(|spec| asked(spec)).collect::<Result<_, _>>()?,
+        on_machine: machine.map(|machine| OnMachine { machine, threads }),
         device: args.rate.map(|bytes_per_second| Device { bytes_per_second, endurance_bytes }),
     };
     let bars = Bars::new();
@@ -60,6 +68,9 @@ fn shown(tuned: &Tuned) -> String {
     let mut parts = vec![best(tuned), measure(tuned)];
     parts.extend(tuned.fared.iter().map(fared));
     parts.push(frontier(&tuned.frontier));
+    if !tuned.timed.is_empty() {
+        parts.push(timed(&tuned.timed, &tuned.best.policy));
+    }
     parts.extend(tuned.drift.as_ref().map(drift));
     parts.extend(tuned.checked.as_ref().map(checked));
     parts.extend(tuned.verified.as_ref().map(verified));
@@ -212,6 +223,32 @@ fn frontier(choices: &[Choice]) -> String {
         ]
     };
     table(&header, 2, choices.iter().map(choice).collect())
+}
+
+/// Returns a table of choices in simulated time.
+fn timed(choices: &[TimedChoice], best: &str) -> String {
+    let header = [
+        "in simulated time",
+        "1000\nops/s",
+        "cpu\ns",
+        "held\nback %",
+        "longest\npause ms",
+        "put p99.9\nus",
+    ];
+    let row = |TimedChoice { policy, is_within, time }: &TimedChoice| {
+        let mark = if policy == best { " (best)" } else { "" };
+        let limits = if *is_within { "" } else { " (outside the limits)" };
+        let p999 = time.put_nanos.map(|put| format!("{:.1}", put.p999 as f64 * 1e-3));
+        vec![
+            format!("{policy}{mark}{limits}"),
+            format!("{:.1}", time.ops_per_second * 1e-3),
+            format!("{:.1}", time.cpu_seconds),
+            format!("{:.0}", 100.0 * time.held_back_seconds / time.seconds.max(f64::MIN_POSITIVE)),
+            format!("{:.0}", time.pause_longest * 1e3),
+            p999.unwrap_or_else(|| "-".to_owned()),
+        ]
+    };
+    table(&header, 1, choices.iter().map(row).collect())
 }
 
 /// Says how far the best choice is from the best of all.

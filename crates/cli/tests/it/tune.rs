@@ -210,6 +210,44 @@ fn a_workload_that_is_made_smaller_says_so() {
     assert!(figure(&found["best"], "share") < 0.2, "{}", found["best"]);
 }
 
+/// The choice is the fastest in simulated time, which need not have the least weighed costs.
+#[test]
+fn choices_are_simulated_in_time() {
+    let machine = "machine(cores=2, write=500, flush_entry=100, merge_entry=4000, put_p50=400, \
+                   put_p99=3000, put_p999=9000)";
+    let tune = ["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE, "--machine", machine];
+    let limit = ["--read-cost-max", "4", "--weights", "fastest"];
+    let found = json(&[&tune[..], &limit].concat());
+    let timed = found["timed"].as_array().unwrap();
+    // A dozen, and the default, which has more runs.
+    assert!((12..=13).contains(&timed.len()), "{}", timed.len());
+    let speeds: Vec<f64> =
+        timed.iter().map(|choice| figure(&choice["time"], "ops_per_second")).collect();
+    assert!(speeds.windows(2).all(|pair| pair[0] >= pair[1]), "{speeds:?}");
+    assert!(speeds[0] > 1.05 * speeds[timed.len() - 1], "{speeds:?}");
+    let first = timed.iter().find(|choice| choice["is_within"] == true).unwrap();
+    assert_eq!(found["best"]["policy"], first["policy"]);
+    assert!(figure(&found["best"], "read_cost_mean") <= 4.0);
+    for field in ["cpu_seconds", "held_back_seconds", "pause_longest"] {
+        assert!(figure(&first["time"], field) >= 0.0, "{field}");
+    }
+    assert!(figure(&first["time"]["put_nanos"], "p999") > 0.0);
+    // Simulating the same choice alone gives the same time.
+    let policy = first["policy"].as_str().unwrap();
+    let simulate = ["simulate", "--content", "keyed", "--policy", policy, "--workload", WORKLOAD];
+    let more = ["--memtable", MEMTABLE, "--flushes", "1M", "--machine", machine, "--json"];
+    let done = lsmith(&[&simulate[..], &more].concat());
+    let alone: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(figure(&alone["time"], "seconds"), figure(&first["time"], "seconds"));
+    let text = fine(&[&tune[..], &limit].concat());
+    assert!(text.contains("in simulated time") && text.contains("(best)"), "{text}");
+    // The weights decide without the word, and the times are beside them.
+    let weighed = json(&tune);
+    assert!(weighed["timed"].as_array().unwrap().len() >= 12);
+    let refusal = refused(2, &["tune", "--workload", WORKLOAD, "--weights", "fastest"]);
+    assert!(refusal.contains("expected `--machine` with it"), "{refusal}");
+}
+
 #[test]
 fn impossible_limits_are_refused() {
     let small = ["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE];

@@ -2,6 +2,7 @@
 
 use super::mix::Counts;
 use super::objective::{Aim, Objective, Weights};
+use super::timed::OnMachine;
 use anyhow::Result;
 use lsmith_spec::Spec;
 use lsmith_workload::Workload;
@@ -33,6 +34,8 @@ pub struct Limits {
     pub policies: Vec<Spec>,
     /// The load and the SSD for which wear is told.
     pub device: Option<Device>,
+    /// The machine on which the best choices are simulated in time.
+    pub on_machine: Option<OnMachine>,
 }
 
 impl Limits {

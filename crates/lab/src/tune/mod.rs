@@ -7,6 +7,7 @@
 //! * [`Tuning`]: finds the best choice and the frontier, and checks them.
 //! * [`Limits`]: the limits on a choice; [`Choice`]: its costs and its memory.
 //! * [`Drifted`]: the best choice in the worst case over workloads nearby.
+//! * [`TimedChoice`]: a choice in simulated time.
 //! * [`Verified`]: the choice and the default on the real store.
 
 mod candidate;
@@ -26,6 +27,7 @@ mod sample;
 mod scale;
 mod search;
 mod survey;
+mod timed;
 mod trial;
 mod tuning;
 mod verify;
@@ -39,6 +41,7 @@ pub use least::Least;
 pub use limits::{Device, Limits, Wear};
 pub use memory::MemoryNeed;
 pub use objective::{Aim, RUN_WORK, Weights};
+pub use timed::{OnMachine, TimedChoice};
 pub use trial::TrialCosts;
 pub use tuning::Tuning;
 pub use verify::{Verified, VerifiedRow};
@@ -46,7 +49,7 @@ pub use verify::{Verified, VerifiedRow};
 use crate::clock::Clock;
 use crate::physical::FileSizes;
 use crate::run::Options;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use candidate::Candidate;
 use lsmith::DEFAULT_POLICY;
 use lsmith_spec::Spec;
@@ -91,6 +94,10 @@ pub struct Tuned {
     pub least: Option<Least>,
     /// The number of choices considered.
     pub considered: usize,
+    /// The best dozen of the choices, the default and the policy to compare to in simulated time,
+    /// the most operations per second first. Empty if no machine is given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timed: Vec<TimedChoice>,
     /// With drift: the best choice as expected, the best in the worst case, and their costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drifted>,
@@ -149,6 +156,7 @@ impl Tuning<'_> {
 
 fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
     let Tuning { registry, workload, limits, progress } = *tuning;
+    check_aim(limits)?;
     let clock = Clock::start();
     let shrink = shrink_of(workload);
     let simulated = shrunk(workload, shrink)?;
@@ -180,7 +188,10 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         let wear = limits.device.map(|device| device.wear(choice.costs.write_cost_user));
         Some(Choice { wear, ..choice })
     };
+    let mut timed =
+        limits.on_machine.map_or(Ok(Vec::new()), |on| timed::all(&search, on, &specs))?;
     let (best, drift) = match limits.drift {
+        None if limits.aim == Some(Aim::Fastest) => (timed::fastest(&search, &timed), None),
         None => (found.first().map(|&index| &search.candidates[index]), None),
         Some(distance) => {
             let (best, drifted) = drift::robust(&search, distance)?;
@@ -208,11 +219,26 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         frontier,
         least,
         considered: search.candidates.len(),
+        timed: timed.drain(..).map(|(_, timed)| timed).collect(),
         drift,
         checked: None,
         verified: None,
         seconds: clock.seconds(),
     })
+}
+
+/// Fails if what the choice is to be good at needs a machine that is not given.
+fn check_aim(limits: &Limits) -> Result<()> {
+    let is_fastest = limits.aim == Some(Aim::Fastest);
+    ensure!(
+        !is_fastest || limits.on_machine.is_some(),
+        "`fastest` is decided in simulated time: expected a machine (`lsmith calibrate`)"
+    );
+    ensure!(
+        !is_fastest || limits.drift.is_none(),
+        "`fastest` is decided under the workload as named: expected no drift"
+    );
+    Ok(())
 }
 
 /// Returns what files of `workload` take. `None` if it does not fill a memtable.

@@ -202,6 +202,17 @@ impl Search<'_> {
         indexes.filter_map(within).collect()
     }
 
+    /// Returns the indexes of up to `count` candidates within the limits that were simulated on more
+    /// than the smallest sample, the least score first.
+    pub(super) fn finalists(&self, count: usize) -> Vec<usize> {
+        let is_known = |index: &usize| self.candidates[*index].step > 0 && self.is_within(*index);
+        let all = (0..self.candidates.len()).filter(is_known);
+        let mut found: Vec<usize> = all.filter(|&at| !self.candidates[at].is_double).collect();
+        found.sort_by(|&left, &right| self.score(left).total_cmp(&self.score(right)));
+        found.truncate(count);
+        found
+    }
+
     /// Returns the index of `spec`, which becomes a candidate if it is none yet. `None` if there is
     /// no such policy.
     fn index_of(&mut self, spec: &Spec) -> Option<usize> {

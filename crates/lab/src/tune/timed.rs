@@ -1,0 +1,106 @@
+//! The best few choices in simulated time.
+
+use super::candidate::Candidate;
+use super::search::Search;
+use crate::jobs::{Job, Ticker, measure_all};
+use crate::run::Options;
+use crate::time::{SimulatedTime, simulate_time};
+use anyhow::Result;
+use lsmith_policy::MergePolicy;
+use lsmith_sim::{KeyedWorkload, Machine};
+use lsmith_spec::Spec;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// The choices that are simulated in time. Each takes about as long as a simulation of all writes.
+const FINALISTS: usize = 12;
+
+/// A machine on which free runs are simulated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OnMachine {
+    /// What work costs.
+    pub machine: Machine,
+    /// Threads that merge.
+    pub threads: usize,
+}
+
+/// A choice in simulated time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimedChoice {
+    /// The spec of the policy.
+    pub policy: String,
+    /// True if its costs are within the limits.
+    pub is_within: bool,
+    /// What a free run is expected to take.
+    pub time: SimulatedTime,
+}
+
+struct Run<'a> {
+    policy: &'a Arc<dyn MergePolicy>,
+    workload: &'a KeyedWorkload,
+    on: OnMachine,
+    memtable_bytes: u64,
+}
+
+impl Job for Run<'_> {
+    type Output = SimulatedTime;
+
+    fn work(&self) -> u64 {
+        1
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> Result<SimulatedTime> {
+        let OnMachine { machine, threads } = self.on;
+        let memtable_bytes = self.memtable_bytes;
+        let options = Options { memtable_bytes, threads, ..Options::default() };
+        let time = simulate_time(self.policy, self.workload, &machine, &options)?;
+        ticker.tick(1);
+        // The course is for pages.
+        Ok(SimulatedTime { course: Vec::new(), ..time })
+    }
+}
+
+/// Simulates the best choices within the limits in time, and those that `more` names. Returns the
+/// index of each with its time, the most operations per second first.
+pub(super) fn all(
+    search: &Search<'_>,
+    on: OnMachine,
+    more: &[Spec],
+) -> Result<Vec<(usize, TimedChoice)>> {
+    let mut indexes = search.finalists(FINALISTS);
+    let named = |spec: &Spec| -> Option<usize> {
+        let full = search.registry.build_spec(spec).ok()?.spec();
+        search.candidates.iter().position(|candidate| candidate.policy.spec() == full)
+    };
+    for index in more.iter().filter_map(named) {
+        if !indexes.contains(&index) {
+            indexes.push(index);
+        }
+    }
+    let workload = KeyedWorkload::new(search.workload.clone());
+    let run = |&index: &usize| Run {
+        policy: &search.candidates[index].policy,
+        workload: &workload,
+        on,
+        memtable_bytes: search.memtable_bytes,
+    };
+    let runs: Vec<Run<'_>> = indexes.iter().map(run).collect();
+    let times = measure_all("in time", &runs, search.progress)?;
+    let named = indexes.into_iter().zip(times).map(|(index, time)| {
+        let policy = search.candidates[index].spec.to_string();
+        (index, TimedChoice { policy, is_within: search.is_within(index), time })
+    });
+    let mut found: Vec<(usize, TimedChoice)> = named.collect();
+    let speed = |timed: &TimedChoice| timed.time.ops_per_second;
+    found.sort_by(|(_, one), (_, other)| speed(other).total_cmp(&speed(one)));
+    Ok(found)
+}
+
+/// Returns the fastest of these choices that is within the limits.
+pub(super) fn fastest<'a>(
+    search: &'a Search<'_>,
+    timed: &[(usize, TimedChoice)],
+) -> Option<&'a Candidate> {
+    let (index, _) = timed.iter().find(|(_, timed)| timed.is_within)?;
+    Some(&search.candidates[*index])
+}
