@@ -2,8 +2,8 @@
 
 use super::mix::Counts;
 use super::objective::{Aim, Objective, Weights};
-use super::timed::OnMachine;
 use anyhow::Result;
+use lsmith_sim::Machine;
 use lsmith_spec::Spec;
 use lsmith_workload::Workload;
 use serde::Serialize;
@@ -52,6 +52,15 @@ impl Limits {
             even: Weights::EVEN.shared(counts.scan_share()),
         })
     }
+}
+
+/// A machine on which free runs are simulated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OnMachine {
+    /// What work costs.
+    pub machine: Machine,
+    /// Threads that merge.
+    pub threads: usize,
 }
 
 /// A load and the SSD that takes it.

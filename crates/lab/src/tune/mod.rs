@@ -38,10 +38,10 @@ pub use choice::Choice;
 pub use drift::{DriftChoice, Drifted, Mix};
 pub use fared::{Fared, check_tried};
 pub use least::Least;
-pub use limits::{Device, Limits, Wear};
+pub use limits::{Device, Limits, OnMachine, Wear};
 pub use memory::MemoryNeed;
 pub use objective::{Aim, RUN_WORK, Weights};
-pub use timed::{OnMachine, TimedChoice};
+pub use timed::TimedChoice;
 pub use trial::TrialCosts;
 pub use tuning::Tuning;
 pub use verify::{Verified, VerifiedRow};
@@ -188,11 +188,9 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         let wear = limits.device.map(|device| device.wear(choice.costs.write_cost_user));
         Some(Choice { wear, ..choice })
     };
-    let mut timed =
-        limits.on_machine.map_or(Ok(Vec::new()), |on| timed::all(&search, on, &specs))?;
+    let timed = timed::all(&search, limits, &specs)?;
     let (best, drift) = match limits.drift {
-        None if limits.aim == Some(Aim::Fastest) => (timed::fastest(&search, &timed), None),
-        None => (found.first().map(|&index| &search.candidates[index]), None),
+        None => (timed::best(&search, limits, &timed, &found), None),
         Some(distance) => {
             let (best, drifted) = drift::robust(&search, distance)?;
             (Some(best), Some(drifted))
@@ -219,7 +217,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         frontier,
         least,
         considered: search.candidates.len(),
-        timed: timed.drain(..).map(|(_, timed)| timed).collect(),
+        timed: timed.into_iter().map(|(_, timed)| timed).collect(),
         drift,
         checked: None,
         verified: None,

@@ -202,8 +202,8 @@ impl Search<'_> {
         indexes.filter_map(within).collect()
     }
 
-    /// Returns the indexes of up to `count` candidates within the limits that were simulated on more
-    /// than the smallest sample, the least score first.
+    /// Returns the indexes of up to `count` candidates within the limits, the least score first.
+    /// Leaves out candidates that were simulated on the smallest sample alone.
     pub(super) fn finalists(&self, count: usize) -> Vec<usize> {
         let is_known = |index: &usize| self.candidates[*index].step > 0 && self.is_within(*index);
         let all = (0..self.candidates.len()).filter(is_known);

@@ -1,28 +1,21 @@
 //! The best few choices in simulated time.
 
 use super::candidate::Candidate;
+use super::limits::{Limits, OnMachine};
+use super::objective::Aim;
 use super::search::Search;
 use crate::jobs::{Job, Ticker, measure_all};
 use crate::run::Options;
 use crate::time::{SimulatedTime, simulate_time};
 use anyhow::Result;
 use lsmith_policy::MergePolicy;
-use lsmith_sim::{KeyedWorkload, Machine};
+use lsmith_sim::KeyedWorkload;
 use lsmith_spec::Spec;
 use serde::Serialize;
 use std::sync::Arc;
 
 /// The choices that are simulated in time. Each takes about as long as a simulation of all writes.
 const FINALISTS: usize = 12;
-
-/// A machine on which free runs are simulated.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OnMachine {
-    /// What work costs.
-    pub machine: Machine,
-    /// Threads that merge.
-    pub threads: usize,
-}
 
 /// A choice in simulated time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,13 +53,15 @@ impl Job for Run<'_> {
     }
 }
 
-/// Simulates the best choices within the limits in time, and those that `more` names. Returns the
-/// index of each with its time, the most operations per second first.
+/// Simulates the best choices within the limits in time, and the choices in `more`. Returns the
+/// index of each with its time, the most operations per second first. There are none without a
+/// machine.
 pub(super) fn all(
     search: &Search<'_>,
-    on: OnMachine,
+    limits: &Limits,
     more: &[Spec],
 ) -> Result<Vec<(usize, TimedChoice)>> {
+    let Some(on) = limits.on_machine else { return Ok(Vec::new()) };
     let mut indexes = search.finalists(FINALISTS);
     let named = |spec: &Spec| -> Option<usize> {
         let full = search.registry.build_spec(spec).ok()?.spec();
@@ -96,11 +91,15 @@ pub(super) fn all(
     Ok(found)
 }
 
-/// Returns the fastest of these choices that is within the limits.
-pub(super) fn fastest<'a>(
+/// Returns the best choice: the fastest of `timed` within the limits if that is the aim, else the
+/// first of `found`.
+pub(super) fn best<'a>(
     search: &'a Search<'_>,
+    limits: &Limits,
     timed: &[(usize, TimedChoice)],
+    found: &[usize],
 ) -> Option<&'a Candidate> {
-    let (index, _) = timed.iter().find(|(_, timed)| timed.is_within)?;
-    Some(&search.candidates[*index])
+    let fastest = timed.iter().find(|(_, timed)| timed.is_within).map(|(index, _)| index);
+    let index = if limits.aim == Some(Aim::Fastest) { fastest } else { found.first() };
+    Some(&search.candidates[*index?])
 }
