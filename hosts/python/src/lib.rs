@@ -9,6 +9,7 @@ mod held;
 mod lab;
 mod policy;
 mod store;
+mod transaction;
 
 use pyo3::prelude::*;
 
@@ -21,4 +22,6 @@ mod _lsmith {
     use crate::lab::{check_laws, compare, doctor, model, policies, simulate, tune};
     #[pymodule_export]
     use crate::store::{Batch, Items, Keyspace, Snapshot, Store};
+    #[pymodule_export]
+    use crate::transaction::Transaction;
 }

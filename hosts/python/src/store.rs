@@ -2,10 +2,11 @@
 
 use crate::error::{bad_argument, of_store};
 use crate::held::{Held, Root};
-use lsmith::{PersistMode, Store as Opened};
+use crate::transaction::Transaction;
+use lsmith::{PersistMode, RecordOptions, Recording, Store as Opened};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use std::collections::BTreeMap;
 use std::ops::Bound as End;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 /// Returns the mode with this name.
-fn mode_of(name: &str) -> PyResult<PersistMode> {
+pub(crate) fn mode_of(name: &str) -> PyResult<PersistMode> {
     match name {
         "buffer" => Ok(PersistMode::Buffer),
         "sync_data" => Ok(PersistMode::SyncData),
@@ -23,6 +24,25 @@ fn mode_of(name: &str) -> PyResult<PersistMode> {
             "unknown mode `{name}`; expected one of: buffer, sync_data, sync_all"
         ))),
     }
+}
+
+/// Returns the options of a recording of one key in `one_in`.
+fn recorded(one_in: u32, base: bool) -> RecordOptions {
+    RecordOptions { one_in, base, ..RecordOptions::default() }
+}
+
+/// Returns what is known of a recording.
+fn described<'py>(py: Python<'py>, recording: &Recording) -> PyResult<Bound<'py, PyDict>> {
+    let Recording { path, one_in, ops, base_keys, has_base, bytes, ended, .. } = recording;
+    let found = PyDict::new(py);
+    found.set_item("path", path)?;
+    found.set_item("one_in", one_in)?;
+    found.set_item("ops", ops)?;
+    found.set_item("base_keys", base_keys)?;
+    found.set_item("has_base", has_base)?;
+    found.set_item("bytes", bytes)?;
+    found.set_item("ended", ended)?;
+    Ok(found)
 }
 
 /// An open store. `close` closes it with all that was made from it, and so does the end of a `with`
@@ -34,7 +54,11 @@ pub(crate) struct Store(Arc<Root>);
 impl Store {
     /// Opens the store in a directory, or makes one.
     #[new]
-    #[pyo3(signature = (path, policy=None, memtable_bytes=None, threads=None, lockstep=false))]
+    #[pyo3(signature = (
+        path, policy=None, memtable_bytes=None, threads=None, lockstep=false, record=None,
+        record_one_in=64
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -42,6 +66,8 @@ impl Store {
         memtable_bytes: Option<u64>,
         threads: Option<usize>,
         lockstep: bool,
+        record: Option<PathBuf>,
+        record_one_in: u32,
     ) -> PyResult<Store> {
         let mut builder = Opened::builder(path).lockstep(lockstep);
         if let Some(policy) = policy {
@@ -52,6 +78,9 @@ impl Store {
         }
         if let Some(threads) = threads {
             builder = builder.threads(threads);
+        }
+        if let Some(folder) = record {
+            builder = builder.record(folder, recorded(record_one_in, true));
         }
         let store = py.detach(|| builder.open()).map_err(|error| of_store(&error))?;
         Ok(Store(Arc::new(Root::new(store))))
@@ -82,6 +111,40 @@ impl Store {
         Ok(Snapshot { held, root: Arc::clone(&self.0) })
     }
 
+    /// Begins a transaction: `serializable` or `snapshot`.
+    #[pyo3(signature = (isolation="serializable"))]
+    fn transaction(&self, isolation: &str) -> PyResult<Transaction> {
+        Transaction::begin(&self.0, isolation)
+    }
+
+    /// Begins a recording of one key in `one_in` in a new file in `folder`, and returns its path.
+    /// Without `base`, the keys that are there already are left out.
+    #[pyo3(signature = (folder, one_in=64, base=true))]
+    fn record(
+        &self,
+        py: Python<'_>,
+        folder: PathBuf,
+        one_in: u32,
+        base: bool,
+    ) -> PyResult<PathBuf> {
+        let store = self.0.store()?;
+        let options = recorded(one_in, base);
+        py.detach(|| store.record(folder, &options)).map_err(|error| of_store(&error))
+    }
+
+    /// Returns what is known of the recording under way, or None.
+    fn recording<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = self.0.store()?.recording();
+        found.map(|recording| described(py, &recording)).transpose()
+    }
+
+    /// Ends the recording under way, and returns what is known of it, or None.
+    fn stop_recording<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let store = self.0.store()?;
+        let found = py.detach(|| store.stop_recording()).map_err(|error| of_store(&error))?;
+        found.map(|recording| described(py, &recording)).transpose()
+    }
+
     /// Makes all writes so far survive what the mode says.
     #[pyo3(signature = (mode="sync_all"))]
     fn persist(&self, py: Python<'_>, mode: &str) -> PyResult<()> {
@@ -100,7 +163,8 @@ impl Store {
         Ok(self.0.store()?.stats().fields().collect())
     }
 
-    /// Closes the store. Keyspaces, snapshots, batches and iterators are closed with it.
+    /// Closes the store. Keyspaces, snapshots, batches, transactions and iterators are
+    /// closed with it.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.0.close());
     }
@@ -123,12 +187,12 @@ pub(crate) struct Keyspace {
 }
 
 impl Keyspace {
-    fn open(&self) -> PyResult<lsmith::Keyspace> {
+    pub(crate) fn open(&self) -> PyResult<lsmith::Keyspace> {
         self.held.with(|keyspace| keyspace.clone())
     }
 
     fn items(&self, iter: lsmith::Iter, reverse: bool) -> Items {
-        Items { held: self.root.hold(iter), reverse }
+        Items::of(&self.root, Entries::Store(iter), reverse)
     }
 }
 
@@ -219,7 +283,7 @@ impl Keyspace {
 }
 
 /// Returns the keys from `start` up to `end`.
-fn range_of(start: Option<&[u8]>, end: Option<&[u8]>) -> (End<Vec<u8>>, End<Vec<u8>>) {
+pub(crate) fn range_of(start: Option<&[u8]>, end: Option<&[u8]>) -> (End<Vec<u8>>, End<Vec<u8>>) {
     let start = start.map_or(End::Unbounded, |start| End::Included(start.to_vec()));
     (start, end.map_or(End::Unbounded, |end| End::Excluded(end.to_vec())))
 }
@@ -301,15 +365,27 @@ impl Snapshot {
         let keyspace = keyspace.open()?;
         let range = range_of(start, end);
         let iter = self.held.with(|snapshot| snapshot.range(&keyspace, range))?;
-        Ok(Items { held: self.root.hold(iter), reverse })
+        Ok(Items::of(&self.root, Entries::Store(iter), reverse))
     }
 }
 
 /// An iterator over entries, as pairs of bytes.
 #[pyclass(frozen, module = "lsmith")]
 pub(crate) struct Items {
-    held: Arc<Held<lsmith::Iter>>,
+    held: Arc<Held<Entries>>,
     reverse: bool,
+}
+
+/// Entries of a store, or of a store as a transaction sees it.
+pub(crate) enum Entries {
+    Store(lsmith::Iter),
+    Transaction(lsmith::TransactionIter),
+}
+
+impl Items {
+    pub(crate) fn of(root: &Root, entries: Entries, reverse: bool) -> Items {
+        Items { held: root.hold(entries), reverse }
+    }
 }
 
 #[pymethods]
@@ -320,7 +396,12 @@ impl Items {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Pair<'py>>> {
         let next = py.detach(|| {
-            self.held.with(|iter| if self.reverse { iter.next_back() } else { iter.next() })
+            self.held.with(|entries| match (entries, self.reverse) {
+                (Entries::Store(iter), false) => iter.next(),
+                (Entries::Store(iter), true) => iter.next_back(),
+                (Entries::Transaction(iter), false) => iter.next(),
+                (Entries::Transaction(iter), true) => iter.next_back(),
+            })
         })?;
         let pair = next.transpose().map_err(|error| of_store(&error))?;
         Ok(pair.map(|(key, value)| (PyBytes::new(py, &key), PyBytes::new(py, &value))))

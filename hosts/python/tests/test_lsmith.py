@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import json
+import os
 import pathlib
 import re
 import tempfile
@@ -93,6 +95,89 @@ class Store(unittest.TestCase):
             with self.assertRaisesRegex(lsmith.Error, "expected one of: buffer"):
                 store.persist(mode="maybe")
 
+    def test_transactions_are_whole_and_see_their_own_writes(self):
+        with lsmith.Store(self.dir.name) as store:
+            left, right = store.keyspace("left"), store.keyspace("right")
+            left[b"a"], left[b"b"] = b"1", b"2"
+            with store.transaction() as change:
+                change.put(left, b"c", b"3")
+                change.delete(left, b"a")
+                change.put(right, b"a", b"1")
+                self.assertEqual(change.get(left, b"c"), b"3")
+                self.assertIsNone(change.get(left, b"a"))
+                self.assertEqual(list(change.range(left, b"b")), [(b"b", b"2"), (b"c", b"3")])
+                backward = change.range(left, reverse=True)
+                self.assertEqual([key for key, _ in backward], [b"c", b"b"])
+                self.assertEqual(list(change.prefix(right, b"a")), [(b"a", b"1")])
+                self.assertEqual(len(change), 3)
+                self.assertEqual(dict(left), {b"a": b"1", b"b": b"2"})
+            self.assertEqual(dict(left), {b"b": b"2", b"c": b"3"})
+            self.assertEqual(dict(right), {b"a": b"1"})
+            with self.assertRaisesRegex(lsmith.Error, "the transaction has ended"):
+                change.get(left, b"a")
+            with self.assertRaisesRegex(lsmith.Error, "expected one of: serializable, snapshot"):
+                store.transaction("dirty")
+
+    def test_exception_takes_a_transaction_back(self):
+        with lsmith.Store(self.dir.name) as store:
+            keyspace = store.keyspace("default")
+            with self.assertRaisesRegex(ValueError, "enough"):
+                with store.transaction() as change:
+                    change.put(keyspace, b"a", b"1")
+                    raise ValueError("enough")
+            with store.transaction() as change:
+                change.put(keyspace, b"b", b"1")
+                change.rollback()
+            change = store.transaction()
+            change.put(keyspace, b"c", b"1")
+            change.set_savepoint()
+            change.put(keyspace, b"d", b"1")
+            change.delete_range(keyspace, b"a", b"c")
+            change.rollback_to_savepoint()
+            self.assertGreater(change.commit("sync_data"), 0)
+            self.assertEqual(list(keyspace), [(b"c", b"1")])
+            with self.assertRaisesRegex(lsmith.Error, "the transaction has ended"):
+                change.commit()
+
+    def test_conflicts_are_what_the_isolation_says(self):
+        def conflicts(isolation, read):
+            with lsmith.Store(self.dir.name) as store:
+                keyspace = store.keyspace("default")
+                keyspace[b"read"] = b"1"
+                change = store.transaction(isolation)
+                getattr(change, read)(keyspace, b"read")
+                change.put(keyspace, b"written", b"1")
+                keyspace[b"read"] = b"2"
+                try:
+                    change.commit()
+                except lsmith.Error as error:
+                    self.assertEqual(error.kind, "Conflict")
+                    return True
+                return False
+
+        self.assertTrue(conflicts("serializable", "get"))
+        self.assertFalse(conflicts("snapshot", "get"))
+        self.assertTrue(conflicts("snapshot", "get_for_update"))
+
+    def test_recording_is_played_as_a_workload(self):
+        folder = pathlib.Path(self.dir.name) / "recordings"
+        with lsmith.Store(pathlib.Path(self.dir.name) / "store", record=folder, record_one_in=1) as store:
+            fruit = store.keyspace("fruit")
+            for number in range(3000):
+                fruit[b"%05d" % (number % 1000)] = b"x" * 100
+            self.assertEqual(store.recording()["one_in"], 1)
+            told = store.stop_recording()
+            self.assertEqual((told["ops"], told["ended"]), (3000, None))
+            self.assertIsNone(store.stop_recording())
+            again = store.record(folder, one_in=1, base=False)
+            self.assertEqual(pathlib.Path(again), folder / "0002.recording")
+            fruit[b"more"] = b"1"
+            self.assertEqual(store.stop_recording()["ops"], 1)
+        trace = f"trace({told['path']}, keyspace=fruit)"
+        found = lsmith.simulate("tiered(ratio=3)", trace, memtable="16KiB")
+        # 3000 entries of about 113 bytes.
+        self.assertGreater(found["flushes"], 12)
+
     def test_closing_takes_all_handles_back(self):
         store = lsmith.Store(self.dir.name)
         keyspace = store.keyspace("default")
@@ -100,6 +185,8 @@ class Store(unittest.TestCase):
         batch = lsmith.Batch()
         batch.put(keyspace, b"b", b"2")
         snapshot, items = store.snapshot(), keyspace.range()
+        change = store.transaction()
+        change.put(keyspace, b"c", b"3")
         store.close()
         uses = [
             lambda: store.keyspace("default"),
@@ -108,6 +195,7 @@ class Store(unittest.TestCase):
             lambda: snapshot.get(keyspace, b"a"),
             lambda: next(items),
             lambda: len(batch),
+            lambda: change.commit(),
         ]
         for use in uses:
             with self.assertRaisesRegex(lsmith.Error, "the store is closed"):
@@ -183,7 +271,7 @@ class Page(unittest.TestCase):
     def test_examples_of_the_page_run(self):
         page = (ROOT / "docs/python.md").read_text()
         blocks = re.findall(r"```python\n(.*?)```", page, re.S)
-        self.assertEqual(len(blocks), 3)
+        self.assertEqual(len(blocks), 4)
         # Smaller, and with a store that is here.
         for shown, run in [
             ("churn(keys=100k, ops=400k,", "churn(keys=2k, ops=20k,"),
@@ -202,6 +290,22 @@ class Page(unittest.TestCase):
         row = rows(names["table"])[0]
         for figure in re.findall(r'"engine\.([a-z_.]+)"', page):
             self.assertTrue(figure in row.get("engine", {}) or f"engine.{figure}" in row, figure)
+
+
+class Notebook(unittest.TestCase):
+    def test_cells_of_the_notebook_run_in_their_order(self):
+        notebook = json.loads((ROOT / "docs/choosing.ipynb").read_text())
+        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        self.assertGreater(len(cells), 5)
+        os.environ.setdefault("MPLBACKEND", "agg")
+        names = {}
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            for number, cell in enumerate(cells):
+                self.assertEqual(cell["outputs"], [], "a notebook is kept without outputs")
+                exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)
+        self.assertIn("{b'ada': b'93', b'bob': b'7'}", printed.getvalue())
+        self.assertLessEqual(names["best"]["read_cost_mean"], 3)
+        self.assertGreater(names["found"]["write_cost_system"], 1)
 
 
 if __name__ == "__main__":

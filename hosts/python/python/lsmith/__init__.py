@@ -18,7 +18,7 @@ import json
 import os
 
 from . import _lsmith
-from ._lsmith import Batch, Error, Keyspace, Snapshot, Store
+from ._lsmith import Batch, Error, Keyspace, Snapshot, Store, Transaction
 
 __all__ = [
     "Batch",
@@ -27,6 +27,7 @@ __all__ = [
     "Policy",
     "Snapshot",
     "Store",
+    "Transaction",
     "check_laws",
     "compare",
     "doctor",
