@@ -2,6 +2,7 @@
 
 use crate::debt::{Debt, DebtMeter};
 use lsmith::{Event, Observer};
+use lsmith_policy::MergePolicy;
 use lsmith_sim::{FigureCounter, Figures};
 use lsmith_tree::Tree;
 use std::sync::Mutex;
@@ -84,9 +85,8 @@ pub(crate) struct Measured {
 }
 
 impl Meter {
-    /// Returns a meter for range reads of `scan_items` entries. `by_block` says that the policy
-    /// counts in blocks.
-    pub(crate) fn new(mode: Mode, scan_items: f64, by_block: bool) -> Meter {
+    /// Returns a meter of a store under `policy`, for range reads of `scan_items` entries.
+    pub(crate) fn new(mode: Mode, policy: &dyn MergePolicy, scan_items: f64) -> Meter {
         let zero = || AtomicU64::new(0);
         let live_bytes = zero();
         let live_entries = zero();
@@ -94,7 +94,7 @@ impl Meter {
         let sealed = zero();
         let state = Mutex::new(MeterState {
             unsampled: None,
-            figures: FigureCounter::of_scans(scan_items, by_block),
+            figures: FigureCounter::under(policy, scan_items),
             space: SpaceMeter::default(),
             debt: DebtMeter::new(),
             table_bytes: 0,

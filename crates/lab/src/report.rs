@@ -40,6 +40,9 @@ pub struct Costs {
     pub scan_cost_uncached: Option<f64>,
     /// The most runs on storage after any flush.
     pub runs_max: u64,
+    /// Runs on storage that are larger than half of the policy's largest merge, and stay; averaged
+    /// over flushes. `read_cost_mean` counts them too.
+    pub settled_runs_mean: f64,
     /// Logical bytes of the largest output of a merge.
     pub merge_bytes_max: u64,
     /// The most flushes in a row without a merge.
@@ -79,6 +82,7 @@ impl Costs {
             read_cost_uncached: figures.read_cost_uncached,
             scan_cost_uncached: figures.scan_cost_uncached,
             runs_max: figures.runs_max,
+            settled_runs_mean: figures.settled_runs_mean,
             merge_bytes_max: figures.merge_bytes_max,
             flushes_unmerged_max: figures.flushes_unmerged_max,
             space_cost_peak: Some(figures.space_cost_peak),

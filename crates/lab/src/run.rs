@@ -118,9 +118,8 @@ impl Bench {
         workload: &Workload,
         options: &Options,
     ) -> lsmith::Result<Bench> {
-        let by_block = policy.needs().blocks;
         let scan_items = workload.scan_items().unwrap_or(SCAN_ITEMS);
-        let meter = Arc::new(Meter::new(options.mode, scan_items, by_block));
+        let meter = Arc::new(Meter::new(options.mode, &**policy, scan_items));
         let observer: Arc<dyn Observer> = Arc::<Meter>::clone(&meter);
         let writes = Arc::new(AtomicU64::new(0));
         let clock = Arc::clone(&writes);
@@ -155,6 +154,7 @@ impl Bench {
         }
         let is_free = options.mode == Mode::Free;
         let duration = options.duration.filter(|_| is_free);
+        let by_block = policy.needs().blocks;
         Ok(Bench { store, keyspaces, meter, writes, fresh, by_block, is_free, duration })
     }
 

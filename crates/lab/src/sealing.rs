@@ -49,6 +49,10 @@ impl MergePolicy for Sealing {
         self.policy.needs()
     }
 
+    fn largest_merge(&self) -> Option<u64> {
+        self.policy.largest_merge()
+    }
+
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         self.policy.pressure(view, load)
     }

@@ -72,6 +72,12 @@ pub trait MergePolicy: Debug + Send + Sync {
     /// Returns the outline of the trees that this policy builds.
     fn shape(&self) -> Shape;
 
+    /// Returns the most input bytes of a merge, if the policy bounds them. Runs of more than half
+    /// of that are settled: they stay as they are.
+    fn largest_merge(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the plan of [`next_merge`](MergePolicy::next_merge) with its reasons and the
     /// alternatives that were considered.
     fn explain(&self, view: &TreeView) -> Explanation {

@@ -4,6 +4,7 @@ mod scan;
 
 pub use scan::{SCAN_ITEMS, ScanCost};
 
+use lsmith_policy::MergePolicy;
 use lsmith_tree::{AddPlace, Counters, RunId, Tree, TreeEdit};
 use scan::ScanMeter;
 
@@ -61,6 +62,9 @@ pub struct Figures {
     pub scan_cost_uncached: Option<f64>,
     /// The most runs on storage at rest.
     pub runs_max: u64,
+    /// Runs on storage at rest that are settled: larger than half of the policy's largest merge.
+    /// They are a part of `read_cost_mean`. 0 under a policy without a largest merge.
+    pub settled_runs_mean: f64,
     /// Logical bytes of the largest output of a merge. Flushes and moves do not count.
     pub merge_bytes_max: u64,
     /// The most flushes in a row after which the tree was at rest without a merge.
@@ -136,6 +140,9 @@ pub struct FigureCounter {
     runs: u64,
     runs_l0_one: u64,
     runs_max: u64,
+    /// The policy's largest merge.
+    largest: Option<u64>,
+    settled_runs: u64,
     merge_bytes_max: u64,
     /// The number of merges at the last rest, and the flushes since it changed.
     merges_at_rest: u64,
@@ -154,10 +161,13 @@ impl FigureCounter {
         FigureCounter::default()
     }
 
-    /// Returns a counter of an empty tree, for range reads of `items` entries. `by_block` says that
-    /// the policy counts in blocks.
-    pub fn of_scans(items: f64, by_block: bool) -> FigureCounter {
-        FigureCounter { scan: ScanMeter::new(items, by_block), ..FigureCounter::default() }
+    /// Returns a counter of an empty tree under `policy`, for range reads of `scan_items` entries.
+    pub fn under(policy: &dyn MergePolicy, scan_items: f64) -> FigureCounter {
+        FigureCounter {
+            scan: ScanMeter::new(scan_items, policy.needs().blocks),
+            largest: policy.largest_merge(),
+            ..FigureCounter::default()
+        }
     }
 
     /// Reports the number of live entries at the rests that follow, on which the cost of range
@@ -242,6 +252,10 @@ impl FigureCounter {
         self.runs += runs;
         self.runs_l0_one += runs - level0 + level0.min(1);
         self.runs_max = self.runs_max.max(runs);
+        if let Some(largest) = self.largest {
+            let settled = tree.disk_runs().filter(|run| run.bytes() > largest / 2);
+            self.settled_runs += settled.count() as u64;
+        }
         let has_merged = self.parts.merges != self.merges_at_rest;
         self.merges_at_rest = self.parts.merges;
         self.flushes_unmerged = if has_merged { 0 } else { self.flushes_unmerged + 1 };
@@ -270,6 +284,7 @@ impl FigureCounter {
             read_cost_uncached: None,
             scan_cost_uncached: None,
             runs_max: self.runs_max,
+            settled_runs_mean: ratio(self.settled_runs as f64, self.rests),
             merge_bytes_max: self.merge_bytes_max,
             flushes_unmerged_max: self.flushes_unmerged_max,
             space_cost_peak: self.space_cost_peak,

@@ -2,7 +2,7 @@
 
 use crate::drive::Observer;
 use crate::simulation::counted;
-use crate::{Drive, Event, FigureCounter, KeyedSim, SimError, Simulation, UnitContent};
+use crate::{Drive, Event, FigureCounter, KeyedSim, SCAN_ITEMS, SimError, Simulation, UnitContent};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, logical_bytes};
 use lsmith_workload::{LiveBytes, Op, OpKind, Ranks, TIME_BYTES, Workload};
@@ -24,7 +24,7 @@ pub fn simulate_unit(
     }
     let content = UnitContent::of(&**policy);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
-    let mut counter = FigureCounter::new();
+    let mut counter = FigureCounter::under(&**policy, SCAN_ITEMS);
     let mut live_bytes = 0;
     for bytes in flush_bytes {
         live_bytes += bytes;

@@ -61,6 +61,7 @@ pub(crate) fn cost_rows(has_levels: bool, costs: &Costs) -> Vec<Vec<String>> {
         ("read_cost_uncached", cost_if_known(costs.read_cost_uncached)),
         ("scan_cost_uncached", cost_if_known(costs.scan_cost_uncached)),
         ("runs_max", costs.runs_max.to_string()),
+        ("settled_runs_mean", cost(costs.settled_runs_mean)),
         ("merge_bytes_max", short_bytes(costs.merge_bytes_max)),
         ("flushes_unmerged_max", costs.flushes_unmerged_max.to_string()),
         ("space_cost_peak", cost_if_known(costs.space_cost_peak)),

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Figures with their definitions.
-const FIGURES: [(&str, &str); 29] = [
+const FIGURES: [(&str, &str); 30] = [
     ("write_cost_eager", "bytes of runs that are new after a flush, per byte flushed"),
     ("write_cost_system", "bytes of every flush and every merge output, per byte flushed"),
     ("write_cost_user", "all bytes written to storage, per byte of keys and values"),
@@ -18,6 +18,7 @@ const FIGURES: [(&str, &str); 29] = [
     ("read_cost_uncached", "data blocks that lookups read from files, past the cache, on average"),
     ("scan_cost_uncached", "data blocks that range reads read from files, on average"),
     ("runs_max", "the most runs on storage after any flush"),
+    ("settled_runs_mean", "runs of more than half of the largest merge, averaged over flushes"),
     ("merge_bytes_max", "bytes of the largest output of a merge"),
     ("flushes_unmerged_max", "the most flushes in a row without a merge"),
     ("space_cost_peak", "bytes of all tables and unfinished outputs per live byte, at most"),

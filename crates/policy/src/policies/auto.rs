@@ -229,6 +229,10 @@ impl MergePolicy for Auto {
     fn shape(&self) -> Shape {
         self.largest.shape(self.runs)
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        self.largest.bytes()
+    }
 }
 
 #[cfg(test)]

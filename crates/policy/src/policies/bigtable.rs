@@ -84,4 +84,8 @@ impl MergePolicy for Bigtable {
     fn shape(&self) -> Shape {
         self.largest.shape(self.k)
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        self.largest.bytes()
+    }
 }

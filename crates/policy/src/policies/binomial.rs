@@ -81,4 +81,8 @@ impl MergePolicy for Binomial {
     fn shape(&self) -> Shape {
         self.rule.largest.shape(self.rule.k)
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        self.rule.largest.bytes()
+    }
 }

@@ -204,4 +204,8 @@ impl MergePolicy for ClickHouse {
     fn shape(&self) -> Shape {
         Shape::Stack { runs_max: 1 << 32 }
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        Some(self.largest)
+    }
 }

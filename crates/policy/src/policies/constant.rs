@@ -64,4 +64,8 @@ impl MergePolicy for Constant {
     fn shape(&self) -> Shape {
         self.largest.shape(self.k)
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        self.largest.bytes()
+    }
 }

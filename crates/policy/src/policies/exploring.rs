@@ -189,4 +189,8 @@ impl MergePolicy for Exploring {
     fn shape(&self) -> Shape {
         self.largest.shape(self.k)
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        self.largest.bytes()
+    }
 }

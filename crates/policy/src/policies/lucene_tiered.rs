@@ -209,4 +209,8 @@ impl MergePolicy for LuceneTiered {
     fn shape(&self) -> Shape {
         Shape::Stack { runs_max: 1 << 32 }
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        Some(self.largest)
+    }
 }

@@ -63,6 +63,10 @@ impl MergePolicy for MinLatency {
     fn shape(&self) -> Shape {
         self.rule.largest.shape(self.rule.k)
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        self.rule.largest.bytes()
+    }
 }
 
 /// The part that both static policies share. The number of flushes alone determines how many runs

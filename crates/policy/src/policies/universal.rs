@@ -136,4 +136,8 @@ impl MergePolicy for Universal {
     fn shape(&self) -> Shape {
         self.largest.shape(self.trigger + 1)
     }
+
+    fn largest_merge(&self) -> Option<u64> {
+        self.largest.bytes()
+    }
 }

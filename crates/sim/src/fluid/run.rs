@@ -70,7 +70,7 @@ pub(super) fn simulate_varied(
     let by_block = policy.needs().blocks;
     let content = FluidContent::drawn(workload.clone(), by_block, variation.seed);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
-    let mut counter = FigureCounter::of_scans(workload.scan_items(), by_block);
+    let mut counter = FigureCounter::under(&**policy, workload.scan_items());
     let mut draws = Rng::new(variation.seed, 1);
     let mut seal_draws = Rng::new(variation.seed, 2);
     let mut writes = 0.0;

@@ -53,7 +53,7 @@ impl KeyedSim {
             seal_bytes: policy.seal_bytes(drive.view()),
             drive,
             memtable: Memtable::default(),
-            counter: FigureCounter::of_scans(SCAN_ITEMS, policy.needs().blocks),
+            counter: FigureCounter::under(&**policy, SCAN_ITEMS),
             last_seq: SeqNo::default(),
             requested_bytes: 0,
             live_bytes: 0,
@@ -79,8 +79,8 @@ impl KeyedSim {
     /// `items` entries in place of [`SCAN_ITEMS`].
     #[must_use]
     pub fn with_scan_items(self, items: f64) -> KeyedSim {
-        let by_block = self.drive.policy().needs().blocks;
-        KeyedSim { counter: FigureCounter::of_scans(items, by_block), ..self }
+        let counter = FigureCounter::under(&**self.drive.policy(), items);
+        KeyedSim { counter, ..self }
     }
 
     /// Returns the same simulation, which must be empty, ready for range reads.

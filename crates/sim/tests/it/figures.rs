@@ -35,12 +35,23 @@ fn a_cascade_pays_for_each_step_but_eagerly_only_for_the_last() {
     assert_eq!(figures.write_cost_eager, 8.0 / 4.0);
     // Runs at rest: 1, 1, 2, 1.
     assert_eq!((figures.read_cost_mean, figures.runs_max), (5.0 / 4.0, 2));
+    assert_eq!(figures.settled_runs_mean, 0.0);
     // The last merge; flushes 1 and 3 are not merged.
     assert_eq!((figures.merge_bytes_max, figures.flushes_unmerged_max), (4 * UNIT_BYTES, 1));
     // Of those, none or one in level 0.
     assert_eq!(figures.read_cost_mean_l0_one, 5.0 / 4.0);
     // At most: 1 of 1; 1 + 2 of 2; 2 + 1 of 3; 2 + 2 + 4 of 4. At rest all of it is live.
     assert_eq!((figures.space_cost_peak, figures.space_cost_mean), (2.0, 1.0));
+}
+
+/// Runs of more than half of the largest merge are counted apart.
+#[test]
+fn settled_runs_are_a_part_of_all_runs() {
+    let largest = 3 * UNIT_BYTES + 1;
+    let figures = unit(&format!("constant(k=1, largest={largest}B, eager=never)"), 6).figures;
+    // Runs at rest, in units: 1; 2; 2 1; 2 2; 2 2 1; 2 2 2.
+    assert_eq!((figures.read_cost_mean, figures.runs_max), (12.0 / 6.0, 3));
+    assert_eq!(figures.settled_runs_mean, 9.0 / 6.0);
 }
 
 /// Costs are counted the same, however a memtable got into a merge.
