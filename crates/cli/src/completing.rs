@@ -196,7 +196,7 @@ mod tests {
         let start = "none; leveled(ratio=4, pick=";
         assert_eq!(found, [start.to_owned(), format!("{start}min_overlap")]);
         let found = of(&["lsmith", "compare", "--policies", "=", "leveled(pick=o"]);
-        assert_eq!(found, ["leveled(pick=oldest"]);
+        assert_eq!(found, ["leveled(pick=oldest", "leveled(pick=oldest_smallest"]);
         // What is given already is no candidate.
         assert!(of(&["lsmith", "laws", "leveled(ratio=4, ratio"]).is_empty());
         assert!(of(&["lsmith", "laws", "--js"]).is_empty(), "an option");

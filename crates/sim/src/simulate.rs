@@ -173,15 +173,9 @@ impl<'a> Feed<'a> {
     pub(crate) fn op(&mut self, sim: &mut KeyedSim, op: &Op) -> bool {
         let KeyedWorkload { workload, ranks, cache_bytes } = self.input;
         let rank = || u32::try_from(ranks.rank(op.item)).expect("workloads have 2^32 keys at most");
-        if sim.counts_reads() {
-            match op.kind {
-                OpKind::Scan => sim.note_reads([0, 0, 1]),
-                OpKind::Read | OpKind::ReadModifyWrite => {
-                    let found = u64::from(self.live.holds(op.item));
-                    sim.note_reads([found, 1 - found, 0]);
-                }
-                _ => {}
-            }
+        if sim.counts_reads() && matches!(op.kind, OpKind::Read | OpKind::ReadModifyWrite) {
+            let found = u64::from(self.live.holds(op.item));
+            sim.note_reads([found, 1 - found, 0]);
         }
         match op.kind {
             OpKind::Scan => sim.scan(rank(), op.items),

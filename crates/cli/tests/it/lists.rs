@@ -66,7 +66,7 @@ fn bash_completes_keyspaces_policies_parameters_workloads_and_figures() {
     assert_eq!(of(&["tune", "--policy", "'tiered(r"]), ["tiered(ratio=", "tiered(ratio=4"]);
     assert_eq!(
         of(&["compare", "--policies", "'none; leveled(pick=o"]),
-        ["none; leveled(pick=oldest"]
+        ["none; leveled(pick=oldest", "none; leveled(pick=oldest_smallest"]
     );
     let params = of(&["compare", "--workload", "'churn(keys"]);
     assert!(params.iter().all(|param| param.starts_with("churn(keys=")), "{params:?}");

@@ -66,7 +66,8 @@ fn play(policy: &str, cache_bytes: u64, with_scans: bool) -> (StoreStats, KeyedS
                 sim.scan(rank, items);
             }
             0..4 => {
-                keyspace.get(&key).unwrap();
+                let found = u64::from(keyspace.get(&key).unwrap().is_some());
+                sim.note_reads([found, 1 - found, 0]);
                 sim.lookup(rank);
             }
             4 => {

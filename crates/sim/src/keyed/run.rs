@@ -164,9 +164,10 @@ impl KeyedSim {
         self.drive.content_mut().set_time(self.last_seq);
     }
 
-    /// Reads `items` live entries, in key order, from the key with this rank on. Does nothing
-    /// unless the simulation was made [with scans](KeyedSim::with_scans).
+    /// Reads `items` live entries, in key order, from the key with this rank on. Only a simulation
+    /// [with scans](KeyedSim::with_scans) counts what that costs.
     pub fn scan(&mut self, rank: u32, items: u32) {
+        self.note_reads([0, 0, 1]);
         if let Some(scans) = &mut self.scans {
             let seen = scans.scan(self.drive.content(), self.drive.tree(), rank, items);
             self.drive.content_mut().read_seen(&seen);
