@@ -28,7 +28,8 @@ use std::sync::Arc;
 /// paper has no level 0: its buffer is merged at once, as here with `l0=0`.
 ///
 /// Source: Dayan et al., "Spooky: Granulating LSM-Tree Compactions Correctly", PVLDB 15(11), 2022,
-/// section 4; level sizes as RocksDB's `level_compaction_dynamic_level_bytes`.
+/// the abstract, and how TidesDB documents its merges; level sizes as RocksDB's
+/// `level_compaction_dynamic_level_bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spooky {
     ratio: u64,
@@ -156,7 +157,7 @@ impl Spooky {
     /// How specs name and build this policy.
     pub const INFO: PolicyInfo = PolicyInfo {
         name: "spooky",
-        source: "Dayan et al., Spooky, PVLDB 2022, section 4",
+        source: "Dayan et al., Spooky, PVLDB 2022",
         summary: "merges into the largest level table by table, levels above cut at its borders",
         params: &[
             ParamInfo {
