@@ -14,3 +14,11 @@ fn planning_ahead_writes_less_than_counting_and_than_lucene() {
         assert!(least < auto && auto < 1.2 * least, "{panel}: {auto}, {least}");
     }
 }
+
+/// Prices from reads are as good as the best fixed policy that somebody chooses afterwards.
+#[test]
+fn runs_priced_by_reads_cost_no_more_than_the_best_fixed_policy() {
+    let figure = measure("auto-reads", Effort::QUICK);
+    hold(&figure, &["steady: cost over the best fixed policy, mean"]);
+    hold(&figure, &["shifting: cost over the best fixed policy, mean"]);
+}

@@ -119,7 +119,7 @@ pub(super) fn view(random: &mut Random) -> TreeView {
     TreeView::new(tree, memtable_bytes)
 }
 
-/// Returns `table`, perhaps with tombstones that one of so many flushes has brought.
+/// Returns `table`, perhaps with tombstones. One of the tree's `flushes` has brought the oldest.
 fn with_tombstones(random: &mut Random, table: &Arc<Table>, flushes: u64) -> Arc<Table> {
     if !random.chance(30) {
         return Arc::clone(table);

@@ -1,8 +1,8 @@
-//! What a merge policy is told besides runs and their sizes: how often they are read, and how old
-//! their deletes are.
+//! What a merge policy is told besides runs and their sizes: how often the tree is read, and how
+//! old its deletes are.
 //!
-//! Promised: both survive reopening and a crash, as of the last flush. `deletes_within` holds: what
-//! was deleted so many bytes ago is in no file any more, in lockstep and with threads.
+//! Promised: both survive reopening and a crash, as of the last flush. A value is in no file any
+//! more once `deletes_within` bytes were flushed after its delete, in lockstep and with threads.
 
 use crate::frame::contents::read_file;
 use crate::frame::small::{DIR, fill, open, small, threaded};

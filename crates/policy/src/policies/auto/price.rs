@@ -150,7 +150,7 @@ fn step_of(price: f64) -> usize {
     ((price.clamp(LEAST, MOST) / LEAST).ln() / STEP.ln()).round() as usize
 }
 
-/// Returns the price at which about so many runs are the most that an unbounded stack has.
+/// Returns the price at which a stack without a bound has about `runs` runs at most.
 fn price_of(runs: u64) -> f64 {
     250.0 / (runs as f64).powf(2.2)
 }
