@@ -18,7 +18,7 @@ const WRITES_PER_KEY: u64 = 4;
 const VALUE_BYTES: u64 = 100;
 const ENTRY_BYTES: u64 = VALUE_BYTES + 16;
 
-/// All keys fill so many memtables.
+/// The memtables that all keys fill once.
 const MEMTABLES: u64 = 128;
 
 const LEVELED: &str = "leveled(ratio=10, l0=4, pick=best_ratio)";
@@ -108,6 +108,6 @@ fn spooky(figure: &mut Figure, all: &Measured, live_bytes: f64) {
         "spooky, Pebble: write cost over",
         "Pebble has 4.45 for spooky, 4.85 for lazy leveling and 5.17 for tiering. Here lazy \
          leveling and tiering write an entry about once per level, which comes to less than 4. \
-         Why they write more in Pebble is not told.",
+         The source does not say why they write more in Pebble.",
     );
 }
