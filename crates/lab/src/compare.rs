@@ -4,6 +4,7 @@ use crate::errors::{Errors, PredictionErrors, relative};
 use crate::free::FreeRun;
 use crate::growth::{Formula, Prediction};
 use crate::history::{History, Recorder};
+use crate::least::Least;
 use crate::meter::Mode;
 use crate::physical::FileSizes;
 use crate::profile::Profile;
@@ -16,6 +17,7 @@ use crate::simulate::{Content, Simulated, simulate_observed};
 use crate::spread::{Spread, repeated};
 use crate::time::{SimulatedTime, simulate_time};
 use anyhow::{anyhow, ensure};
+use lsmith_model::optimum::HullPoint;
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_workload::Workload;
@@ -52,6 +54,9 @@ pub struct Row {
     /// The optimum with as many runs as this policy, for the same flushes. `None` for policies
     /// that leave a part of memory in place.
     pub optimum: Option<Optimum>,
+    /// The least write cost against mean runs, for the same flushes.
+    #[serde(skip)]
+    pub least: Vec<HullPoint>,
     /// The errors of the predictions.
     pub errors: Errors,
     /// Why figures are unknown that could not be computed, a sentence each.
@@ -91,6 +96,7 @@ struct Played<'a> {
     fluid: Option<&'a FluidWorkload>,
     /// `None` if the workload fills no memtable.
     files: Option<&'a FileSizes>,
+    least: &'a Least,
     /// Why expected sizes or bytes of files are unknown, if their measurement failed.
     notes: &'a [String],
 }
@@ -113,7 +119,8 @@ impl Comparison<'_> {
         let files =
             known("bytes of files", FileSizes::measured(workload, self.options), &mut notes);
         let (fluid, files) = (fluid.as_ref(), files.as_ref());
-        let all = Played { keyed: self.workload, fluid, files, notes: &notes };
+        let least = &self.least(self.workload)?;
+        let all = Played { keyed: self.workload, fluid, files, least, notes: &notes };
         let mut failed: Vec<anyhow::Error> = Vec::new();
         for policy in self.policies {
             progress.begin_part();
@@ -144,8 +151,14 @@ impl Comparison<'_> {
         let keyed = KeyedWorkload::new(limited).with_cache(all.keyed.cache_bytes());
         let mut notes = all.notes.to_vec();
         let fluid = known(EXPECTED_SIZES, fluid_of(keyed.workload()), &mut notes);
-        let limited = Played { keyed: &keyed, fluid: fluid.as_ref(), notes: &notes, ..all };
+        let least = &self.least(&keyed)?;
+        let limited = Played { keyed: &keyed, fluid: fluid.as_ref(), least, notes: &notes, ..all };
         self.row(policy, limited, free, progress)
+    }
+
+    fn least(&self, workload: &KeyedWorkload) -> Result<Least, SimError> {
+        let Options { flush_sizes, memtable_bytes, .. } = self.options;
+        Least::of(&Content::Keyed(workload), flush_sizes, *memtable_bytes)
     }
 
     /// Runs a store as often as requested, each time in a new directory.
@@ -199,7 +212,6 @@ impl Comparison<'_> {
         progress: &dyn Progress,
     ) -> anyhow::Result<Row> {
         let spec = policy.spec().to_string();
-        let workload = played.keyed.workload();
         let (engine, spread) = self.on_store(policy, played, Mode::Lockstep, progress)?;
         let flushes = engine.costs.flushes;
         let predict = |content: &Content<'_>, mut recorder: Option<&mut Recorder>| {
@@ -219,7 +231,7 @@ impl Comparison<'_> {
         };
         let content = Content::Keyed(played.keyed);
         let mut recorder = self.options.record_trees.then(|| Recorder::new(content.key_scale()));
-        let Simulated { report: keyed, optimum, .. } = predict(&content, recorder.as_mut())?;
+        let simulated = predict(&content, recorder.as_mut())?;
         let history = recorder.map(|recorder| recorder.finish(&spec, "keyed simulation"));
         // What fails from here on costs its own figures.
         let mut notes = played.notes.to_vec();
@@ -238,11 +250,11 @@ impl Comparison<'_> {
         let expected = known("fluid simulation", expected.map_err(Into::into), &mut notes);
         let write_cost = engine.costs.write_cost_system;
         let model = known("formula", self.formula(policy, played), &mut notes);
-        let simulated = known("simulated time", self.time(policy, free.is_some()), &mut notes);
+        let timed = known("simulated time", self.time(policy, free.is_some()), &mut notes);
         Ok(Row {
-            workload: workload.spec().to_string(),
+            workload: played.keyed.workload().spec().to_string(),
             errors: Errors {
-                keyed: PredictionErrors::of(&keyed, &engine),
+                keyed: PredictionErrors::of(&simulated.report, &engine),
                 unit: unit.map(|unit| PredictionErrors::of(&unit, &engine)),
                 fluid: expected.map(|fluid| PredictionErrors::of(&fluid, &engine)),
                 model: model.and_then(|model| relative(model.write_cost_system, write_cost)),
@@ -250,14 +262,15 @@ impl Comparison<'_> {
             has_levels: matches!(policy.shape(), Shape::Leveled { .. }),
             history,
             policy: spec,
-            free: free.map(|free| FreeRun::new(free, &engine, &keyed, simulated)),
+            free: free.map(|free| FreeRun::new(free, &engine, &simulated.report, timed)),
             engine,
             spread,
-            keyed,
+            optimum: played.least.optimum(&simulated).map(|optimum| optimum.against(write_cost)),
+            least: played.least.points(&simulated),
+            keyed: simulated.report,
             unit,
             fluid: expected,
             model,
-            optimum: optimum.map(|optimum| optimum.against(write_cost)),
             notes,
         })
     }
@@ -320,7 +333,8 @@ mod tests {
         let mut notes = Vec::new();
         let failed = Err(anyhow!("no space left"));
         let files: Option<FileSizes> = known("bytes of files", failed, &mut notes);
-        let played = Played { keyed: &keyed, fluid: None, files: files.as_ref(), notes: &notes };
+        let (files, least) = (files.as_ref(), &comparison.least(&keyed).unwrap());
+        let played = Played { keyed: &keyed, fluid: None, files, least, notes: &notes };
         let row = comparison.row(&policy, played, None, &NoProgress).unwrap();
         assert_eq!(row.notes, ["bytes of files: unknown, because this failed: no space left"]);
         assert!(row.engine.costs.flushes > 5 && row.keyed.costs == row.engine.costs);

@@ -54,6 +54,7 @@ mod growth;
 pub mod history;
 mod inputs;
 mod jobs;
+mod least;
 mod machine;
 mod meter;
 mod model;
@@ -86,6 +87,7 @@ pub use free::FreeRun;
 pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
+pub use least::Least;
 pub use machine::{machine_of, spec_of_machine};
 pub use meter::Mode;
 pub use model::{
@@ -96,8 +98,8 @@ pub use newest::Newest;
 pub use physical::{FileSizes, PhysicalMeter};
 pub use progress::{NoProgress, Progress};
 pub use report::{
-    Costs, EngineReport, LogicalBytes, Lookups, Moment, Optimum, Percentiles, Phase, PhysicalBytes,
-    PhysicalCosts, ReadCost, Settings, SimulationReport, StoreBytes, Versions,
+    AtMean, Costs, EngineReport, LogicalBytes, Lookups, Moment, Optimum, Percentiles, Phase,
+    PhysicalBytes, PhysicalCosts, ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
 pub use scans::{ScanCosts, Scans};

@@ -6,7 +6,6 @@ use crate::debt::Debt;
 use crate::meter::Measured;
 use crate::scans::{ScanCosts, Scans};
 use lsmith::{Histogram, StoreStats};
-use lsmith_model::optimum::least_of_sizes;
 use lsmith_sim::{Figures, Parts};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -479,38 +478,42 @@ pub struct SimulationReport {
     pub seconds: f64,
 }
 
-/// The least `write_cost_system` of any policy that merges whole runs, with as many flushes of the
-/// same sizes and at most as many runs on storage, if no key were written twice. A policy may be
-/// below it if keys repeat, so that merges write less than they read, or if it moves tables
-/// instead of merging them.
+/// The least `write_cost_system` of any policy that merges whole runs, with the same flushes and as
+/// many runs on storage. A policy may be below it if it moves tables, or merges parts of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Optimum {
     /// The most runs on storage after a flush.
     pub runs_max: u64,
-    /// The least cost.
+    /// The least cost with at most so many.
     pub write_cost_system: f64,
     /// True if a schedule of merges of whole runs has this cost; otherwise the cost is a lower
     /// bound.
     pub is_exact: bool,
     /// (the policy's cost - the least) / the least; 0 if nothing was flushed.
     pub above: f64,
+    /// The least with the same mean number of runs. `None` if it is unknown: if flushes of
+    /// different sizes are too many, or if it is not known which keys repeat.
+    pub at_mean_runs: Option<AtMean>,
+    /// True if it is known which keys each flush has. Otherwise no key is taken to be written
+    /// twice, and a policy may be below the cost.
+    pub knows_keys: bool,
+}
+
+/// The least `write_cost_system` of any policy that merges whole runs, at a mean number of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct AtMean {
+    /// The least cost.
+    pub write_cost_system: f64,
+    /// (the policy's cost - the least) / the least; 0 if nothing was flushed.
+    pub above: f64,
 }
 
 impl Optimum {
-    /// Computes the optimum for flushes of `flush_bytes`, in order, and compares it with a policy
-    /// of the given cost and most runs.
-    pub(crate) fn of(write_cost_system: f64, runs_max: u64, flush_bytes: &[u64]) -> Optimum {
-        let least = least_of_sizes(flush_bytes, runs_max);
-        let flushed: u64 = flush_bytes.iter().sum();
-        let least_cost = if flushed == 0 { 0.0 } else { 1.0 + least.merged / flushed as f64 };
-        let above = if flushed == 0 { 0.0 } else { write_cost_system / least_cost - 1.0 };
-        let is_exact = least.is_exact;
-        Optimum { runs_max, write_cost_system: least_cost, is_exact, above }
-    }
-
     /// Returns the same optimum, compared with another cost.
     pub(crate) fn against(self, write_cost_system: f64) -> Optimum {
-        let least = self.write_cost_system;
-        Optimum { above: if least == 0.0 { 0.0 } else { write_cost_system / least - 1.0 }, ..self }
+        let above = |least: f64| if least == 0.0 { 0.0 } else { write_cost_system / least - 1.0 };
+        let at_mean = |it: AtMean| AtMean { above: above(it.write_cost_system), ..it };
+        let at_mean_runs = self.at_mean_runs.map(at_mean);
+        Optimum { above: above(self.write_cost_system), at_mean_runs, ..self }
     }
 }

@@ -94,9 +94,14 @@ pub struct Simulated {
     /// The keyspaces of a group, in their order. Empty without a group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keyspaces: Vec<KeyspaceCosts>,
-    /// The optimum with as many runs, for flushes that do not overlap. `None` for policies that
-    /// leave a part of memory in place.
+    /// The optimum with as many runs, if the caller [asked for it](crate::Least::optimum).
     pub optimum: Option<Optimum>,
+    /// The logical bytes of each flush, in order.
+    #[serde(skip)]
+    pub flush_bytes: Vec<u64>,
+    /// True for policies that leave a part of memory in place.
+    #[serde(skip)]
+    pub leaves_memory: bool,
     /// The sizes of the last runs on storage, oldest first: in flushes with unit content, else in
     /// logical bytes. `None` for policies that build levels.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,11 +183,9 @@ pub fn simulate_observed(
             };
             simulation.keyspaces.iter().map(costs).collect()
         },
-        optimum: if policy.needs().blocks {
-            None
-        } else {
-            Some(optimum(&simulation, &flush_bytes))
-        },
+        optimum: None,
+        flush_bytes,
+        leaves_memory: policy.needs().blocks,
         report: SimulationReport {
             uncertainty: match content {
                 Content::Fluid(workload) => {
@@ -215,11 +218,6 @@ fn simulation(
             simulate_fluid(policy, workload, memtable_bytes, observe)
         }
     }
-}
-
-fn optimum(simulation: &Simulation, flush_bytes: &[u64]) -> Optimum {
-    let figures = &simulation.figures;
-    Optimum::of(figures.write_cost_system, figures.runs_max, flush_bytes)
 }
 
 fn report(simulation: &Simulation, seconds: f64) -> SimulationReport {

@@ -1,8 +1,8 @@
 //! The least that merging can cost: the exact offline optimum for a bounded number of runs.
 //!
 //! Each run covers consecutive flushes. After each flush runs may be merged with their neighbours,
-//! and at most `runs_max` runs may remain. The cost is the bytes that merges write. Flushes do not
-//! overlap, so a merge writes as much as it reads. The best schedule for `n` flushes of size one
+//! and at most `runs_max` runs may remain. The cost is the bytes that merges write. If flushes
+//! share no key, a merge writes as much as it reads. The best schedule for `n` flushes of size one
 //! merges all flushes up to some flush `t` into the run that stays the oldest from then on:
 //!
 //! ```text
@@ -21,38 +21,28 @@
 //! [`least`] and [`schedule`] take flushes of equal size, [`least_of_sizes`] any sizes, and
 //! [`Hull`] bounds the mean number of runs instead of the greatest. [`least_weighted`] bounds
 //! neither: it weighs writes and reads. [`Priced`] does both for flushes of any sizes, and knows a
-//! largest merge. [`anytime`] does not know when writing ends.
+//! largest merge. [`anytime`] does not know when writing ends. With [`Unions`] keys may repeat:
+//! then merges write less than they read, and only the sizes of outputs change in the recursion.
 //!
 //! Source: the recursion follows Mathieu et al., "Bigtable merge compaction" (2014); counting
 //! places in binomial trees goes back to Bentley & Saxe, "Decomposable searching problems" (1980).
 
 mod anytime;
+mod binomial;
 mod hull;
 mod priced;
 mod sizes;
+mod unions;
 mod unit;
 mod weighted;
 
 pub use anytime::anytime;
 pub use hull::{Hull, HullPoint};
-pub use priced::{PRICED_MAX, Priced, PricedSchedule};
-pub use sizes::{LeastOfSizes, least_of_sizes};
+pub use priced::{Priced, PricedSchedule};
+pub use sizes::{LeastOfSizes, least_of_sizes, least_of_unions};
+pub use unions::{FLUSHES_MAX, Unions, UnionsBuilder};
 pub use unit::{Schedule, least, schedule, write_cost_least};
 pub use weighted::{LeastWeighted, least_weighted};
-
-/// Returns the binomial coefficient `upper` over `lower`, or `u128::MAX` if it is too large.
-fn binomial(upper: u64, lower: u64) -> u128 {
-    let lower = lower.min(upper - lower);
-    let mut product: u128 = 1;
-    for step in 1..=lower {
-        // Each intermediate product is divisible, so the division is exact.
-        let Some(next) = product.checked_mul(u128::from(upper - lower + step)) else {
-            return u128::MAX;
-        };
-        product = next / u128::from(step);
-    }
-    product
-}
 
 #[cfg(test)]
 mod tests;

@@ -53,7 +53,8 @@ pub use figures::{FigureCounter, Figures, Parts, SCAN_ITEMS, ScanCost};
 pub use fluid::{FLUID_PLACES, FluidContent, FluidWorkload, simulate_fluid};
 pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
 pub use simulate::{
-    KeyedWorkload, simulate_keyed, simulate_unit, watch_keyed, written_entry, written_kind,
+    KeyedWorkload, keyed_unions, simulate_keyed, simulate_unit, watch_keyed, written_entry,
+    written_kind,
 };
 pub use simulation::{KeyspaceBytes, Simulation};
 pub use timed::{

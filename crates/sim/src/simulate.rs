@@ -3,6 +3,7 @@
 use crate::drive::Observer;
 use crate::simulation::counted;
 use crate::{Drive, Event, FigureCounter, KeyedSim, SCAN_ITEMS, SimError, Simulation, UnitContent};
+use lsmith_model::optimum::{FLUSHES_MAX, Unions};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, logical_bytes};
 use lsmith_workload::{LiveBytes, Op, OpKind, Ranks, TIME_BYTES, Workload};
@@ -123,6 +124,43 @@ pub fn watch_keyed(
         }
     }
     Ok(sim.finish())
+}
+
+/// Returns the sizes of all merges of consecutive flushes of a workload. `unmerged` is a policy
+/// that never merges; it decides when memtables are sealed. Tombstones come out of every merge that
+/// leaves out an older flush.
+///
+/// `None` for more than [`FLUSHES_MAX`] flushes, and where the size of a merge also depends on
+/// other things than the newest version of each key: if entries expire, are combined or go by
+/// ranges, or if inserts and removes cancel each other.
+///
+/// # Errors
+/// As [`simulate_keyed`].
+pub fn keyed_unions(
+    unmerged: &Arc<dyn MergePolicy>,
+    input: &KeyedWorkload,
+    memtable_bytes: u64,
+) -> Result<Option<Unions>, SimError> {
+    let workload = input.workload();
+    if workload.expire_after().is_some() || workload.deletes_ranges() {
+        return Ok(None);
+    }
+    let mut feed = Feed::new(input);
+    let mut sim = feed.sim(unmerged, memtable_bytes);
+    for op in workload.ops() {
+        let op = op?;
+        // Reads would look at all runs.
+        if written_kind(op.kind).is_some() && feed.op(&mut sim, &op) && sim.is_full() {
+            sim.flush(feed.live_bytes(), &mut |_| {})?;
+            if Some(sim.flushes()) == workload.limit_flushes() {
+                break;
+            }
+            if sim.flushes() > FLUSHES_MAX as u64 {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(sim.unions())
 }
 
 /// Feeds the operations of a workload to a keyed simulation.

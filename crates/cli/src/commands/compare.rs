@@ -181,7 +181,7 @@ fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<d
 }
 
 /// The columns.
-const COLUMNS: [Column<Row>; 21] = [
+const COLUMNS: [Column<Row>; 22] = [
     column("\npolicy", Rank(0), |row| row.policy.clone()),
     column("write\neager", Least, |row| cost(row.engine.costs.write_cost_eager)),
     column("write\nsystem", Rank(1), |row| cost(row.engine.costs.write_cost_system)),
@@ -202,6 +202,10 @@ const COLUMNS: [Column<Row>; 21] = [
     column("by\nmodel", Rank(11), |row| row.model.map_or("-".to_owned(), modelled)),
     column("error\n%", OfTheOneBefore, |row| percent(row.errors.model)),
     column("above\nleast %", Rank(5), |row| percent(row.optimum.map(|optimum| optimum.above))),
+    column("same\nmean %", Rank(13), |row| {
+        let at_mean = row.optimum.and_then(|optimum| optimum.at_mean_runs);
+        percent(at_mean.map(|at_mean| at_mean.above))
+    }),
     column("write\nuser", Rank(10), |row| cost_if_known(row.engine.write_cost_user)),
     column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.write_cost_user)),
     column("read\nmean", Rank(2), |row| cost(row.engine.costs.read_cost_mean)),
@@ -233,9 +237,9 @@ write eager: bytes of runs that are new after a flush, per byte flushed. system:
 unit sim, keyed sim, fluid sim, by model: write system as predicted by simulation or formula, with
   the prediction error. For stacks the formula gets the policy's merges on expected sizes.
   < and >: the formula is a bound. ~: it takes requests to be independent puts of random keys.
-above least: write system above the optimum of whole-run merges with as many runs. The optimum
-  assumes that no key is written twice. A policy may be below it if keys repeat, or if it moves
-  tables instead of merging them.
+above least: write system above the optimum of whole-run merges of the same flushes, with as many
+  runs at most; same mean: with as many runs in the mean. A policy may be below it if it moves
+  tables instead of merging them, or merges parts of runs.
 read mean: runs that a lookup considers, averaged over flushes, with the keyed simulation's error.
 scan mean: data blocks that a range read looks at, averaged over flushes. It has as many entries as
   those of the workload have on average, or 50.

@@ -12,7 +12,7 @@ use crate::table::{cost, percent, short, short_bytes, table};
 use lsmith_lab::history::Recorder;
 use lsmith_lab::page::Group;
 use lsmith_lab::{
-    Content, FileSizes, Options, Progress, Simulated, SimulatedTime, fluid_fits, keyed_fits,
+    Content, FileSizes, Least, Options, Progress, Simulated, SimulatedTime, fluid_fits, keyed_fits,
     sealing, simulate_observed, simulate_time, unit_fits,
 };
 use lsmith_policy::{MergePolicy, Shape};
@@ -78,15 +78,14 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let files = file_sizes(&content, memtable_bytes)?;
     let outcome =
         simulate_observed(&policy, &content, memtable_bytes, files.as_ref(), &mut on_event);
-    let simulated = outcome.map_err(refusal)?;
+    let mut simulated = outcome.map_err(refusal)?;
+    let least = Least::of(&content, &sizes, memtable_bytes).map_err(refusal)?;
+    simulated.optimum = least.optimum(&simulated);
     let time = time(args, &policy, &content, machine.as_ref())?;
     let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
     drop(bars);
     check_flushes(args, &sizes, simulated.report.costs.flushes)?;
-    if let Some(recorder) = recorder {
-        let group = Group::of_simulation(&simulated, recorder)?;
-        page::write("lsmith simulate", vec![group], args.html.as_deref(), None)?;
-    }
+    recorder.map_or(Ok(()), |recorder| write_page(args, &simulated, &least, recorder))?;
     let traced = trace.map(Trace::finish).transpose()?;
     if json {
         let flush_sizes = (!sizes.is_constant()).then(|| sizes.spec().to_string());
@@ -97,6 +96,16 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         output.line(format_args!("\n{}", shown_time(&time)))?;
     }
     Ok(output.finish()?)
+}
+
+fn write_page(
+    args: &SimulateArgs,
+    simulated: &Simulated,
+    least: &Least,
+    recorder: Recorder,
+) -> anyhow::Result<()> {
+    let group = Group::of_simulation(simulated, &least.points(simulated), recorder)?;
+    page::write("lsmith simulate", vec![group], args.html.as_deref(), None)
 }
 
 /// Fails if the workload has ended before the first of its `flushes`. Prints a line if it has ended
@@ -320,8 +329,11 @@ fn shown_time(time: &SimulatedTime) -> String {
 
 /// What the least write cost assumes.
 const LEAST: &str = "\
-The least is that of any policy that merges whole runs, if no key is written twice. A policy may be
-below it if keys repeat, or if it moves tables instead of merging them.";
+The least is that of any policy that merges whole runs of the same flushes. A policy may be below it
+if it moves tables instead of merging them, or merges parts of runs.";
+
+/// What it assumes beside if keys are unknown.
+const LEAST_WITHOUT_KEYS: &str = " Here no key is taken to be written twice.";
 
 fn shown(has_levels: bool, simulated: &Simulated) -> String {
     let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
@@ -337,6 +349,12 @@ fn shown(has_levels: bool, simulated: &Simulated) -> String {
         let least = format!("{about}{}", cost(optimum.write_cost_system));
         rows.push(vec![format!("least write_cost_system, {} runs", optimum.runs_max), least]);
         rows.push(vec!["above it, %".to_owned(), percent(Some(optimum.above))]);
+        if let Some(at_mean) = &optimum.at_mean_runs {
+            let runs = cost(simulated.report.costs.read_cost_mean);
+            let least = cost(at_mean.write_cost_system);
+            rows.push(vec![format!("least write_cost_system, {runs} runs in the mean"), least]);
+            rows.push(vec!["above it, %".to_owned(), percent(Some(at_mean.above))]);
+        }
     }
     if let Some(uncertainty) = simulated.report.uncertainty {
         rows.push(vec!["uncertainty of write costs, %".to_owned(), percent(Some(uncertainty))]);
@@ -355,5 +373,11 @@ fn shown(has_levels: bool, simulated: &Simulated) -> String {
         rows.push(vec![format!("levels, newest first, {unit}"), size_list(levels)]);
     }
     let shown = table(&["figure", "value"], 2, rows);
-    if simulated.optimum.is_none() { shown } else { format!("{shown}\n{LEAST}") }
+    match &simulated.optimum {
+        None => shown,
+        Some(optimum) if optimum.knows_keys || simulated.content == "unit" => {
+            format!("{shown}\n{LEAST}")
+        }
+        Some(_) => format!("{shown}\n{LEAST}{LEAST_WITHOUT_KEYS}"),
+    }
 }

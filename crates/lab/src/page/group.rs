@@ -7,7 +7,7 @@ use crate::history::{History, Recorder};
 use crate::report::{Costs, EngineReport, Moment, Optimum, Percentiles};
 use crate::simulate::Simulated;
 use anyhow::Context;
-use lsmith_model::optimum::Hull;
+use lsmith_model::optimum::{Hull, HullPoint};
 use lsmith_spec::format_bytes;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,7 +20,7 @@ const LEAST_RUNS_MAX: f64 = 100.0;
 pub const ALIKE: f64 = 0.01;
 
 /// The columns that a comparison shows at first.
-const COMPARED: [&str; 15] = [
+const COMPARED: [&str; 16] = [
     "policy",
     "engine.write_cost_eager",
     "engine.write_cost_system",
@@ -36,10 +36,11 @@ const COMPARED: [&str; 15] = [
     "engine.ops_per_second",
     "engine.cpu_seconds",
     "optimum.above",
+    "optimum.at_mean_runs.above",
 ];
 
 /// The columns that a simulation shows at first.
-const SIMULATED: [&str; 12] = [
+const SIMULATED: [&str; 13] = [
     "policy",
     "write_cost_eager",
     "write_cost_system",
@@ -52,6 +53,7 @@ const SIMULATED: [&str; 12] = [
     "merges",
     "moves",
     "optimum.above",
+    "optimum.at_mean_runs.above",
 ];
 
 /// The columns that tuning shows at first.
@@ -187,9 +189,9 @@ impl CostPoint {
     }
 }
 
-const LEAST_NOTE: &str = "The least is over all schedules of merges of whole runs that know the \
-     number of flushes, for flushes of equal size that share no key. If keys repeat, merges write \
-     less than they read, and a policy may be below it.";
+const LEAST_NOTE: &str = "The least is over all schedules of merges of whole runs that know all \
+     flushes and their keys, with as many runs in the mean. A policy may be below it if it moves \
+     tables, or merges parts of runs. For more than 300 flushes it is a lower bound.";
 
 impl Group {
     /// Returns the group of the rows of one comparison. Their histories are moved to the group.
@@ -247,7 +249,7 @@ impl Group {
             write_figure: "write_cost_system".to_owned(),
             alike: ALIKE,
             costs: costs.collect(),
-            least: least(flushes),
+            least: first.map_or_else(Vec::new, |row| drawn(&row.least)),
             table: Table::of_objects(&objects, &COMPARED),
             trees,
         })
@@ -257,7 +259,11 @@ impl Group {
     ///
     /// # Errors
     /// Fails if the result cannot be serialized.
-    pub fn of_simulation(simulated: &Simulated, recorder: Recorder) -> anyhow::Result<Group> {
+    pub fn of_simulation(
+        simulated: &Simulated,
+        least: &[HullPoint],
+        recorder: Recorder,
+    ) -> anyhow::Result<Group> {
         let object = serde_json::to_value(simulated).context("a simulation has no JSON form")?;
         let costs = &simulated.report.costs;
         let source = format!("{} simulation", simulated.content);
@@ -283,7 +289,7 @@ impl Group {
                 put: None,
                 course: None,
             }],
-            least: least(costs.flushes),
+            least: drawn(least),
             table: Table::of_objects(&[object], &SIMULATED),
             trees: vec![history],
         })
@@ -368,5 +374,10 @@ fn sources(names: &[&str]) -> Vec<CostSource> {
 pub fn least(flushes: u64) -> Vec<LeastPoint> {
     let points = Hull::new(flushes).points(LEAST_POINTS);
     let shown = points.into_iter().filter(|point| point.runs_mean <= LEAST_RUNS_MAX);
-    shown.map(|point| LeastPoint { read: point.runs_mean, write: point.write_cost }).collect()
+    drawn(&shown.collect::<Vec<_>>())
+}
+
+fn drawn(points: &[HullPoint]) -> Vec<LeastPoint> {
+    let point = |it: &HullPoint| LeastPoint { read: it.runs_mean, write: it.write_cost };
+    points.iter().map(point).collect()
 }

@@ -23,7 +23,10 @@ const FIGURES: [(&str, &str); 30] = [
     ("flushes_unmerged_max", "the most flushes in a row without a merge"),
     ("space_cost_peak", "bytes of all tables and unfinished outputs per live byte, at most"),
     ("space_cost_mean", "bytes of tables and sealed memtables per live byte, mean after flushes"),
-    ("above", "(the policy's write_cost_system - the least) / the least"),
+    (
+        "above",
+        "(the policy's write_cost_system - the least) / the least; the least has as many runs",
+    ),
     ("flushes", "memtables that left memory"),
     ("merges", "merges, without flushes to a run of their own"),
     ("moves", "plans that relabel slices and write nothing"),

@@ -1,7 +1,9 @@
 //! Comparisons.
 
 use crate::lockstep::BLOCK_POLICIES;
-use lsmith_lab::{Comparison, Content, FileInputs, Mode, NoProgress, Options, Row, run, simulate};
+use lsmith_lab::{
+    Comparison, Content, FileInputs, Least, Mode, NoProgress, Options, Row, run, simulate,
+};
 use lsmith_model::optimum::least_of_sizes;
 use lsmith_policy::{MergePolicy, Registry, Shape};
 use lsmith_sim::KeyedWorkload;
@@ -293,20 +295,76 @@ fn given_flush_sizes_hold_in_store_and_simulations() {
     }
 }
 
+fn keyed(spec: &str) -> KeyedWorkload {
+    let spec: Spec = spec.parse().unwrap();
+    KeyedWorkload::new(Workload::from_spec(&spec, &FileInputs).unwrap())
+}
+
 /// The optimum is that for the sizes of these flushes.
 #[test]
 fn the_optimum_knows_the_sizes_of_flushes() {
     let sizes = FlushSizes::listed("listed", &[1000, 3000, 500, 4000, 100, 100, 2500]).unwrap();
     let content = Content::Unit { flushes: 60, sizes: &sizes };
+    let shared = Arc::new(sizes.clone());
     for policy in ["minlatency(k=3)", "exploring(k=3)", "bigtable(k=3)"] {
         let policy = Registry::builtin().build(policy).unwrap();
         let simulated = simulate(&policy, &content, 4000, &mut |_| {}).unwrap();
-        let optimum = simulated.optimum.unwrap();
+        let least = Least::of(&content, &shared, 4000).unwrap();
+        let optimum = least.optimum(&simulated).unwrap();
         let bytes: Vec<u64> = (0..60).map(|flush| sizes.bytes(flush, 4000)).collect();
         let least = least_of_sizes(&bytes, simulated.report.costs.runs_max);
         let cost = 1.0 + least.merged / bytes.iter().sum::<u64>() as f64;
-        assert!(optimum.is_exact);
+        assert!(optimum.is_exact && !optimum.knows_keys);
         assert_eq!(optimum.write_cost_system, cost);
         assert!(simulated.report.costs.write_cost_system > cost);
+        assert!(optimum.at_mean_runs.unwrap().above > 0.0);
+    }
+}
+
+/// Merges of keys that repeat write less than they read. The optimum knows by how much.
+#[test]
+fn the_optimum_knows_the_keys_of_flushes() {
+    let constant = Options::default().flush_sizes;
+    // Bounds are for more than 500 flushes, or 300 at equal mean runs.
+    for (workload, memtable_bytes, is_exact) in [
+        ("mix(put=1, keys=3k, ops=20k, value=92B)", 64_000, true),
+        ("mix(put=0.7, delete=0.3, keys=3k, ops=20k, value=92B, dist=zipf)", 32_000, true),
+        ("ycsb(a, records=2k, ops=20k)", 60_000, true),
+        ("mix(put=1, keys=3k, ops=100k, value=92B)", 16_000, false),
+    ] {
+        let workload = keyed(workload);
+        let content = Content::Keyed(&workload);
+        let least = Least::of(&content, &constant, memtable_bytes).unwrap();
+        let mut below = 0;
+        for policy in
+            ["minlatency(k=3)", "binomial(k=6)", "bigtable(k=4)", "tiered(ratio=3)", "auto"]
+        {
+            let policy = Registry::builtin().build(policy).unwrap();
+            let simulated = simulate(&policy, &content, memtable_bytes, &mut |_| {}).unwrap();
+            let optimum = least.optimum(&simulated).unwrap();
+            assert!(optimum.knows_keys);
+            assert_eq!(optimum.is_exact, is_exact, "{}", simulated.flush_bytes.len());
+            let at_mean = optimum.at_mean_runs.unwrap();
+            assert!(optimum.above >= -1e-9, "{policy:?}: {optimum:?}");
+            assert!(at_mean.above >= -1e-9, "{policy:?}: {optimum:?}");
+            // Both are near: bounds that nobody reaches would say nothing.
+            assert!(at_mean.above < 1.0 && optimum.above < 1.5, "{policy:?}: {optimum:?}");
+            let costs = &simulated.report.costs;
+            let apart = least_of_sizes(&simulated.flush_bytes, costs.runs_max).merged;
+            let flushed: u64 = simulated.flush_bytes.iter().sum();
+            below += u64::from(costs.write_cost_system < 1.0 + apart / flushed as f64);
+        }
+        assert!(below > 0, "no policy is below the optimum of flushes that share no key");
+    }
+    // Where more than the newest version of a key counts, keys are not known.
+    for workload in ["queue(keys=20k, keep=2k, purge=200, value=92B)", "load(keys=20k, expire=3k)"]
+    {
+        let workload = keyed(workload);
+        let content = Content::Keyed(&workload);
+        let policy = Registry::builtin().build("minlatency").unwrap();
+        let simulated = simulate(&policy, &content, 64_000, &mut |_| {}).unwrap();
+        let optimum = Least::of(&content, &constant, 64_000).unwrap().optimum(&simulated);
+        let optimum = optimum.unwrap();
+        assert!(!optimum.knows_keys && optimum.at_mean_runs.is_none(), "{optimum:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Schedules that are fixed in advance and may end at any time.
 
-use super::Priced;
+use super::priced::Priced;
 
 /// Returns the schedule for flushes of size one that is nearest to the least at all of `ends`: the
 /// mean of what it costs over the least is smallest. Costs are merge outputs and flushes,

@@ -1,6 +1,6 @@
 //! Write cost against the mean number of runs.
 
-use super::binomial;
+use super::binomial::binomial;
 
 /// The lower hull of what schedules can reach: no schedule has a smaller write cost at its mean
 /// number of runs.

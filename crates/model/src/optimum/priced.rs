@@ -1,8 +1,11 @@
-//! Flushes of given sizes, a price for each run, and a largest merge.
+//! A price for each run, and a largest merge.
 
-/// The most flushes of different sizes for which schedules are found. The time grows with the third
-/// power, and the space with the second: 1,000 flushes take 0.2 s.
-pub const PRICED_MAX: usize = 2000;
+use super::hull::HullPoint;
+use super::unions::Unions;
+
+/// The most flushes of known unions for which schedules are found. The time grows with the third
+/// power: 300 flushes take 5 ms at each price.
+const EXACT_MAX: usize = 300;
 
 /// What a schedule costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -13,7 +16,8 @@ pub struct PricedSchedule {
     pub runs: u64,
 }
 
-/// The least costs of merging flushes of given sizes, if no merge writes more than a given amount.
+/// The least costs of merging flushes that come in a given order, if no merge writes more than a
+/// given amount.
 ///
 /// The best schedule at a `price` for each run after each flush merges all flushes up to some flush
 /// `t` into the run that stays the oldest from then on, if they are not larger than the largest
@@ -21,39 +25,69 @@ pub struct PricedSchedule {
 ///
 /// ```text
 /// F(a, b) = min over t of
-///     F(a, t - 1) + (sizes a to t if t > a) + price * (b - t + 1) + F(t + 1, b)
+///     F(a, t - 1) + (output of a to t if t > a) + price * (b - t + 1) + F(t + 1, b)
 /// ```
+///
+/// If keys repeat, an output is the union of its flushes, whichever merges have been before. So the
+/// recursion stays the same.
 ///
 /// Source: the recursion of the module, with the sum of merges and reads of Mathieu et al.
 /// "Bigtable merge compaction" (2014). Only neighbours are merged.
 #[derive(Clone, Debug)]
-pub struct Priced<'a> {
-    sizes: &'a [u64],
+pub struct Priced {
+    outputs: Outputs,
+    flushes: usize,
+    flushed: f64,
     largest: Option<u64>,
 }
 
-impl Priced<'_> {
-    /// Returns the costs for flushes of `sizes`, in order, if no merge writes more than `largest`.
+/// What merges write.
+#[derive(Clone, Debug)]
+enum Outputs {
+    /// By the number of flushes, from one on: all merges of so many write as much.
+    ByCount(Vec<u64>),
+    ByRange(Unions),
+}
+
+impl Priced {
+    /// Returns the costs for flushes of `sizes`, in order, that share no key, if no merge writes
+    /// more than `largest`.
     ///
     /// # Panics
-    /// Panics if there are more than [`PRICED_MAX`] flushes of different sizes.
+    /// Panics if there are more than [`Unions`] hold.
     #[must_use]
-    pub fn new(sizes: &[u64], largest: Option<u64>) -> Priced<'_> {
-        let differ = sizes.windows(2).any(|pair| pair[0] != pair[1]);
-        assert!(!differ || sizes.len() <= PRICED_MAX, "too many flushes: {}", sizes.len());
-        Priced { sizes, largest }
+    pub fn new(sizes: &[u64], largest: Option<u64>) -> Priced {
+        let first = sizes.first().copied().unwrap_or(0);
+        let outputs = if sizes.iter().all(|size| *size == first) {
+            Outputs::ByCount((1..=sizes.len() as u64).map(|count| count * first).collect())
+        } else {
+            Outputs::ByRange(Unions::of_sizes(sizes))
+        };
+        let flushed = sizes.iter().map(|size| *size as f64).sum();
+        Priced { outputs, flushes: sizes.len(), flushed, largest }
+    }
+
+    /// Returns the costs of flushes whose merges have the sizes of `unions`. They are exact for up
+    /// to 300 flushes. For more they are a lower bound: each merge writes as little as any merge of
+    /// as many flushes does.
+    #[must_use]
+    pub fn of_unions(unions: &Unions, largest: Option<u64>) -> Priced {
+        let flushes = unions.flushes();
+        let outputs = if flushes <= EXACT_MAX {
+            Outputs::ByRange(unions.clone())
+        } else {
+            Outputs::ByCount(unions.least_by_count())
+        };
+        Priced { outputs, flushes, flushed: unions.flushed() as f64, largest }
     }
 
     /// Returns the schedule for which merge outputs plus `price` for each run after each flush are
     /// least. `price` is in the unit of the sizes.
     #[must_use]
     pub fn at_price(&self, price: f64) -> PricedSchedule {
-        match self.sizes.split_first() {
-            None => PricedSchedule::default(),
-            Some((first, rest)) if rest.iter().all(|size| size == first) => {
-                self.of_one_size(*first, price)
-            }
-            Some(_) => self.of_many_sizes(price),
+        match &self.outputs {
+            Outputs::ByCount(outputs) => self.by_count(outputs, price),
+            Outputs::ByRange(outputs) => self.by_range(outputs, price),
         }
     }
 
@@ -66,19 +100,17 @@ impl Priced<'_> {
     /// these bounds is on the lower hull of all schedules.
     #[must_use]
     pub fn write_cost(&self, runs_mean: f64) -> f64 {
-        let flushed: f64 = self.sizes.iter().map(|size| *size as f64).sum();
-        if flushed == 0.0 {
+        if self.flushed == 0.0 {
             return 0.0;
         }
-        let unit = flushed / self.sizes.len() as f64;
-        let runs = runs_mean * self.sizes.len() as f64;
-        // A merge of everything takes one run away at least. At a higher price all are made.
-        if self.at_price(2.0 * flushed).runs as f64 > runs {
+        let runs = runs_mean * self.flushes as f64;
+        let [lowest, highest] = self.prices();
+        if self.at_price(highest).runs as f64 > runs {
             return f64::INFINITY;
         }
         let mut best = 0.0_f64;
         // Too many runs at the lower price, too few at the higher one.
-        let (mut low, mut high) = ((unit * 1e-6).ln(), (2.0 * flushed).ln());
+        let (mut low, mut high) = (lowest.ln(), highest.ln());
         for _ in 0..PRICES {
             let log = f64::midpoint(low, high);
             let found = self.at_price(log.exp());
@@ -89,24 +121,47 @@ impl Priced<'_> {
                 high = log;
             }
         }
-        1.0 + best / flushed
+        1.0 + best / self.flushed
     }
 
-    fn allows(&self, size: u64) -> bool {
-        self.largest.is_none_or(|largest| size <= largest)
+    /// Returns `points` points of the hull, at least two, from few runs to many. They are evenly
+    /// spread over the logarithm of the price of a run.
+    #[must_use]
+    pub fn points(&self, points: usize) -> Vec<HullPoint> {
+        if self.flushed == 0.0 {
+            return Vec::new();
+        }
+        let [lowest, highest] = self.prices().map(f64::ln);
+        let point = |index: usize| {
+            let part = index as f64 / points.saturating_sub(1).max(1) as f64;
+            let found = self.at_price((highest + (lowest - highest) * part).exp());
+            HullPoint {
+                runs_mean: found.runs as f64 / self.flushes as f64,
+                write_cost: 1.0 + found.merged / self.flushed,
+            }
+        };
+        (0..points.max(2)).map(point).collect()
     }
 
-    /// Costs depend on the number of flushes alone.
-    fn of_one_size(&self, size: u64, price: f64) -> PricedSchedule {
+    /// Returns a price that no merge is worth, and one at which all are made: a merge of everything
+    /// takes one run away at least.
+    fn prices(&self) -> [f64; 2] {
+        [self.flushed / self.flushes as f64 * 1e-6, 2.0 * self.flushed]
+    }
+
+    fn allows(&self, output: u64) -> bool {
+        self.largest.is_none_or(|largest| output <= largest)
+    }
+
+    fn by_count(&self, outputs: &[u64], price: f64) -> PricedSchedule {
         let mut best = vec![(0.0, PricedSchedule::default())];
-        for count in 1..=self.sizes.len() {
+        for count in 1..=self.flushes {
             let mut least = (f64::INFINITY, PricedSchedule::default());
-            for before in 0..count {
-                let output = (before as u64 + 1) * size;
-                if before > 0 && !self.allows(output) {
-                    break;
+            for (before, output) in outputs[..count].iter().enumerate() {
+                if before > 0 && !self.allows(*output) {
+                    continue;
                 }
-                let merged = if before > 0 { output as f64 } else { 0.0 };
+                let merged = if before > 0 { *output as f64 } else { 0.0 };
                 let (left, right) = (&best[before], &best[count - before - 1]);
                 let cost = left.0 + right.0 + merged + price * (count - before) as f64;
                 if cost < least.0 {
@@ -117,11 +172,11 @@ impl Priced<'_> {
             }
             best.push(least);
         }
-        best[self.sizes.len()].1
+        best[self.flushes].1
     }
 
-    fn of_many_sizes(&self, price: f64) -> PricedSchedule {
-        let width = self.sizes.len() + 1;
+    fn by_range(&self, outputs: &Unions, price: f64) -> PricedSchedule {
+        let width = self.flushes + 1;
         // The costs of flushes `from..end`: by rows of one first flush, and by rows of one end.
         let mut by_first = vec![0.0; width * width];
         let mut by_end = vec![0.0; width * width];
@@ -130,14 +185,13 @@ impl Priced<'_> {
             for end in from + 1..width {
                 let left = &by_first[from * width + from..][..end - from];
                 let right = &by_end[end * width + from + 1..][..end - from];
-                let mut output = 0;
+                let costs = left.iter().zip(right).zip(outputs.from(from));
                 let mut least = (f64::INFINITY, from);
-                for (before, (left, right)) in left.iter().zip(right).enumerate() {
-                    output += self.sizes[from + before];
-                    if before > 0 && !self.allows(output) {
-                        break;
+                for (before, ((left, right), output)) in costs.enumerate() {
+                    if before > 0 && !self.allows(*output) {
+                        continue;
                     }
-                    let merged = if before > 0 { output as f64 } else { 0.0 };
+                    let merged = if before > 0 { *output as f64 } else { 0.0 };
                     let cost = left + right + merged + price * (end - from - before) as f64;
                     if cost < least.0 {
                         least = (cost, from + before);
@@ -148,26 +202,26 @@ impl Priced<'_> {
                 roots[from * width + end] = least.1 as u32;
             }
         }
-        self.followed(&roots, width)
+        followed(outputs, &roots, width)
     }
+}
 
-    /// Returns what the schedule with these `roots` costs.
-    fn followed(&self, roots: &[u32], width: usize) -> PricedSchedule {
-        let mut schedule = PricedSchedule::default();
-        let mut parts = vec![(0, width - 1)];
-        while let Some((from, end)) = parts.pop() {
-            if from == end {
-                continue;
-            }
-            let root = roots[from * width + end] as usize;
-            if root > from {
-                schedule.merged += self.sizes[from..=root].iter().sum::<u64>() as f64;
-            }
-            schedule.runs += (end - root) as u64;
-            parts.extend([(from, root), (root + 1, end)]);
+/// Returns what the schedule with these `roots` costs.
+fn followed(outputs: &Unions, roots: &[u32], width: usize) -> PricedSchedule {
+    let mut schedule = PricedSchedule::default();
+    let mut parts = vec![(0, width - 1)];
+    while let Some((from, end)) = parts.pop() {
+        if from == end {
+            continue;
         }
-        schedule
+        let root = roots[from * width + end] as usize;
+        if root > from {
+            schedule.merged += outputs.from(from)[root - from] as f64;
+        }
+        schedule.runs += (end - root) as u64;
+        parts.extend([(from, root), (root + 1, end)]);
     }
+    schedule
 }
 
 /// The prices that are tried for a number of runs.

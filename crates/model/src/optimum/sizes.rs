@@ -1,5 +1,6 @@
-//! Flushes of given sizes.
+//! Flushes of given sizes, or with keys that repeat, and a bound on runs.
 
+use super::unions::Unions;
 use super::unit::least;
 
 /// The most flushes for which the optimum is computed exactly.
@@ -32,31 +33,59 @@ pub fn least_of_sizes(sizes: &[u64], runs_max: u64) -> LeastOfSizes {
     if sizes.len() > EXACT_MAX {
         return LeastOfSizes { merged: bound(sizes, runs_max), is_exact: false };
     }
-    LeastOfSizes { merged: exact(sizes, runs_max) as f64, is_exact: true }
+    LeastOfSizes { merged: exact(&Unions::of_sizes(sizes), runs_max), is_exact: true }
+}
+
+/// Returns the least total of merge outputs with at most `runs_max` runs after each flush, for
+/// flushes whose merges have the sizes of `unions`: exact for up to 500 flushes. For more it is a
+/// lower bound: each merge writes as little as any merge of as many flushes does.
+#[must_use]
+pub fn least_of_unions(unions: &Unions, runs_max: u64) -> LeastOfSizes {
+    let runs_max = runs_max.max(1);
+    if unions.flushes() as u64 <= runs_max {
+        return LeastOfSizes { merged: 0.0, is_exact: true };
+    }
+    if unions.flushes() > EXACT_MAX {
+        let merged = by_count(&unions.least_by_count(), runs_max) as f64;
+        return LeastOfSizes { merged, is_exact: false };
+    }
+    LeastOfSizes { merged: exact(unions, runs_max), is_exact: true }
+}
+
+/// Returns the least total if merges of as many flushes write the same: the recursion of the module
+/// with `outputs`, by the number of flushes, from one on.
+pub(super) fn by_count(outputs: &[u64], runs_max: u64) -> u64 {
+    let flushes = outputs.len();
+    // The costs of `n` flushes with one run less. Without a run there is no flush.
+    let mut fewer = vec![u64::MAX / 4; flushes + 1];
+    fewer[0] = 0;
+    for _ in 0..runs_max {
+        let mut costs = vec![0; flushes + 1];
+        for n in 1..=flushes {
+            let merged = (2..=n).map(|t| costs[t - 1] + outputs[t - 1] + fewer[n - t]);
+            costs[n] = merged.fold(fewer[n - 1], u64::min);
+        }
+        fewer = costs;
+    }
+    fewer[flushes]
 }
 
 /// The costs of all ranges of flushes, with a bound on runs that grows by one at a time.
-struct RangeCosts {
+struct RangeCosts<'a> {
     /// The number of flushes plus one.
     width: usize,
-    /// Prefix sums of the sizes.
-    below: Vec<u64>,
+    unions: &'a Unions,
     /// The cost of flushes `from..end` at index `end * width + from`.
     costs: Vec<u64>,
 }
 
-impl RangeCosts {
+impl RangeCosts<'_> {
     /// Returns the costs without any run, which allow no flush.
-    fn new(sizes: &[u64]) -> RangeCosts {
-        let width = sizes.len() + 1;
-        let mut below = vec![0];
-        below.extend(sizes.iter().scan(0, |sum, size| {
-            *sum += size;
-            Some(*sum)
-        }));
+    fn new(unions: &Unions) -> RangeCosts<'_> {
+        let width = unions.flushes() + 1;
         let mut costs = vec![u64::MAX / 4; width * width];
         (0..width).for_each(|at| costs[at * width + at] = 0);
-        RangeCosts { width, below, costs }
+        RangeCosts { width, unions, costs }
     }
 
     /// Allows one more run. This is one step of the recursion over the last flush that is merged
@@ -67,13 +96,13 @@ impl RangeCosts {
         let mut costs = vec![0; width * width];
         // The costs of all ranges with the same first flush, ascending by their end.
         let mut of_first = vec![0; width];
-        for from in (0..width).rev() {
+        for from in (0..width - 1).rev() {
             of_first[from] = 0;
+            let outputs = self.unions.from(from);
             for end in from + 1..width {
                 let fewer = &self.costs[end * width..][..width];
-                let merged = (from + 2..=end).map(|cut| {
-                    of_first[cut - 1] + (self.below[cut] - self.below[from]) + fewer[cut]
-                });
+                let merged = (from + 2..=end)
+                    .map(|cut| of_first[cut - 1] + outputs[cut - from - 1] + fewer[cut]);
                 of_first[end] = merged.fold(fewer[from + 1], u64::min);
                 costs[end * width + from] = of_first[end];
             }
@@ -82,10 +111,10 @@ impl RangeCosts {
     }
 }
 
-fn exact(sizes: &[u64], runs_max: u64) -> u64 {
-    let mut ranges = RangeCosts::new(sizes);
+fn exact(unions: &Unions, runs_max: u64) -> f64 {
+    let mut ranges = RangeCosts::new(unions);
     (0..runs_max).for_each(|_| ranges.allow_one_more());
-    ranges.costs[sizes.len() * ranges.width]
+    ranges.costs[unions.flushes() * ranges.width] as f64
 }
 
 /// Returns a lower bound of every schedule. It assumes that the largest flushes are those written

@@ -1,3 +1,4 @@
+use super::binomial::binomial;
 use super::*;
 use std::collections::BTreeMap;
 
@@ -244,4 +245,101 @@ fn points_of_the_hull_lie_on_it() {
         assert!((at - point.write_cost).abs() < 1e-3 * point.write_cost, "{point:?}: {at}");
     }
     assert!(hull.write_cost(0.5).is_infinite());
+}
+
+/// A run: the bytes of each key's entry, and whether it is a tombstone.
+type Keys = BTreeMap<u64, (u64, bool)>;
+
+/// Totals of a schedule: merge outputs, the most runs, and the sum of runs.
+type Totals = (u64, usize, usize);
+
+/// Adds the totals of all schedules of `left`, if `runs` are there: after each flush any neighbours
+/// may be merged.
+fn all_of_keys(runs: &[Keys], left: &[Keys], so_far: Totals, found: &mut Vec<Totals>) {
+    let Some((flush, left)) = left.split_first() else {
+        return found.push(so_far);
+    };
+    let before: Vec<&Keys> = runs.iter().chain([flush]).collect();
+    // Each bit says whether a run is merged with the next newer one.
+    for joined in 0..1_u32 << (before.len() - 1) {
+        let mut after: Vec<Keys> = Vec::new();
+        let mut is_output = Vec::new();
+        for (index, run) in before.iter().enumerate() {
+            if index > 0 && joined >> (index - 1) & 1 == 1 {
+                after.last_mut().unwrap().extend(*run);
+                *is_output.last_mut().unwrap() = true;
+            } else {
+                after.push((*run).clone());
+                is_output.push(false);
+            }
+        }
+        if is_output[0] {
+            after[0].retain(|_, (_, is_tombstone)| !*is_tombstone);
+        }
+        let outputs = after.iter().zip(&is_output).filter(|(_, is_output)| **is_output);
+        let merged: u64 = outputs.flat_map(|(run, _)| run.values().map(|(bytes, _)| bytes)).sum();
+        let (before, most, sum) = so_far;
+        let totals = (before + merged, most.max(after.len()), sum + after.len());
+        all_of_keys(&after, left, totals, found);
+    }
+}
+
+fn unions_of(flushes: &[Keys]) -> Unions {
+    let mut unions = UnionsBuilder::new(flushes.len());
+    for (flush, keys) in flushes.iter().enumerate() {
+        for (key, (bytes, is_tombstone)) in keys {
+            let newer = (flush + 1..flushes.len()).find(|newer| flushes[*newer].contains_key(key));
+            unions.add(flush, newer, *bytes, *is_tombstone);
+        }
+    }
+    unions.finish()
+}
+
+#[test]
+fn no_schedule_is_better_if_keys_repeat() {
+    let mut draws = Draws(5);
+    for round in 0..400 {
+        let keys = [2, 6, 40][round % 3];
+        let deletes = [0, 3][round % 2];
+        let mut flush = || {
+            let mut entry = || (draws.below(keys), (1 + draws.below(9), draws.below(10) < deletes));
+            (0..4).map(|_| entry()).collect::<Keys>()
+        };
+        let flushes: Vec<Keys> = (0..1 + round % 6).map(|_| flush()).collect();
+        let mut found = Vec::new();
+        all_of_keys(&[], &flushes, (0, 0, 0), &mut found);
+        let unions = unions_of(&flushes);
+        for runs in 1..=4 {
+            let fits = found.iter().filter(|(_, most, _)| *most <= runs);
+            let least = fits.map(|(merged, ..)| *merged).min().unwrap();
+            let exact = least_of_unions(&unions, runs as u64);
+            assert!(exact.is_exact);
+            assert_eq!(exact.merged, least as f64, "{flushes:?}, {runs} runs");
+            let bound = super::sizes::by_count(&unions.least_by_count(), runs as u64);
+            assert!(bound <= least, "{flushes:?}, {runs} runs: {bound} for {least}");
+        }
+        let priced = Priced::of_unions(&unions, None);
+        let flushed = unions.flushed() as f64;
+        for (merged, _, runs) in found {
+            let mean = runs as f64 / flushes.len() as f64;
+            let cost = 1.0 + merged as f64 / flushed;
+            assert!(priced.write_cost(mean) <= cost + 1e-9, "{flushes:?}, {mean} runs");
+        }
+    }
+}
+
+#[test]
+fn bounds_of_flushes_whose_keys_repeat_evenly_are_close() {
+    let mut draws = Draws(6);
+    let flushes: Vec<Keys> =
+        (0..200).map(|_| (0..100).map(|_| (draws.below(3000), (1, false))).collect()).collect();
+    let unions = unions_of(&flushes);
+    let least = least_of_unions(&unions, 4).merged;
+    let bound = super::sizes::by_count(&unions.least_by_count(), 4) as f64;
+    assert!(bound <= least && bound > 0.95 * least, "{bound} for {least}");
+    let sizes: Vec<u64> = flushes.iter().map(|keys| keys.len() as u64).collect();
+    assert!(least < 0.8 * least_of_sizes(&sizes, 4).merged, "{least}");
+    let hull = Priced::of_unions(&unions, None).points(20);
+    assert!(hull.windows(2).all(|pair| pair[0].runs_mean <= pair[1].runs_mean), "{hull:?}");
+    assert_eq!((hull[0].runs_mean, hull[19].write_cost), (1.0, 1.0));
 }

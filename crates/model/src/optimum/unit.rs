@@ -1,6 +1,6 @@
 //! Flushes of equal size.
 
-use super::binomial;
+use super::binomial::binomial;
 
 /// The places that a number of flushes takes in a tree with at most `runs_max - 1` steps to the
 /// right on each path. Places with the fewest steps to the left are taken first.

@@ -1,6 +1,6 @@
 //! The optimum for writes and reads together.
 
-use super::{Hull, HullPoint};
+use super::hull::{Hull, HullPoint};
 
 /// The most flushes for which all corners of the hull are computed.
 const EXACT_MAX: u64 = 400;

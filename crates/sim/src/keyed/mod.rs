@@ -17,6 +17,7 @@ mod run;
 mod scan;
 mod table;
 mod tables;
+mod unions;
 
 pub use content::KeyedContent;
 pub use entry::KeyedEntry;

@@ -353,6 +353,11 @@ impl KeyedSim {
         self.drive.tree()
     }
 
+    /// Returns the entries of all tables.
+    pub(super) fn content(&self) -> &KeyedContent {
+        self.drive.content()
+    }
+
     /// Returns the rank and the logical bytes of every live key of the tree. Does not see the
     /// active memtable.
     pub fn live(&self) -> Vec<(u64, u64)> {

@@ -102,6 +102,8 @@ fn costs(row: &Row) -> PolicyCosts {
             write_cost_system: row.least,
             is_exact: row.is_exact,
             above: row.write / row.least - 1.0,
+            at_mean_runs: None,
+            knows_keys: false,
         }),
         put: None,
         course: None,

@@ -192,7 +192,7 @@ function costTable({ app, group, main, isFrontier, chosen }, source) {
     if (has) header.push("predicted", "error");
   }
   const hasLeast = group.costs.some((costs) => costs.optimum);
-  if (hasLeast) header.push("least write, as many runs", "above it");
+  if (hasLeast) header.push("least write, as many runs", "above it", "above, same mean");
   header.push("on the frontier");
   const rows = group.costs.map((costs, index) => {
     const cells = [el("span", { class: chosen === index ? "chosen" : null },
@@ -211,7 +211,8 @@ function costTable({ app, group, main, isFrontier, chosen }, source) {
     const about = least && !least.is_exact ? "≥ " : "";
     if (hasLeast) {
       cells.push(least ? about + short(least.write_cost_system) : "–",
-        least ? percent(least.above) : "–");
+        least ? percent(least.above) : "–",
+        least && least.at_mean_runs ? percent(least.at_mean_runs.above) : "–");
     }
     return [...cells, isFrontier[index] ? "yes" : "no"];
   });

@@ -1,0 +1,103 @@
+//! The least that merges of whole runs can write, for the flushes of one simulation or workload.
+
+use crate::report::{AtMean, Optimum};
+use crate::sealing::sealing;
+use crate::simulate::{Content, Simulated};
+use lsmith_model::optimum::{
+    FLUSHES_MAX, Hull, HullPoint, Priced, Unions, least_of_sizes, least_of_unions,
+};
+use lsmith_policy::Registry;
+use lsmith_sim::{SimError, keyed_unions};
+use lsmith_workload::FlushSizes;
+use std::sync::Arc;
+
+/// The number of points of the curve of least costs, and the most runs that it shows.
+const POINTS: usize = 40;
+const RUNS_MAX: f64 = 64.0;
+
+/// The flushes of a workload, or of a simulation without keys.
+#[derive(Clone, Debug)]
+pub struct Least {
+    /// The sizes of merges, if keys may repeat and there are not too many flushes.
+    unions: Option<Unions>,
+    /// True if keys repeat, or may do so.
+    may_repeat: bool,
+}
+
+impl Least {
+    /// Returns the flushes of `content`, with memtables of `memtable_bytes` or of `flush_sizes`. A
+    /// simulation without merges finds the flushes of keyed content.
+    ///
+    /// # Errors
+    /// Fails if the workload has a damaged line.
+    pub fn of(
+        content: &Content<'_>,
+        flush_sizes: &Arc<FlushSizes>,
+        memtable_bytes: u64,
+    ) -> Result<Least, SimError> {
+        let unions = match content {
+            Content::Keyed(workload) => {
+                let unmerged = Registry::builtin().build("none").expect("a policy of this name");
+                keyed_unions(&sealing(unmerged, flush_sizes), workload, memtable_bytes)?
+            }
+            Content::Unit { .. } | Content::Fluid(_) => None,
+        };
+        Ok(Least { unions, may_repeat: !matches!(content, Content::Unit { .. }) })
+    }
+
+    /// Compares the costs of `simulated` with the optimum with as many runs. Its content must be
+    /// the same. `None` for policies that leave a part of memory in place.
+    #[must_use]
+    pub fn optimum(&self, simulated: &Simulated) -> Option<Optimum> {
+        if simulated.leaves_memory {
+            return None;
+        }
+        let (costs, sizes) = (&simulated.report.costs, &*simulated.flush_bytes);
+        let flushed = sizes.iter().sum::<u64>().max(1) as f64;
+        let runs_max = costs.runs_max;
+        let least = match &self.unions {
+            Some(unions) => least_of_unions(unions, runs_max),
+            None => least_of_sizes(sizes, runs_max),
+        };
+        let runs_mean = costs.read_cost_mean;
+        let at_mean = match self.hull(sizes) {
+            Some(hull) => Some(hull.write_cost(runs_mean)),
+            None => self.priced(sizes).map(|priced| priced.write_cost(runs_mean)),
+        };
+        let optimum = Optimum {
+            runs_max,
+            write_cost_system: 1.0 + least.merged / flushed,
+            is_exact: least.is_exact,
+            above: 0.0,
+            at_mean_runs: at_mean.map(|least| AtMean { write_cost_system: least, above: 0.0 }),
+            knows_keys: self.unions.is_some(),
+        };
+        Some(optimum.against(costs.write_cost_system))
+    }
+
+    /// Returns the curve of least costs, from few runs to many. Empty if it is unknown.
+    #[must_use]
+    pub fn points(&self, simulated: &Simulated) -> Vec<HullPoint> {
+        let sizes = &simulated.flush_bytes;
+        let points = match self.hull(sizes) {
+            Some(hull) => hull.points(POINTS),
+            None => self.priced(sizes).map_or(Vec::new(), |priced| priced.points(POINTS)),
+        };
+        points.into_iter().filter(|point| point.runs_mean <= RUNS_MAX).collect()
+    }
+
+    /// Returns the costs at a price, unless keys are unknown or flushes too many.
+    fn priced(&self, sizes: &[u64]) -> Option<Priced> {
+        match &self.unions {
+            Some(unions) => Some(Priced::of_unions(unions, None)),
+            None if self.may_repeat || sizes.len() > FLUSHES_MAX => None,
+            None => Some(Priced::of_unions(&Unions::of_sizes(sizes), None)),
+        }
+    }
+
+    /// Returns the hull of flushes of one size that share no key.
+    fn hull(&self, sizes: &[u64]) -> Option<Hull> {
+        let is_equal = sizes.windows(2).all(|pair| pair[0] == pair[1]);
+        (is_equal && !self.may_repeat).then(|| Hull::new(sizes.len() as u64))
+    }
+}
