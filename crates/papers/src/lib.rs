@@ -53,6 +53,7 @@ mod task;
 mod thonangi;
 mod time;
 mod unsynced;
+mod updates;
 
 pub use drawing::draw_svg;
 pub use effort::Effort;

@@ -4,7 +4,7 @@ use crate::FigureInfo;
 use crate::Takes::{Any, InBlocks, Nothing};
 use crate::{
     advice, ahead, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk, mao, msls,
-    named, optimum, priced, thonangi, time,
+    named, optimum, priced, thonangi, time, updates,
 };
 use lsmith_spec::SpecError;
 
@@ -92,6 +92,8 @@ pub const FIGURES: &[FigureInfo] = &[
         "the policy that plans ahead, above the exact optimum at its mean number of runs"),
     FigureInfo::new("auto-reads", priced::measure, Nothing(OF_READS),
         "the policy that plans ahead, its runs priced by reads, beside the best fixed policy"),
+    FigureInfo::new("auto-updates", updates::measure, Any,
+        "the policy that plans ahead and others, above the exact optimum where keys repeat"),
     FigureInfo::new("named", named::measure, Nothing(OF_NAMED),
         "policies of Cassandra, Lucene, ClickHouse, Scylla and papers beside their figures"),
     FigureInfo::new("optimum", optimum::measure, Any,

@@ -225,7 +225,7 @@ fn followed(outputs: &Unions, roots: &[u32], width: usize) -> PricedSchedule {
 }
 
 /// The prices that are tried for a number of runs.
-const PRICES: usize = 40;
+const PRICES: usize = 24;
 
 #[cfg(test)]
 mod tests {

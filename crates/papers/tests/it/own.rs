@@ -61,6 +61,7 @@ const FIGURES_BESIDE: [Beside; 18] = [
     ("mao-deletes", 1600, "tiered(ratio=4)", ["by-share", "tiered(ratio=4)", "by-share"]),
     ("lsmtk-wa", 64, "tiered", ["skewed", "tiered", "skewed"]),
     ("auto", 480, "minlatency(k=5, eager=never)", ["a", "minlatency", "a"]),
+    ("auto-updates", 4, "minlatency(k=5)", ["even", "minlatency", "even"]),
     ("optimum", 480, "tiered(ratio=4)", ["a", "tiered", "a"]),
     ("thonangi-fig2", 256, SMALL, ["a", "choose_best", "a"]),
     ("thonangi-fig3", 256, SMALL, ["L2", "choose_best", "L2"]),

@@ -152,12 +152,17 @@ fn stand(view: &TreeView, stack: &Stack, largest: Largest) -> Stand {
     let flushes = (Stack::flushes_of(view) as f64).max(held).max(1.0);
     let largest = largest.bytes().map(|bytes| bytes as f64 / unit);
     // Most of what was flushed may be settled.
-    let all = if largest.is_some() { f64::INFINITY } else { all_keys(held, flushes) };
+    // The oldest run shows best how many keys there are, since it has no entry twice. Newer runs
+    // have few entries twice, so they tell how many flushes are not in it.
+    let all = match sizes.first() {
+        Some(oldest) if largest.is_none() => all_keys(*oldest, flushes - (held - oldest)),
+        _ => f64::INFINITY,
+    };
     Stand { sizes, flushes, free_from, all, largest: largest.unwrap_or(f64::INFINITY) }
 }
 
-/// Returns the size of all keys, in flushes, if updates have made a tree no larger than `held` by
-/// now, after `flushed`. Keys are taken to be equally likely. Infinite if there are few updates, or
+/// Returns the size of all keys, in flushes, if updates have made a run of `flushed` flushes no
+/// larger than `held`. Keys are taken to be equally likely. Infinite if there are few updates, or
 /// if merges have seen few of them.
 fn all_keys(held: f64, flushed: f64) -> f64 {
     if held <= 0.0 || held >= 0.95 * flushed {

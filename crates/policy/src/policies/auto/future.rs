@@ -58,6 +58,15 @@ pub(super) struct Stand {
 }
 
 impl Stand {
+    /// Returns the size of a merge of runs of these sizes.
+    fn union(&self, one: f64, other: f64) -> f64 {
+        if self.all.is_infinite() {
+            return one + other;
+        }
+        let absent = |size: f64| (1.0 - size / self.all).clamp(0.0, 1.0);
+        self.all * (1.0 - absent(one) * absent(other))
+    }
+
     /// Returns the size of a merge of runs of `size` with the data of `flushes` more.
     fn merged(&self, size: f64, flushes: f64) -> f64 {
         if self.all.is_infinite() {
@@ -231,10 +240,10 @@ impl Future {
         let free_from = stand.free_from;
         let newest = stand.sizes.len() - 1;
         let mut from_here = vec![0.0; stand.sizes.len()];
-        let mut sum = 0.0;
+        let mut newer = 0.0;
         for (index, size) in stand.sizes.iter().enumerate().rev() {
-            sum += size;
-            from_here[index] = sum;
+            newer = stand.union(*size, newer);
+            from_here[index] = newer;
         }
         let after = self.after(stand, &from_here);
         let cost = |from: usize| {
@@ -461,5 +470,8 @@ mod tests {
         let stand = Stand { all: 10.0, ..stand(&[8.0, 1.0]) };
         assert!((stand.merged(8.0, 0.0) - 8.0).abs() < 1e-9);
         assert!(stand.merged(9.0, 1e6) <= 10.0 + 1e-9);
+        // Of two halves of the keys, drawn evenly, half of one is in the other.
+        assert!((stand.union(5.0, 5.0) - 7.5).abs() < 1e-9);
+        assert_eq!(stand.union(10.0, 4.0), 10.0);
     }
 }
