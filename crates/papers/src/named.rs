@@ -70,6 +70,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         Panel::new("b", format!("{LUCENE_FLUSHES} flushes of 300 MB, 5 GiB at most"), x(), cost()),
         Panel::new("c", "1000 flushes of up to 244 MB, 5 GiB at most", x(), cost()),
         levels::panel(),
+        levels::deletes_panel(),
     ]);
     equal_flushes(task, &mut figure)?;
     let flushes = vec![LUCENE_BYTES; LUCENE_FLUSHES];

@@ -32,6 +32,7 @@ impl Registry {
             policies::Binomial::INFO,
             policies::Tiered::INFO,
             policies::Leveled::INFO,
+            policies::Lethe::INFO,
             policies::Sweep::INFO,
             policies::Leveled::LEVELDB,
             policies::Leveled::ROCKSDB,

@@ -22,6 +22,9 @@ const RATIOS: [u64; 9] = [2, 3, 4, 5, 6, 8, 10, 16, 32];
 /// The runs in level 0 that are tried at first.
 const LEVEL0: [u64; 3] = [1, 2, 4];
 
+/// The flushes within which `lethe` merges deletes away.
+const DELETES_WITHIN: [u64; 3] = [16, 64, 256];
+
 /// How `leveled` picks what goes down.
 const PICKS: [&str; 6] =
     ["min_overlap", "round_robin", "whole_level", "narrowest", "best_ratio", "oldest"];
@@ -30,11 +33,12 @@ const PICKS: [&str; 6] =
 const PICKS_FIRST: usize = 3;
 
 /// Parameters that are whole numbers, with their least and greatest useful values.
-const NUMBERS: [(&str, u64, u64); 7] = [
+const NUMBERS: [(&str, u64, u64); 8] = [
     ("k", 2, 64),
     ("runs", 2, 64),
     ("ratio", 2, 64),
     ("l0", 1, 16),
+    ("delete_within", 1, 1024),
     ("trigger", 2, 64),
     ("tier", 2, 64),
     ("c", 2, 64),
@@ -136,6 +140,8 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
         all.extend(
             HELD.map(|space| Spec::bare("jungle").with("space", space).with("ratio", ratio)),
         );
+        let lethe = Spec::bare("lethe").with("ratio", ratio);
+        all.extend(DELETES_WITHIN.map(|flushes| lethe.clone().with("delete_within", flushes)));
         for pick in picks {
             let leveled = Spec::bare("leveled").with("ratio", ratio);
             all.extend(LEVEL0.map(|l0| leveled.clone().with("l0", l0).with("pick", pick)));

@@ -60,6 +60,7 @@ pub(crate) const POLICIES: &[&str] = &[
     "leveled(ratio=2, pick=whole_level)",
     "leveled(ratio=3, l0=3, table=100KiB)",
     "leveled(ratio=3, pick=in_turn)",
+    "lethe(delete_within=6, ratio=3)",
     "leveldb(l0=2, level1=150KiB, ratio=3, table=50KiB)",
     "rocksdb(l0=3, sizes=100KiB:500KiB, table=40KiB)",
     "cola(ratio=2)",
@@ -130,8 +131,8 @@ impl Observer for Recorder {
 /// overwritten in memory (entries read, tombstones dropped). Includes blocks only if `blocks`.
 fn edit_text(edit: &TreeEdit, blocks: bool) -> String {
     let known = |counters: Counters| {
-        let unknown = Counters::default();
-        let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } = unknown;
+        let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } =
+            Counters::default();
         if blocks {
             counters
         } else {
@@ -229,7 +230,6 @@ fn keyspaces(store: &Store, workload: &Workload) -> Vec<Keyspace> {
     (0..workload.items() / items).map(make).collect()
 }
 
-/// Plays `workload` on `store`.
 pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
     let keyspaces = keyspaces(store, workload);
     let mut key = Vec::new();

@@ -27,6 +27,18 @@ const TIERED: &str = "tiered(ratio=5)";
 const SPOOKY: &str = "spooky(ratio=10)";
 const SPOOKY_5: &str = "spooky";
 
+/// The panel of deletes. Their share is the greatest of the paper on Lethe, and the shares of the
+/// run within which deletes must be gone are the paper's. It has a ratio of 10 and a thousand
+/// memtables of data. At 4 the data here fill as many levels.
+pub(super) const DELETES_PANEL: &str = "e";
+const DELETES: f64 = 0.1;
+const FREE: &str = "leveled(ratio=4)";
+const WITHIN: [(u64, &str); 3] = [
+    (6, "lethe(delete_within=80, ratio=4)"),
+    (4, "lethe(delete_within=120, ratio=4)"),
+    (2, "lethe(delete_within=240, ratio=4)"),
+];
+
 const POLICIES: [&str; 5] = [LEVELED, LAZY, TIERED, SPOOKY, SPOOKY_5];
 
 /// The figures of the policies.
@@ -64,28 +76,68 @@ pub(super) fn panel() -> Panel {
     Panel::new(PANEL, title, x, Axis::log("write cost", "bytes written per byte flushed"))
 }
 
+pub(super) fn deletes_panel() -> Panel {
+    let x = Axis::log("runs after a flush, mean", "");
+    let title = "updates of a fixed set of keys, a tenth of them deletes";
+    Panel::new(DELETES_PANEL, title, x, Axis::log("write cost", "bytes written per byte flushed"))
+}
+
 pub(super) fn measure(task: &Task<'_>, figure: &mut Figure) -> anyhow::Result<()> {
     let keys = task.pick(KEYS_QUICK, KEYS);
     let ops = keys * WRITES_PER_KEY;
     let workload = format!("mix(put=1, keys={keys}, ops={ops}, value={VALUE_BYTES}B)");
+    let updated = run(task, figure, PANEL, &workload, &POLICIES)?;
+    spooky(figure, &updated, (keys * ENTRY_BYTES) as f64);
+    let workload =
+        format!("churn(keys={keys}, ops={ops}, deletes={DELETES}, value={VALUE_BYTES}B)");
+    let policies: Vec<_> = WITHIN.iter().map(|(_, spec)| *spec).chain([FREE]).collect();
+    let deleted = run(task, figure, DELETES_PANEL, &workload, &policies)?;
+    lethe(figure, &deleted);
+    Ok(())
+}
+
+/// Runs `policies` on `workload`, and draws them.
+fn run(
+    task: &Task<'_>,
+    figure: &mut Figure,
+    panel: &str,
+    workload: &str,
+    policies: &[&'static str],
+) -> anyhow::Result<Measured> {
+    let keys = task.pick(KEYS_QUICK, KEYS);
     let workload = KeyedWorkload::new(Workload::from_spec(&workload.parse()?, &NoInputs)?);
     let memtable_bytes = keys * ENTRY_BYTES / MEMTABLES;
     let all = task.each(
         "updates",
-        &POLICIES,
-        |_| ops,
+        policies,
+        |_| keys * WRITES_PER_KEY,
         |spec, _| {
             let simulated =
                 simulate_keyed(&task.policy(spec)?, &workload, memtable_bytes, &mut |_| {});
             Ok((*spec, simulated.with_context(|| format!("policy {spec}"))?.figures))
         },
     )?;
-    let all = Measured(all);
-    for (spec, figures) in &all.0 {
-        figure.point(PANEL, spec, runs(figures), write(figures));
+    for (spec, figures) in &all {
+        figure.point(panel, spec, runs(figures), write(figures));
     }
-    spooky(figure, &all, (keys * ENTRY_BYTES) as f64);
-    Ok(())
+    Ok(Measured(all))
+}
+
+/// The paper's space amplification counts what is held beyond the live bytes.
+fn lethe(figure: &mut Figure, all: &Measured) {
+    let extra = |spec: &str| all.of(spec, space) - 1.0;
+    for (part, spec) in WITHIN {
+        let claim = format!("lethe, deletes within 1/{part} of the run: space saved");
+        figure.at_least(claim, extra(FREE) / extra(spec), 2.1);
+        let claim = format!("lethe, deletes within 1/{part} of the run: write cost over leveling");
+        figure.at_most(claim, all.over(spec, FREE, write), 1.25);
+    }
+    figure.explain(
+        "lethe, deletes within 1/2",
+        "A full level gives the piece with the most tombstones, whatever it overlaps. The longer \
+         deletes may stay, the more pieces go down like this. With pick=min_overlap lethe writes \
+         less than leveling there, and saves next to no space.",
+    );
 }
 
 /// The claims of Pebble's issue 6123 are how its four policies compare.

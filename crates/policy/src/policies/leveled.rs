@@ -1,8 +1,10 @@
 //! Leveled: one run per level, tables move down one by one.
 
+mod lethe;
 mod originals;
 mod pick;
 
+pub use lethe::Lethe;
 pub use pick::Pick;
 
 use crate::pressure::pressure_of_waiting_runs;
@@ -114,8 +116,8 @@ impl Leveled {
                 name: "pick",
                 default: "min_overlap",
                 meaning: "the piece that goes down: min_overlap, round_robin, narrowest, \
-                          best_ratio, oldest, oldest_smallest, largest, whole_level, in_turn or \
-                          random",
+                          best_ratio, oldest, oldest_smallest, largest, tombstones, whole_level, \
+                          in_turn or random",
             },
             ParamInfo {
                 name: "sizes",

@@ -2,8 +2,8 @@
 
 use lsmith_policy::{
     Auto, Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid, Ics,
-    Jungle, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick, Registry, Samt,
-    Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal,
+    Jungle, Lethe, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick, Registry,
+    Samt, Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal,
 };
 use lsmith_spec::SpecError;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ fn all() -> Vec<(&'static str, Made)> {
         ("binomial(k=7)", made(Binomial::new(7))),
         ("tiered(ratio=7)", made(Tiered::new(7))),
         ("leveled(ratio=7.5, pick=oldest)", made(Leveled::new(7.5, Pick::Oldest))),
+        ("lethe(delete_within=7)", made(Lethe::new(7))),
         ("sweep(k=7)", made(Sweep::new(7))),
         ("cola(ratio=7)", made(Cola::new(7))),
         ("samt(ratio=7)", made(Samt::new(7))),
@@ -82,6 +83,7 @@ fn they_refuse_what_specs_refuse() {
         ("jungle(c=0.5)", made(Jungle::new(0.5))),
         ("fluid(ratio=4, inner=4, last=1)", made(Fluid::new(4, 4, 1))),
         ("lazy_leveling(ratio=1)", made(Fluid::lazy_leveling(1))),
+        ("lethe(delete_within=0)", made(Lethe::new(0))),
         ("spooky(ratio=1)", made(Spooky::new(1))),
         ("ucs(w=X)", made(Ucs::new("X"))),
         ("clickhouse(base=1)", made(ClickHouse::new(1.0))),

@@ -108,6 +108,7 @@ fn leveled_with_every_pick() {
         "oldest",
         "oldest_smallest",
         "largest",
+        "tombstones",
         "whole_level",
         "in_turn",
         "random",
@@ -118,6 +119,16 @@ fn leveled_with_every_pick() {
             &format!("leveled(ratio=5, l0=3, pick={pick}, sizes=dynamic)"),
         ]);
     }
+}
+
+#[test]
+fn lethe() {
+    check(&[
+        "lethe(delete_within=1)",
+        "lethe(delete_within=10, ratio=3, l0=1, pick=min_overlap)",
+        "lethe(delete_within=30, ratio=4, l0=4, table=200kB)",
+        "lethe(delete_within=1000000000, ratio=1000)",
+    ]);
 }
 
 #[test]

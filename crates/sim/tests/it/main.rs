@@ -15,6 +15,7 @@ mod held_out;
 mod jungle;
 mod keyed;
 mod learning;
+mod lethe;
 mod optimum;
 mod reference;
 mod states;

@@ -13,6 +13,9 @@ use std::path::Path;
 
 const DELETES_WITHIN: u64 = 40_000;
 
+/// The bytes of a memtable of [`small`].
+const MEMTABLE_BYTES: u64 = 4000;
+
 /// Returns the flushes that brought the oldest tombstones of each table that has any.
 fn ages(tree: &Tree) -> Vec<u64> {
     let slices = tree.disk_runs().flat_map(|run| run.slices());
@@ -109,15 +112,20 @@ fn bytes_until_gone(builder: Builder, env: &MemEnv) -> u64 {
 
 #[test]
 fn what_was_deleted_is_gone_within_the_bytes_that_were_said() {
+    let auto = format!("auto(runs=40, price=0.001, deletes_within={DELETES_WITHIN}B)");
+    let lethe = format!("lethe(l0=40, delete_within={})", DELETES_WITHIN / MEMTABLE_BYTES);
+    let free = "lethe(l0=40, delete_within=1000)";
     for make in [small, threaded] as [fn(&MemEnv) -> Builder; 2] {
-        let without = MemEnv::new();
-        let policy = "auto(runs=40, price=0.001)";
-        let usual = bytes_until_gone(make(&without).policy(policy), &without);
-        let env = MemEnv::new();
-        let policy = format!("auto(runs=40, price=0.001, deletes_within={DELETES_WITHIN}B)");
-        let bounded = bytes_until_gone(make(&env).policy(policy), &env);
-        // The memtable of the delete may take some bytes before it, and a log stays for a while.
-        let most = DELETES_WITHIN + (16 << 10);
-        assert!(bounded <= most && usual > 2 * most, "{bounded} bytes, {usual} without a limit");
+        for (policy, without) in [(&auto, "auto(runs=40, price=0.001)"), (&lethe, free)] {
+            let env = MemEnv::new();
+            let usual = bytes_until_gone(make(&env).policy(without), &env);
+            let env = MemEnv::new();
+            let bounded = bytes_until_gone(make(&env).policy(&policy[..]), &env);
+            // The memtable of the delete may take some bytes before it, and a log stays for a
+            // while.
+            let most = DELETES_WITHIN + (16 << 10);
+            let text = format!("{policy}: {bounded} bytes, {usual} without a limit");
+            assert!(bounded <= most && usual > 2 * most, "{text}");
+        }
     }
 }

@@ -32,6 +32,8 @@ pub enum Pick {
     /// other entries, the table counts as larger, by two entries of mean size for each tombstone
     /// more.
     Largest,
+    /// The piece with the most tombstones, of several the one that overlaps the least (Lethe).
+    Tombstones,
     /// The whole level at once.
     WholeLevel,
     /// The keys behind the last ones that went down, up to the end of their table. Unlike
@@ -63,7 +65,7 @@ pub(super) struct Candidate {
 }
 
 impl Pick {
-    const NAMES: [(&'static str, Pick); 10] = [
+    const NAMES: [(&'static str, Pick); 11] = [
         ("min_overlap", Pick::MinOverlap),
         ("round_robin", Pick::RoundRobin),
         ("narrowest", Pick::Narrowest),
@@ -71,6 +73,7 @@ impl Pick {
         ("oldest", Pick::Oldest),
         ("oldest_smallest", Pick::OldestSmallest),
         ("largest", Pick::Largest),
+        ("tombstones", Pick::Tombstones),
         ("whole_level", Pick::WholeLevel),
         ("in_turn", Pick::InTurn),
         ("random", Pick::Random),
@@ -137,6 +140,11 @@ impl Pick {
             Pick::Oldest => slice.table().seq_max.0 as f64,
             Pick::OldestSmallest => slice.table().seq_min.0 as f64,
             Pick::Largest => -compensated_bytes(slice.size()),
+            Pick::Tombstones => {
+                let all = choice.target.map_or(0, |run| run.bytes());
+                let part = *overlap_bytes as f64 / (all as f64 + 1.0);
+                part - slice.size_within(piece).tombstones as f64
+            }
             Pick::WholeLevel => 0.0,
             // The number of merges differs at each, so its hash is a random number. Names of tables
             // would not do: a store names other files too, so simulations would pick others.

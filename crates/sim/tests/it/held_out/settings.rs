@@ -163,6 +163,11 @@ fn of_other_systems(
             let (inner, last) = (draws.count(1, ratio - 1), draws.count(1, ratio - 1));
             format!("{name}(ratio={ratio}, inner={inner}, last={last}{eager})")
         }
+        "lethe" => {
+            let (within, ratio) = (draws.count(2, 200), draws.count(2, 12));
+            let pick = draws.one_of(&["tombstones", "min_overlap"]);
+            format!("{name}(delete_within={within}, ratio={ratio}, pick={pick})")
+        }
         "spooky" => {
             let (ratio, l0) = (draws.count(2, 12), draws.count(0, 5));
             format!("{name}(ratio={ratio}, l0={l0}{eager})")
