@@ -133,7 +133,7 @@ fn lethe(figure: &mut Figure, all: &Measured) {
         figure.at_most(claim, all.over(spec, FREE, write), 1.25);
     }
     figure.explain(
-        "lethe, deletes within 1/2",
+        "lethe, deletes within",
         "A full level gives the piece with the most tombstones, whatever it overlaps. The longer \
          deletes may stay, the more pieces go down like this. With pick=min_overlap lethe writes \
          less than leveling there, and saves next to no space.",

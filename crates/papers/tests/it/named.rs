@@ -17,7 +17,7 @@ fn policies_of_other_systems_come_to_their_figures() {
         "spooky, Pebble: space",
         "spooky, ratio",
         "lethe, deletes within 1/6",
-        "lethe, deletes within 1/4",
+        "lethe, deletes within 1/4 of the run: space",
         "lethe, deletes within 1/2 of the run: space",
     ] {
         hold(&figure, &[part]);
@@ -34,6 +34,7 @@ fn policies_of_other_systems_come_to_their_figures() {
             "c, lucene_tiered: most segments of Lucene",
             "spooky, Pebble: write cost over lazy leveling",
             "spooky, Pebble: write cost over tiering",
+            "lethe, deletes within 1/4 of the run: write cost over leveling",
             "lethe, deletes within 1/2 of the run: write cost over leveling",
         ]
     );
