@@ -1,6 +1,7 @@
 //! Policies of other systems, beside figures of these systems and what their rules come to.
 
 mod levels;
+mod reads;
 
 use crate::form::*;
 use anyhow::Context;
@@ -71,6 +72,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         Panel::new("c", "1000 flushes of up to 244 MB, 5 GiB at most", x(), cost()),
         levels::panel(),
         levels::deletes_panel(),
+        reads::panel(),
     ]);
     equal_flushes(task, &mut figure)?;
     let flushes = vec![LUCENE_BYTES; LUCENE_FLUSHES];
@@ -78,6 +80,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let draws: Vec<Vec<u64>> = SEEDS.into_iter().map(random_sizes).collect();
     capped(task, &mut figure, "c", &draws, &LUCENE_RANDOM)?;
     levels::measure(task, &mut figure)?;
+    reads::measure(task, &mut figure)?;
     notes(&mut figure);
     Ok(figure)
 }

@@ -1,5 +1,6 @@
 //! The policies, one file each.
 
+mod arce;
 mod auto;
 mod bigtable;
 mod binomial;
@@ -24,6 +25,7 @@ mod triangular;
 mod ucs;
 mod universal;
 
+pub use arce::Arce;
 pub use auto::Auto;
 pub use bigtable::Bigtable;
 pub use binomial::Binomial;

@@ -24,6 +24,7 @@ impl Registry {
         let mut infos = vec![
             policies::None::INFO,
             policies::Auto::INFO,
+            policies::Arce::INFO,
             policies::Fifo::INFO,
             policies::Bigtable::INFO,
             policies::Constant::INFO,

@@ -4,16 +4,17 @@
 //! policy, plan, place and reason, runs by name, logical bytes and entries. The simulation's ranks
 //! are converted to keys first.
 
+mod names;
+
 use lsmith::env::MemEnv;
 use lsmith::{Clock, Event, Keyspace, KeyspaceOptions, Observer, Store};
 use lsmith_lab::{FileInputs, Newest};
 use lsmith_policy::{MergePolicy, Registry, check_group_policy};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
 use lsmith_spec::Spec;
-use lsmith_tree::text::{display_key, parse_key};
-use lsmith_tree::{Counters, KeyRange, MergePlan, Slice, TreeEdit, key_after};
+use lsmith_tree::{Counters, Slice, TreeEdit};
 use lsmith_workload::{Inputs, OpKind, Workload, fill_value};
-use std::collections::HashMap;
+use names::Names;
 use std::fmt::Write;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +32,10 @@ pub(crate) const POLICIES: &[&str] = &[
     "auto(runs=20, price=reads, get=3kB, scan=50kB)",
     "auto(runs=16, price=0.05, space=1.4)",
     "auto(runs=16, price=0.05, deletes_within=400kB)",
+    "arce",
+    "arce(runs=3, price=0, eager=always)",
+    "arce(runs=20, price=0.3, horizon=12, eager=never)",
+    "arce(runs=12, price=reads, get=3kB, scan=50kB)",
     "minlatency(k=4, largest=300KiB)",
     "exploring(k=4, largest=300KiB)",
     "fifo",
@@ -151,50 +156,6 @@ fn edit_text(edit: &TreeEdit, blocks: bool) -> String {
         })
         .collect();
     format!("{} {} {counters:?} {sizes:?}", edit.flushes, edit.flushed.bytes)
-}
-
-/// The keys of a workload by the text form of their ranks.
-struct Names(HashMap<Vec<u8>, Vec<u8>>);
-
-impl Names {
-    fn of(workload: &KeyedWorkload) -> Names {
-        let mut names = HashMap::new();
-        let mut key = Vec::new();
-        for op in workload.workload().ops() {
-            let op = op.unwrap();
-            let ends = [op.item, op.end()];
-            for item in &ends[..if op.kind == OpKind::DeleteRange { 2 } else { 1 }] {
-                workload.workload().key(*item, &mut key);
-                let rank = lsmith_sim::rank_key(workload.ranks().rank(*item));
-                names.insert(key_after(&rank).to_vec(), key_after(&key).to_vec());
-                names.insert(rank.to_vec(), key.clone());
-            }
-        }
-        Names(names)
-    }
-
-    fn key(&self, rank: &[u8]) -> Vec<u8> {
-        if rank.is_empty() { Vec::new() } else { self.0[rank].clone() }
-    }
-
-    fn plan(&self, plan: &MergePlan) -> MergePlan {
-        let mut plan = plan.clone();
-        for input in &mut plan.inputs {
-            let KeyRange { start, end } = &input.range;
-            let end = end.as_ref().map(|end| self.key(end).into());
-            input.range = KeyRange { start: self.key(start).into(), end };
-        }
-        plan.cuts.keys.iter_mut().for_each(|cut| *cut = self.key(cut).into());
-        for value in plan.memo.iter_mut().filter_map(|(_, value)| value.as_mut()) {
-            // Some notes are keys; others are numbers or words, which are equal on both sides.
-            if let Ok(key) = parse_key(value)
-                && self.0.contains_key(&key[..])
-            {
-                *value = display_key(&self.key(&key)).to_string();
-            }
-        }
-        plan
-    }
 }
 
 /// Returns true if the simulation knows which blocks a policy that counts in blocks or not reads. A

@@ -19,6 +19,8 @@ fn policies_of_other_systems_come_to_their_figures() {
         "lethe, deletes within 1/6",
         "lethe, deletes within 1/4 of the run: space",
         "lethe, deletes within 1/2 of the run: space",
+        "arce, reads of",
+        "arce, reads that shift",
     ] {
         hold(&figure, &[part]);
     }

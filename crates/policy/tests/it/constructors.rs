@@ -1,9 +1,9 @@
 //! Constructors of policies make what specs make, and refuse what specs refuse.
 
 use lsmith_policy::{
-    Auto, Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid, Ics,
-    Jungle, Lethe, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick, Registry,
-    Samt, Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal,
+    Arce, Auto, Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid,
+    Ics, Jungle, Lethe, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick,
+    Registry, Samt, Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal,
 };
 use lsmith_spec::SpecError;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ fn all() -> Vec<(&'static str, Made)> {
         ("fifo", made(Fifo::new(Option::None))),
         ("fifo(bytes=1GiB)", made(Fifo::new(Some(1 << 30)))),
         ("auto(runs=7)", made(Auto::new(7))),
+        ("arce(runs=7)", made(Arce::new(7))),
         ("bigtable(k=7)", made(Bigtable::new(7))),
         ("constant(k=7)", made(Constant::new(7))),
         ("exploring(k=7)", made(Exploring::new(7))),
@@ -75,6 +76,7 @@ fn every_policy_has_one() {
 fn they_refuse_what_specs_refuse() {
     let refused = [
         ("fifo(bytes=0)", made(Fifo::new(Some(0)))),
+        ("arce(runs=65)", made(Arce::new(65))),
         ("constant(k=65)", made(Constant::new(65))),
         ("tiered(ratio=1)", made(Tiered::new(1))),
         ("sweep(k=2)", made(Sweep::new(2))),

@@ -32,6 +32,18 @@ fn auto() {
 }
 
 #[test]
+fn arce() {
+    check(&[
+        "arce(runs=1)",
+        "arce(runs=3, price=0)",
+        "arce(runs=64, price=0.01, eager=always)",
+        "arce(runs=20, price=1000, horizon=1e6, eager=never)",
+        "arce(runs=30, price=reads)",
+        "arce(runs=4, horizon=1)",
+    ]);
+}
+
+#[test]
 fn stacks_with_a_largest_merge() {
     check(&[
         "auto(largest=1B)",

@@ -149,7 +149,8 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
     }
 }
 
-/// Draws the arguments of a policy of other systems that goes by sizes or by levels of runs.
+/// Draws the arguments of a policy of other systems, or of one that goes by sizes or by levels of
+/// runs.
 /// Returns `None` for other policies.
 fn of_other_systems(
     draws: &mut Draws,
@@ -158,6 +159,10 @@ fn of_other_systems(
     eager: &str,
 ) -> Option<String> {
     Some(match name {
+        "arce" => {
+            let price = draws.number(0.0, 3.0);
+            format!("arce(runs={}, price={price:.2}{eager})", draws.count(2, 24))
+        }
         "fluid" => {
             let ratio = draws.count(3, 12);
             let (inner, last) = (draws.count(1, ratio - 1), draws.count(1, ratio - 1));
