@@ -18,13 +18,14 @@ const HULL_POINTS: usize = 60;
 const RUNS_SHOWN: f64 = 30.0;
 
 /// The policies of the first panel: the curve, and its settings.
-const EQUAL: [(&str, &[&str]); 8] = [
+const EQUAL: [(&str, &[&str]); 9] = [
     ("ucs", &["w=L10", "w=L4", "w=N", "w=T4", "w=T8", "w=T4/L4"]),
     ("lazy_leveling", &["ratio=2", "ratio=3", "ratio=4", "ratio=6", "ratio=10"]),
     (
         "fluid",
         &["inner=1, last=1", "inner=3, last=3", "ratio=10, inner=1, last=1", "ratio=10, inner=3"],
     ),
+    ("autumn", &["ratio=2", "ratio=3", "ratio=4", "ratio=6", "ratio=10"]),
     ("lucene_tiered", &["tier=2", "tier=3", "tier=4", "tier=6", "tier=10"]),
     ("clickhouse", &["base=2", "base=3", "base=5", "base=8"]),
     ("ics", &["threshold=0.5", "threshold=0.7", "threshold=1", "threshold=2", "threshold=4"]),
@@ -143,12 +144,54 @@ fn equal_flushes(task: &Task<'_>, figure: &mut Figure) -> anyhow::Result<()> {
         let claim = format!("lazy leveling, ratio {ratio}: mean runs over tiering");
         figure.at_most(claim, lazy.read_cost_mean / tiering.read_cost_mean, 1.0);
     }
+    autumn(figure, &cost)?;
     let ics = cost("ics")?;
     figure.at_most("ics: most runs, each as large as all newer ones", ics.runs_max as f64, 12.0);
     let found = cost("clickhouse")?;
     let depth = (FLUSHES as f64).log(5.0);
     let claim = "clickhouse: write cost, at most 1 + the logarithm of flushes to the base";
     figure.at_most(claim, found.write_cost_system, 1.0 + depth);
+    Ok(())
+}
+
+/// Judges levels whose ratios grow with their number. `cost` simulates a policy.
+fn autumn(
+    figure: &mut Figure,
+    cost: &impl Fn(&str) -> anyhow::Result<Figures>,
+) -> anyhow::Result<()> {
+    let leveling = |ratio: u64| cost(&format!("fluid(ratio={ratio}, inner=1, last=1)"));
+    let (same, expected) = (cost("autumn(ratio=4, c=1)")?, leveling(4)?);
+    let claim = "autumn, c 1: write cost as leveling";
+    figure.near(claim, expected.write_cost_system, same.write_cost_system, 0.0);
+    let claim = "autumn, c 1: mean runs as leveling";
+    figure.near(claim, expected.read_cost_mean, same.read_cost_mean, 0.0);
+    let all = (2..=32).map(leveling).collect::<anyhow::Result<Vec<Figures>>>()?;
+    for (ratio, c) in [(2, 0.8), (4, 0.8), (2, 0.5)] {
+        let name = format!("autumn, ratio {ratio}, c {c}");
+        let found = cost(&format!("autumn(ratio={ratio}, c={c})"))?;
+        // Levels by equation 5 of the paper.
+        let held = |levels: i32| {
+            f64::from(ratio).powi(levels) / f64::powf(c, f64::from(levels * (levels - 1) / 2))
+        };
+        let levels = (1..64).find(|levels| held(*levels) >= FLUSHES as f64).unwrap_or(64);
+        figure.at_most(
+            format!("{name}: most runs, one a level"),
+            found.runs_max as f64,
+            levels.into(),
+        );
+        let of_ratio = &all[ratio as usize - 2];
+        let runs = found.read_cost_mean / of_ratio.read_cost_mean;
+        figure.at_most(format!("{name}: mean runs over leveling"), runs, 1.0);
+        let few = all.iter().filter(|it| it.read_cost_mean <= found.read_cost_mean);
+        let least = few.map(|it| it.write_cost_system).fold(f64::INFINITY, f64::min);
+        let claim = format!("{name}: write cost over leveling with no more runs");
+        figure.at_most(claim, found.write_cost_system / least, 1.0);
+    }
+    figure.explain(
+        "autumn, ratio 2",
+        "The paper says that writes stay fast. For as many levels, equal ratios write least. Here \
+         the first level has the largest ratio, and each memtable is merged into it.",
+    );
     Ok(())
 }
 

@@ -42,6 +42,7 @@ impl Registry {
             policies::Universal::INFO,
             policies::Fluid::INFO,
             policies::Fluid::LAZY_LEVELING,
+            policies::Fluid::AUTUMN,
             policies::Spooky::INFO,
             policies::Ucs::INFO,
             policies::LuceneTiered::INFO,

@@ -130,6 +130,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     for &ratio in ratios {
         all.push(Spec::bare("tiered").with("ratio", ratio));
         all.push(Spec::bare("lazy_leveling").with("ratio", ratio));
+        all.push(Spec::bare("autumn").with("ratio", ratio));
         all.push(Spec::bare("spooky").with("ratio", ratio));
         // Leveling, tiering, and a way between. `cola` and `tiered` have the ratio of 2.
         let fluid = |inner: u64, last: u64| {

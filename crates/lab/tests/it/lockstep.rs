@@ -74,6 +74,8 @@ pub(crate) const POLICIES: &[&str] = &[
     "fluid(ratio=4, inner=1)",
     "fluid(ratio=5, inner=2, last=3, eager=always)",
     "lazy_leveling(ratio=3)",
+    "autumn(ratio=2, c=0.7)",
+    "autumn(ratio=3, c=0.4, eager=never)",
     "spooky(ratio=3, l0=1)",
     "spooky(ratio=2, l0=0, eager=never)",
     "ucs(w=L3)",

@@ -13,6 +13,10 @@ fn policies_of_other_systems_come_to_their_figures() {
         "ics: ",
         "clickhouse: ",
         "b, lucene_tiered",
+        "autumn, c 1",
+        "autumn, ratio 4",
+        "most runs, one a level",
+        "mean runs over leveling",
         "spooky, Pebble: mean runs",
         "spooky, Pebble: space",
         "spooky, ratio",
@@ -24,14 +28,17 @@ fn policies_of_other_systems_come_to_their_figures() {
     ] {
         hold(&figure, &[part]);
     }
-    // Merges of neighbours leave more runs than merges of any segments. Pebble's lazy leveling and
-    // tiering write more than they do here. Pieces with the most
-    // tombstones overlap more, and the longer deletes may stay, the more pieces are picked so.
+    // Autumn with a small ratio writes more than leveling with as few runs. Merges of neighbours
+    // leave more runs than merges of any segments. Pebble's lazy leveling and tiering write more
+    // than they do here. Pieces with the most tombstones overlap more, and the longer deletes may
+    // stay, the more pieces are picked so.
     let differs = figure.claims.iter().filter(|claim| claim.verdict == Verdict::Differs);
     let differs: Vec<&str> = differs.map(|claim| claim.claim.as_str()).collect();
     assert_eq!(
         differs,
         [
+            "autumn, ratio 2, c 0.8: write cost over leveling with no more runs",
+            "autumn, ratio 2, c 0.5: write cost over leveling with no more runs",
             "c, lucene_tiered: mean segments of Lucene",
             "c, lucene_tiered: most segments of Lucene",
             "spooky, Pebble: write cost over lazy leveling",

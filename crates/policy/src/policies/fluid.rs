@@ -18,13 +18,37 @@ use std::sync::Arc;
 /// many, which the two extremes do as well.
 ///
 /// Source: Dayan & Idreos, "Dostoevsky", SIGMOD 2018.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// Autumn is leveling whose ratios depend on the number of levels: `ratio` between the last two,
+/// and 1 / `c` times as much from each to the one above. So the more levels there are, the more
+/// each holds, and the fewer are needed: their number grows like the square root of leveling's.
+/// With `ratio` 4 and `c` 0.5, a tree of three levels holds 16, 8 and 4 times what comes from
+/// above. With `c` 1 it is leveling.
+///
+/// When the last level is full it stays, and the tree counts a level more, so that every level may
+/// hold more. It goes down when it is too large for that as well.
+///
+/// Source: Zhao et al., "Autumn: A Scalable Read Optimized LSM-tree Based Key-Value Store", ICDE
+/// 2025 (arXiv 2305.05074): its equation 5, and that the last level is merged late. How late is as
+/// above here. The paper's level 0 in memory is not kept: the first level takes memtables.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fluid {
     ratio: u64,
     inner: u64,
     last: u64,
+    /// A ratio between levels over the ratio above it: 1 but for Autumn.
+    c: f64,
     eager: Eager,
-    is_lazy: bool,
+    name: &'static str,
+}
+
+/// The levels of a tree, for ratios that depend on how many there are.
+#[derive(Clone, Copy)]
+struct Levels {
+    /// The deepest that has runs.
+    deepest: usize,
+    /// How many there are.
+    count: usize,
 }
 
 const SOURCE: &str = "Dayan & Idreos, Dostoevsky, SIGMOD 2018";
@@ -67,6 +91,27 @@ impl Fluid {
         build: |params| Ok(Arc::new(Fluid::read_lazy(params)?)),
     };
 
+    /// Autumn: levels of one run, whose ratios grow with their number.
+    pub const AUTUMN: PolicyInfo = PolicyInfo {
+        name: "autumn",
+        source: "Zhao et al., Autumn, ICDE 2025",
+        summary: "levels of one run, which all hold more when there is a level more",
+        params: &[
+            ParamInfo {
+                name: "ratio",
+                default: "4",
+                meaning: "size of the last level over that of the level above, 2 to 1000",
+            },
+            ParamInfo {
+                name: "c",
+                default: "0.8",
+                meaning: "a ratio between levels over that of the level above, 0.1 to 1",
+            },
+            Eager::PARAM,
+        ],
+        build: |params| Ok(Arc::new(Fluid::read_autumn(params)?)),
+    };
+
     /// Returns the policy whose levels grow by `ratio` and have at most `inner` runs, the last at
     /// most `last`. Other parameters have their defaults.
     ///
@@ -87,8 +132,24 @@ impl Fluid {
         info.read(&Spec::bare(info.name).with("ratio", ratio), Fluid::read_lazy)
     }
 
+    /// Returns levels of one run. The last grows by `ratio`, from 2 to 1000, and each one above by
+    /// 1 / `c` times as much, with `c` from 0.1 to 1. Other parameters have their defaults.
+    ///
+    /// # Errors
+    /// Fails if a parameter is out of range.
+    pub fn autumn(ratio: u64, c: f64) -> Result<Fluid, SpecError> {
+        let info = Fluid::AUTUMN;
+        let spec = Spec::bare(info.name).with("ratio", ratio).with("c", c);
+        info.read(&spec, Fluid::read_autumn)
+    }
+
     fn read_lazy(params: &Params<'_>) -> Result<Fluid, SpecError> {
-        Ok(Fluid { is_lazy: true, ..Fluid::read(params)? })
+        Ok(Fluid { name: Fluid::LAZY_LEVELING.name, ..Fluid::read(params)? })
+    }
+
+    fn read_autumn(params: &Params<'_>) -> Result<Fluid, SpecError> {
+        let c = params.real("c", 0.8, 0.1..=1.0)?;
+        Ok(Fluid { name: Fluid::AUTUMN.name, inner: 1, last: 1, c, ..Fluid::read(params)? })
     }
 
     fn read(params: &Params<'_>) -> Result<Fluid, SpecError> {
@@ -97,8 +158,9 @@ impl Fluid {
             ratio,
             inner: params.count("inner", ratio - 1, 1..=ratio - 1)?,
             last: params.count("last", 1, 1..=ratio - 1)?,
+            c: 1.0,
             eager: Eager::read(params)?,
-            is_lazy: false,
+            name: Fluid::INFO.name,
         })
     }
 
@@ -108,12 +170,32 @@ impl Fluid {
         if is_last { self.last as usize } else { self.inner as usize }
     }
 
-    /// Returns true if a run of `bytes` stays in `level`: as many runs may then arrive there as
-    /// make another merge. Half a run more is allowed, since runs are not equally large.
-    fn stays(&self, view: &TreeView, level: usize, bytes: u64) -> bool {
-        let arriving = view.memtable_bytes as f64 * (self.ratio as f64).powi(level as i32);
-        let room = (self.ratio as usize).saturating_sub(self.runs_max(view, level)) as f64 + 0.5;
-        level + 1 >= LEVELS_MAX || (bytes as f64) < room * arriving
+    /// Returns the levels of the tree. The last one is full when there is not room for another run
+    /// in a tree that ends with it, and then there is a level more.
+    fn levels(&self, view: &TreeView) -> Levels {
+        let levels = view.tree.levels();
+        let deepest = levels.iter().rposition(|level| !level.runs().is_empty()).unwrap_or(0);
+        let bytes = levels.get(deepest).map_or(0, |level| level.bytes());
+        let is_full = self.c < 1.0 && !self.has_room(view, deepest, bytes, deepest + 1);
+        Levels { deepest, count: deepest + 1 + usize::from(is_full) }
+    }
+
+    /// Returns true if a run of `bytes` stays in `level`. The last level stays while a tree of one
+    /// level more has room for it.
+    fn stays(&self, view: &TreeView, levels: Levels, level: usize, bytes: u64) -> bool {
+        let count = if level < levels.deepest { levels.count } else { level + 2 };
+        level + 1 >= LEVELS_MAX || self.has_room(view, level, bytes, count)
+    }
+
+    /// Returns true if a run of `bytes` in `level` of `count` leaves room: as many runs may then
+    /// arrive there as make another merge. Half a run more is allowed, since runs are not equally
+    /// large.
+    fn has_room(&self, view: &TreeView, level: usize, bytes: u64, count: usize) -> bool {
+        let ratio =
+            |level: usize| self.ratio as f64 / self.c.powi(count.saturating_sub(level + 1) as i32);
+        let arriving = (0..level).fold(view.memtable_bytes as f64, |all, above| all * ratio(above));
+        let room = (ratio(level) - self.runs_max(view, level) as f64).max(0.0) + 0.5;
+        (bytes as f64) < room * arriving
     }
 
     /// Returns the merge of `level` if it has too many runs. `memtable` is the sealed memtable that
@@ -136,8 +218,9 @@ impl Fluid {
             return None;
         }
         let bytes = |runs: &[&Arc<Run>]| runs.iter().map(|run| run.bytes()).sum();
+        let levels = self.levels(view);
         let mut to = level;
-        while !self.stays(view, to, bytes(&taken)) {
+        while !self.stays(view, levels, to, bytes(&taken)) {
             to += 1;
             let below: Vec<_> = of_level(to).collect();
             if below.len() < self.runs_max(view, to) {
@@ -156,11 +239,11 @@ impl Fluid {
 
 impl MergePolicy for Fluid {
     fn spec(&self) -> Spec {
-        let name = if self.is_lazy { Fluid::LAZY_LEVELING.name } else { Fluid::INFO.name };
-        let spec = Spec::bare(name).with("ratio", self.ratio);
-        self.eager.write(match self.is_lazy {
-            true => spec,
-            false => spec.with("inner", self.inner).with("last", self.last),
+        let spec = Spec::bare(self.name).with("ratio", self.ratio);
+        self.eager.write(match self.name {
+            "fluid" => spec.with("inner", self.inner).with("last", self.last),
+            "autumn" => spec.with("c", self.c),
+            _ => spec,
         })
     }
 

@@ -207,6 +207,12 @@ fn fluid() {
 }
 
 #[test]
+fn autumn() {
+    check(&["autumn(ratio=2, c=0.5)", "autumn(ratio=10, c=1, eager=always)"]);
+    check(&["autumn(ratio=2, c=0.1, eager=never)", "autumn(ratio=1000, c=0.1)"]);
+}
+
+#[test]
 fn spooky() {
     check(&["spooky(ratio=2)", "spooky(ratio=2, l0=0, eager=never)", "spooky(ratio=10, l0=0)"]);
     check(&["spooky(ratio=1000, l0=10, eager=always)", "spooky(ratio=3, l0=1)"]);

@@ -1,5 +1,6 @@
 //! What every policy must do, and what each one does.
 
+mod autumn;
 mod broken;
 mod constructors;
 mod free;

@@ -173,6 +173,10 @@ fn of_other_systems(
             let pick = draws.one_of(&["tombstones", "min_overlap"]);
             format!("{name}(delete_within={within}, ratio={ratio}, pick={pick})")
         }
+        "autumn" => {
+            let (ratio, c) = (draws.count(2, 8), draws.number(0.3, 1.0));
+            format!("{name}(ratio={ratio}, c={c:.2}{eager})")
+        }
         "spooky" => {
             let (ratio, l0) = (draws.count(2, 12), draws.count(0, 5));
             format!("{name}(ratio={ratio}, l0={l0}{eager})")
