@@ -1,6 +1,7 @@
 //! Fluid: levels with as many runs as a policy allows them, and the last level apart.
 
-use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape};
+use crate::pressure::pressure_of_runs;
+use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{LEVELS_MAX, LevelId, MergePlan, Place, Reason, Run, TreeView};
 use std::sync::Arc;
@@ -254,7 +255,21 @@ impl MergePolicy for Fluid {
         })
     }
 
+    /// Merges of the first level of Autumn are long, and its levels have one run each. So all runs
+    /// hold writers back that are more than one for each level.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        if self.name != Fluid::AUTUMN.name {
+            return self.shape().pressure(view, load);
+        }
+        let levels = self.levels(view).count as u64;
+        pressure_of_runs(view, view.tree.disk_run_count(), levels, load)
+    }
+
     fn shape(&self) -> Shape {
+        if self.name == Fluid::AUTUMN.name {
+            // All levels that there can be, and what arrives.
+            return Shape::Stack { runs_max: LEVELS_MAX as u64 + 1 };
+        }
         Shape::Tiered { ratio: self.inner.max(self.last) + 1 }
     }
 }
