@@ -45,7 +45,7 @@ fn twin(spec: &str) -> Arc<dyn MergePolicy> {
 /// policy is in the panel that comes last.
 type Beside = (&'static str, u64, &'static str, [&'static str; 3]);
 
-const FIGURES_BESIDE: [Beside; 18] = [
+const FIGURES_BESIDE: [Beside; 19] = [
     ("mao-fig3", 1600, "minlatency(k=6)", ["b", "minlatency(k=6)", "b"]),
     ("mao-fig4", 1600, "tiered(ratio=4)", ["a-tiered", "tiered(ratio=4)", "b-leveled"]),
     ("mao-fig5", 1600, "bigtable(k=6)", ["", "bigtable", ""]),

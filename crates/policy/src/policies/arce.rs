@@ -39,7 +39,8 @@ use std::sync::Arc;
 /// of the last eight or so memtables, or the spec says it.
 ///
 /// Source: Liu et al., "ArceKV: Towards Workload-driven LSM-compactions for Key-Value Store Under
-/// Dynamic Workloads", PVLDB 19(5), 2026 (arXiv 2508.03565).
+/// Dynamic Workloads", PVLDB 19(5), 2026 (arXiv 2508.03565): its abstract, and notes of a reader.
+/// The paper itself was not at hand.
 #[derive(Clone, Debug)]
 pub struct Arce {
     runs: u64,

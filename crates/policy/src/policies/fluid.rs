@@ -30,8 +30,9 @@ use std::sync::Arc;
 /// hold more. It goes down when it is too large for that as well.
 ///
 /// Source: Zhao et al., "Autumn: A Scalable Read Optimized LSM-tree Based Key-Value Store", ICDE
-/// 2025 (arXiv 2305.05074): its equation 5, and that the last level is merged late. How late is as
-/// above here. The paper's level 0 in memory is not kept: the first level takes memtables.
+/// 2025 (arXiv 2305.05074): its equation 5, and that the last level is merged late. The paper
+/// itself was not at hand. How late is as above here. The paper's level 0 in memory is not kept:
+/// the first level takes memtables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fluid {
     ratio: u64,

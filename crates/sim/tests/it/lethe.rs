@@ -19,14 +19,16 @@ fn oldest_age(tree: &Tree) -> u64 {
 /// Returns the oldest age at rest after each flush.
 fn ages(policy: &str, workload: &str, memtable_bytes: u64) -> Vec<u64> {
     let policy = Registry::builtin().build(policy).expect(policy);
-    let workload = Workload::from_spec(&workload.parse().unwrap(), &NoInputs).expect(workload);
+    let workload =
+        Workload::from_spec(&workload.parse().expect(workload), &NoInputs).expect(workload);
     let mut ages = Vec::new();
     let mut observe = |event: Event<'_>| {
         if let Event::Flushed { tree } = event {
             ages.push(oldest_age(tree));
         }
     };
-    simulate_keyed(&policy, &KeyedWorkload::new(workload), memtable_bytes, &mut observe).unwrap();
+    simulate_keyed(&policy, &KeyedWorkload::new(workload), memtable_bytes, &mut observe)
+        .expect("legal plans");
     ages
 }
 
