@@ -1,10 +1,13 @@
 //! Judges the policy that prices runs by reads, beside policies with any fixed parameter.
 
+mod production;
+
 use crate::form::*;
 use anyhow::Context;
 use lsmith_sim::KeyedSim;
 use lsmith_tree::EntryKind;
 use lsmith_workload::{Rng, Zipf};
+use production::{CLUSTERS, Cluster};
 
 /// The policy that is judged: nothing of it is chosen for a setting.
 const AUTO: &str = "auto(runs=40, price=reads)";
@@ -48,6 +51,7 @@ const GET: f64 = 24.0;
 const SCAN: f64 = 430.0;
 
 const ENTRY_BYTES: u32 = 124;
+const TOMBSTONE_BYTES: u32 = 24;
 const MEMTABLE_BYTES: u64 = 500 * ENTRY_BYTES as u64;
 
 /// Keys, and puts in all phases together.
@@ -60,13 +64,20 @@ const STEADY: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 const SHIFTS: [&[f64]; 4] =
     [&[0.0, 0.9, 0.0, 0.9], &[0.9, 0.1, 0.9, 0.1], &[0.1, 0.3, 0.9], &[0.95, 0.5, 0.0]];
 
+/// The fewest and the most keys of a cluster. Clusters have many more, and far larger memtables.
+const CLUSTER_KEYS: [f64; 2] = [5e3, 2e5];
+
 /// A workload: puts, and lookups or range reads whose share changes from phase to phase.
 #[derive(Clone)]
 struct Setting {
     panel: &'static str,
     /// Written bytes that one run costs a read.
     read: f64,
-    is_skewed: bool,
+    keys: u64,
+    /// The exponent of Zipf's law; 0 if keys are drawn evenly.
+    skew: f64,
+    /// The share of deletes among puts and deletes.
+    deletes: f64,
     shares: Vec<f64>,
 }
 
@@ -74,12 +85,14 @@ impl Setting {
     fn all() -> Vec<Setting> {
         let mut all = Vec::new();
         for (panel, read) in [("gets", GET), ("scans", SCAN)] {
-            for is_skewed in [false, true] {
+            for skew in [0.0, 0.99] {
                 let steady = STEADY.iter().map(std::slice::from_ref);
                 all.extend(steady.chain(SHIFTS).map(|shares| Setting {
                     panel,
                     read,
-                    is_skewed,
+                    keys: KEYS,
+                    skew,
+                    deletes: 0.0,
                     shares: shares.to_vec(),
                 }));
             }
@@ -87,8 +100,37 @@ impl Setting {
         all
     }
 
+    /// Returns the operations of a cluster in production, with `writes` puts and deletes.
+    fn of_cluster(cluster: &Cluster, writes: u64) -> Setting {
+        let share = cluster.puts + cluster.deletes;
+        let keys = writes as f64 / share / cluster.per_key;
+        Setting {
+            panel: "production",
+            read: GET,
+            keys: keys.clamp(CLUSTER_KEYS[0], CLUSTER_KEYS[1]) as u64,
+            skew: cluster.skew,
+            deletes: cluster.deletes / share,
+            shares: vec![cluster.gets],
+        }
+    }
+
     fn is_steady(&self) -> bool {
         self.shares.len() == 1
+    }
+
+    /// Returns the cost of the judged policy, and the costs of all fixed ones.
+    fn costs(
+        &self,
+        puts: u64,
+        task: &Task<'_>,
+        ticker: &Ticker<'_>,
+    ) -> anyhow::Result<(f64, Vec<f64>)> {
+        let cost = |spec: &str| {
+            ticker.tick(puts);
+            self.cost(spec, puts, task)
+        };
+        let costs = FIXED.into_iter().map(cost).collect::<anyhow::Result<Vec<f64>>>()?;
+        Ok((cost(AUTO)?, costs))
     }
 
     /// Returns what `spec` costs per byte that is put: written bytes, and for each run of each read
@@ -97,8 +139,8 @@ impl Setting {
         let policy = task.policy(spec)?;
         let mut sim = KeyedSim::new(&policy, MEMTABLE_BYTES);
         let mut random = Rng::new(1, 0);
-        let zipf = self.is_skewed.then(|| Zipf::new(KEYS, 0.99));
-        let (mut seen, mut live) = (vec![false; KEYS as usize], 0);
+        let zipf = (self.skew > 0.0).then(|| Zipf::new(self.keys, self.skew));
+        let (mut is_live, mut live) = (vec![false; self.keys as usize], 0);
         let (mut due, mut reads_cost) = (0.0, 0.0);
         for put in 0..puts {
             let phase = put as usize * self.shares.len() / puts as usize;
@@ -108,19 +150,25 @@ impl Setting {
             let runs = sim.tree().disk_run_count();
             reads_cost += self.read * (reads * runs as u64) as f64;
             match self.panel {
-                "gets" => sim.note_reads([reads, 0, 0]),
-                _ => sim.note_reads([0, 0, reads]),
+                "scans" => sim.note_reads([0, 0, reads]),
+                _ => sim.note_reads([reads, 0, 0]),
             }
             // Popular keys lie anywhere among the others.
             let key = match &zipf {
                 Some(zipf) => zipf.draw(&mut random),
-                None => random.below(KEYS),
+                None => random.below(self.keys),
             };
-            let key = key * 7_919 % KEYS;
-            if !std::mem::replace(&mut seen[key as usize], true) {
-                live += u64::from(ENTRY_BYTES);
+            let key = key * 7_919 % self.keys;
+            let is_put = self.deletes == 0.0 || random.unit() >= self.deletes;
+            match (std::mem::replace(&mut is_live[key as usize], is_put), is_put) {
+                (false, true) => live += u64::from(ENTRY_BYTES),
+                (true, false) => live -= u64::from(ENTRY_BYTES),
+                _ => {}
             }
-            sim.write(EntryKind::Put, key as u32, ENTRY_BYTES);
+            match is_put {
+                true => sim.write(EntryKind::Put, key as u32, ENTRY_BYTES),
+                false => sim.write(EntryKind::Delete, key as u32, TOMBSTONE_BYTES),
+            }
             if sim.is_full() {
                 sim.flush(live, &mut |_| {}).with_context(|| format!("policy {spec}"))?;
             }
@@ -138,24 +186,26 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     let mut figure = task.figure([
         Panel::new("gets", "lookups", shares(), cost()),
         Panel::new("scans", "range reads", shares(), cost()),
+        Panel::new(
+            "production",
+            "clusters in production",
+            Axis::log("cost of the best fixed policy", "bytes per byte put"),
+            Axis::log("cost over it", ""),
+        ),
     ]);
     let puts = task.pick(PUTS_QUICK, PUTS);
     let settings = Setting::all();
     let work = |_: &Setting| puts * (FIXED.len() as u64 + 1);
     let found =
         task.each("reads that stay and reads that shift", &settings, work, |setting, ticker| {
-            let cost = |spec: &str| {
-                ticker.tick(puts);
-                setting.cost(spec, puts, task)
-            };
-            let costs = FIXED.into_iter().map(cost).collect::<anyhow::Result<Vec<f64>>>()?;
-            Ok((cost(AUTO)?, costs))
+            setting.costs(puts, task, ticker)
         })?;
+    in_production(&mut figure, puts, task)?;
     let mut over = [Vec::new(), Vec::new()];
     for (setting, (auto, costs)) in settings.iter().zip(&found) {
         let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
         over[usize::from(!setting.is_steady())].push(auto / best);
-        if setting.is_steady() && !setting.is_skewed {
+        if setting.is_steady() && setting.skew == 0.0 {
             let share = setting.shares[0];
             figure.point(setting.panel, "auto", share, *auto);
             figure.point(setting.panel, "best fixed", share, best);
@@ -185,4 +235,37 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         FIXED.len()
     ));
     Ok(figure)
+}
+
+/// Judges the policy under the operations of clusters in production.
+fn in_production(figure: &mut Figure, writes: u64, task: &Task<'_>) -> anyhow::Result<()> {
+    let work = |_: &Cluster| writes * (FIXED.len() as u64 + 1);
+    let found = task.each("clusters in production", &CLUSTERS, work, |cluster, ticker| {
+        Setting::of_cluster(cluster, writes).costs(writes, task, ticker)
+    })?;
+    // The cost of the best fixed policy, and what all policies cost over it.
+    let mut over: Vec<(f64, f64, Vec<f64>)> = Vec::new();
+    for (auto, costs) in found {
+        let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        over.push((best, auto / best, costs.into_iter().map(|cost| cost / best).collect()));
+    }
+    over.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let claim = "production: cost over the best fixed policy";
+    figure.at_most(format!("{claim}, mean"), mean(over.iter().map(|it| it.1)), 1.03);
+    figure.at_most(format!("{claim}, most"), most(over.iter().map(|it| it.1)), 1.03);
+    figure.draw("production", "auto", over.iter().map(|it| (it.0, it.1)));
+    // The one fixed policy that does best in all clusters together.
+    let in_all = |index: usize| mean(over.iter().map(|it| it.2[index])).unwrap_or(f64::INFINITY);
+    let all = (0..FIXED.len()).map(|index| (index, in_all(index)));
+    if let Some((index, in_all)) = all.min_by(|one, other| one.1.total_cmp(&other.1)) {
+        let name = format!("{} everywhere", FIXED[index]);
+        figure.draw("production", &name, over.iter().map(|it| (it.0, it.2[index])));
+        figure.note(format!(
+            "production: {} clusters. Of the fixed policies, {} costs least in all of them \
+             together: {in_all:.2} times the best of each, mean.",
+            CLUSTERS.len(),
+            FIXED[index]
+        ));
+    }
+    Ok(())
 }

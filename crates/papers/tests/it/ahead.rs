@@ -21,4 +21,5 @@ fn runs_priced_by_reads_cost_no_more_than_the_best_fixed_policy() {
     let figure = measure("auto-reads", Effort::QUICK);
     hold(&figure, &["steady: cost over the best fixed policy, mean"]);
     hold(&figure, &["shifting: cost over the best fixed policy, mean"]);
+    hold(&figure, &["production: cost over the best fixed policy, mean"]);
 }
