@@ -160,7 +160,7 @@ fn of_other_systems(
 ) -> Option<String> {
     Some(match name {
         "arce" => {
-            let price = draws.number(0.0, 3.0);
+            let price = draws.number(0.05, 3.0);
             format!("arce(runs={}, price={price:.2}{eager})", draws.count(2, 24))
         }
         "fluid" => {
