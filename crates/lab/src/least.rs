@@ -64,6 +64,8 @@ impl Least {
             Some(hull) => Some(hull.write_cost(runs_mean)),
             None => self.priced(sizes).map(|priced| priced.write_cost(runs_mean)),
         };
+        // Fewer than one run in the mean is possible only if deletes leave nothing at times.
+        let at_mean = at_mean.filter(|least| least.is_finite());
         let optimum = Optimum {
             runs_max,
             write_cost_system: 1.0 + least.merged / flushed,

@@ -479,12 +479,13 @@ pub struct SimulationReport {
 }
 
 /// The least `write_cost_system` of any policy that merges whole runs, with the same flushes and as
-/// many runs on storage. A policy may be below it if it moves tables, or merges parts of runs.
+/// many runs on storage. A policy may be below it if it moves tables, if it merges parts of runs,
+/// or if flushes drop deletes because nothing lies below them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Optimum {
     /// The most runs on storage after a flush.
     pub runs_max: u64,
-    /// The least cost with at most so many.
+    /// The least cost with at most `runs_max` runs.
     pub write_cost_system: f64,
     /// True if a schedule of merges of whole runs has this cost; otherwise the cost is a lower
     /// bound.
@@ -492,7 +493,8 @@ pub struct Optimum {
     /// (the policy's cost - the least) / the least; 0 if nothing was flushed.
     pub above: f64,
     /// The least with the same mean number of runs. `None` if it is unknown: if flushes of
-    /// different sizes are too many, or if it is not known which keys repeat.
+    /// different sizes are too many, if it is not known which keys repeat, or if deletes leave so
+    /// little that the mean is less than one run.
     pub at_mean_runs: Option<AtMean>,
     /// True if it is known which keys each flush has. Otherwise no key is taken to be written
     /// twice, and a policy may be below the cost.

@@ -45,6 +45,7 @@ pub mod laws;
 mod policies;
 mod policy;
 mod pressure;
+mod read_price;
 mod registry;
 mod stack;
 mod tables;

@@ -329,8 +329,8 @@ fn shown_time(time: &SimulatedTime) -> String {
 
 /// What the least write cost assumes.
 const LEAST: &str = "\
-The least is that of any policy that merges whole runs of the same flushes. A policy may be below it
-if it moves tables instead of merging them, or merges parts of runs.";
+No policy that merges whole runs of the same flushes writes less than the least. Policies that move
+tables instead of merging them, or merge parts of runs, may be below it.";
 
 /// What it assumes beside if keys are unknown.
 const LEAST_WITHOUT_KEYS: &str = " Here no key is taken to be written twice.";

@@ -270,14 +270,14 @@ impl Group {
         let history = recorder.finish(&simulated.policy, &source);
         Ok(Group {
             name: simulated.workload.clone().unwrap_or_else(|| "flushes of one size".to_owned()),
-            notes: vec![
-                format!(
-                    "{} flushes of memtables of {}, in lockstep.",
-                    costs.flushes,
-                    format_bytes(simulated.memtable_bytes)
-                ),
-                LEAST_NOTE.to_owned(),
-            ],
+            notes: vec![format!(
+                "{} flushes of memtables of {}, in lockstep.",
+                costs.flushes,
+                format_bytes(simulated.memtable_bytes)
+            )]
+            .into_iter()
+            .chain((!least.is_empty()).then(|| LEAST_NOTE.to_owned()))
+            .collect(),
             sources: sources(&[source.as_str()]),
             write_figure: "write_cost_system".to_owned(),
             alike: 0.0,

@@ -367,4 +367,12 @@ fn the_optimum_knows_the_keys_of_flushes() {
         let optimum = optimum.unwrap();
         assert!(!optimum.knows_keys && optimum.at_mean_runs.is_none(), "{optimum:?}");
     }
+    // Deletes leave nothing: no schedule has so few runs in the mean.
+    let workload = keyed("mix(delete=1, keys=300, ops=60k, value=100B)");
+    let content = Content::Keyed(&workload);
+    let policy = Registry::builtin().build("minlatency(k=1)").unwrap();
+    let simulated = simulate(&policy, &content, 8 << 10, &mut |_| {}).unwrap();
+    assert!(simulated.report.costs.read_cost_mean < 1.0);
+    let optimum = Least::of(&content, &constant, 8 << 10).unwrap().optimum(&simulated).unwrap();
+    assert_eq!(optimum.at_mean_runs, None);
 }

@@ -44,7 +44,7 @@ pub struct Priced {
 /// What merges write.
 #[derive(Clone, Debug)]
 enum Outputs {
-    /// By the number of flushes, from one on: all merges of so many write as much.
+    /// By the number of flushes, from one on. Merges of equally many flushes write equally much.
     ByCount(Vec<u64>),
     ByRange(Unions),
 }

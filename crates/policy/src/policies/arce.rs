@@ -2,10 +2,11 @@
 
 mod rule;
 
+use crate::read_price::ReadPrice;
 use crate::{
     Eager, Explanation, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack, StackRun,
 };
-use lsmith_spec::{Params, Spec, SpecError, format_bytes};
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use rule::{Action, Horizons, Rule, Work};
 use std::sync::Arc;
@@ -60,12 +61,7 @@ enum Price {
     /// This price.
     Fixed(f64),
     /// The price of the reads that the tree has counted.
-    Reads {
-        /// The written bytes that cost as much as one run does in a lookup.
-        get: u64,
-        /// The written bytes that cost as much as one run does in a range read.
-        scan: u64,
-    },
+    Reads(ReadPrice),
 }
 
 /// The price if none is given, and until reads were counted for one memtable.
@@ -75,33 +71,20 @@ const PRICE: f64 = 1.0;
 /// and so writes this part of a block of 4096 bytes while a range read reads a block of one run.
 const SCAN_BYTES: u64 = 4096 * 12 / (12 + 15);
 /// One lookup in a hundred reads a block of a run that does not have the key.
-const GET_BYTES: u64 = SCAN_BYTES / 100;
+const USUAL: ReadPrice = ReadPrice { get: SCAN_BYTES / 100, scan: SCAN_BYTES };
 
 impl Price {
     fn read(params: &Params<'_>) -> Result<Price, SpecError> {
-        if params.text("price") == Some("reads") {
-            let bytes = 0..=1 << 40;
-            let get = params.bytes("get", GET_BYTES, bytes.clone())?;
-            return Ok(Price::Reads { get, scan: params.bytes("scan", SCAN_BYTES, bytes)? });
-        }
-        if params.has("get") || params.has("scan") {
-            let message = "get and scan say what reads cost: they need price=reads";
-            return Err(SpecError::conflict(message));
+        if let Some(reads) = ReadPrice::read(params, USUAL)? {
+            return Ok(Price::Reads(reads));
         }
         Ok(Price::Fixed(params.real("price", PRICE, 0.0..=1000.0)?))
     }
 
     fn write(self, spec: Spec) -> Spec {
-        let bytes = |spec: Spec, name, bytes, usual| match bytes == usual {
-            true => spec,
-            false => spec.with(name, format_bytes(bytes)),
-        };
         match self {
             Price::Fixed(price) => spec.with("price", price),
-            Price::Reads { get, scan } => {
-                let spec = bytes(spec.with("price", "reads"), "get", get, GET_BYTES);
-                bytes(spec, "scan", scan, SCAN_BYTES)
-            }
+            Price::Reads(reads) => reads.write(spec, USUAL),
         }
     }
 
@@ -109,12 +92,7 @@ impl Price {
     fn at(self, view: &TreeView, unit: f64) -> f64 {
         match self {
             Price::Fixed(price) => price,
-            Price::Reads { get, scan } if view.tree.reads().memtables > 0 => {
-                let reads = view.tree.reads().per_memtable();
-                let gets = (reads.found + reads.absent) * get as f64;
-                (gets + reads.scans * scan as f64) / unit
-            }
-            Price::Reads { .. } => PRICE,
+            Price::Reads(reads) => reads.at(view, unit).unwrap_or(PRICE),
         }
     }
 }
@@ -230,7 +208,7 @@ impl MergePolicy for Arce {
     }
 
     fn needs(&self) -> Needs {
-        Needs { reads: matches!(self.price, Price::Reads { .. }), ..Needs::default() }
+        Needs { reads: matches!(self.price, Price::Reads(_)), ..Needs::default() }
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {

@@ -189,7 +189,7 @@ impl MergePolicy for Auto {
 
     fn needs(&self) -> Needs {
         Needs {
-            reads: matches!(self.price, Price::Reads { .. }),
+            reads: matches!(self.price, Price::Reads(_)),
             tombstone_ages: self.limits.needs_tombstone_ages(),
             ..Needs::default()
         }

@@ -1,8 +1,9 @@
 //! The price of a run.
 
 use super::future::Future;
+use crate::read_price::ReadPrice;
 use crate::{Eager, ParamInfo, Stack};
-use lsmith_spec::{Params, Spec, SpecError, format_bytes};
+use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::TreeView;
 use std::sync::{Arc, OnceLock};
 
@@ -15,12 +16,7 @@ pub(super) enum Price {
     /// This price.
     Fixed(f64),
     /// The price of the reads that the tree has counted.
-    Reads {
-        /// The written bytes that cost as much as one run does in a lookup.
-        get: u64,
-        /// The written bytes that cost as much as one run does in a range read.
-        scan: u64,
-    },
+    Reads(ReadPrice),
 }
 
 /// The prices for which there are tables: powers of [`STEP`] from [`LEAST`] up to [`MOST`]. Costs
@@ -31,8 +27,7 @@ const STEP: f64 = 1.5;
 
 /// The bytes that one run costs in a lookup and in a range read, if all blocks are in memory: 48 ns
 /// for a filter and 860 ns for a seek, where a merge takes 2 ns for each byte that it writes.
-const GET_BYTES: u64 = 24;
-const SCAN_BYTES: u64 = 430;
+const USUAL: ReadPrice = ReadPrice { get: 24, scan: 430 };
 
 impl Price {
     pub(super) const PRICE: ParamInfo = ParamInfo {
@@ -57,14 +52,8 @@ impl Price {
     /// # Errors
     /// Fails if a value is out of range, or if `get` or `scan` is given without `price=reads`.
     pub(super) fn read(params: &Params<'_>) -> Result<Price, SpecError> {
-        if params.text("price") == Some("reads") {
-            let bytes = 0..=1 << 40;
-            let get = params.bytes("get", GET_BYTES, bytes.clone())?;
-            return Ok(Price::Reads { get, scan: params.bytes("scan", SCAN_BYTES, bytes)? });
-        }
-        if params.has("get") || params.has("scan") {
-            let message = "get and scan say what reads cost: they need price=reads";
-            return Err(SpecError::conflict(message));
+        if let Some(reads) = ReadPrice::read(params, USUAL)? {
+            return Ok(Price::Reads(reads));
         }
         let price = params.real_if_given("price", LEAST..=MOST)?;
         Ok(price.map_or(Price::ByRuns, Price::Fixed))
@@ -72,32 +61,21 @@ impl Price {
 
     /// Returns `spec` with the parameters that are not at their defaults.
     pub(super) fn write(self, spec: Spec) -> Spec {
-        let bytes = |spec: Spec, name, bytes, usual| match bytes == usual {
-            true => spec,
-            false => spec.with(name, format_bytes(bytes)),
-        };
         match self {
             Price::ByRuns => spec,
             Price::Fixed(price) => spec.with("price", price),
-            Price::Reads { get, scan } => {
-                let spec = bytes(spec.with("price", "reads"), "get", get, GET_BYTES);
-                bytes(spec, "scan", scan, SCAN_BYTES)
-            }
+            Price::Reads(reads) => reads.write(spec, USUAL),
         }
     }
 
     /// Returns the price for the tree of `view`. Until reads were counted for one memtable, it is
     /// the one by the runs that are allowed.
     pub(super) fn at(self, view: &TreeView, stack: &Stack, runs: u64) -> f64 {
+        let unit = stack.mean_flush_bytes().unwrap_or(view.memtable_bytes as f64).max(1.0);
         match self {
             Price::Fixed(price) => price,
-            Price::Reads { get, scan } if view.tree.reads().memtables > 0 => {
-                let reads = view.tree.reads().per_memtable();
-                let gets = (reads.found + reads.absent) * get as f64;
-                let unit = stack.mean_flush_bytes().unwrap_or(view.memtable_bytes as f64);
-                (gets + reads.scans * scan as f64) / unit.max(1.0)
-            }
-            _ => price_of(runs),
+            Price::Reads(reads) => reads.at(view, unit).unwrap_or_else(|| price_of(runs)),
+            Price::ByRuns => price_of(runs),
         }
     }
 }
@@ -125,7 +103,7 @@ impl Futures {
         Arc::new(match price {
             Price::Fixed(price) => Futures::One(Future::new(price, runs_max, eager)),
             Price::ByRuns => Futures::One(Future::new(price_of(runs), runs_max, eager)),
-            Price::Reads { .. } => {
+            Price::Reads(_) => {
                 let tables = vec![OnceLock::new(); step_of(MOST) + 1];
                 Futures::ByPrice { runs_max, eager, tables }
             }
