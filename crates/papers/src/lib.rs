@@ -33,6 +33,7 @@ mod drawing;
 mod effort;
 mod figure;
 mod form;
+mod frontier;
 mod jungle;
 mod jungle_fig6;
 mod jungle_nodes;

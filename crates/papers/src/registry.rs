@@ -3,8 +3,8 @@
 use crate::FigureInfo;
 use crate::Takes::{Any, InBlocks, Nothing};
 use crate::{
-    advice, ahead, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk, mao, msls,
-    named, optimum, priced, thonangi, time, updates,
+    advice, ahead, frontier, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk,
+    mao, msls, named, optimum, priced, thonangi, time, updates,
 };
 use lsmith_spec::SpecError;
 
@@ -94,6 +94,8 @@ pub const FIGURES: &[FigureInfo] = &[
         "the policy that plans ahead, its runs priced by reads, beside the best fixed policy"),
     FigureInfo::new("auto-updates", updates::measure, Any,
         "the policy that plans ahead and others, above the exact optimum where keys repeat"),
+    FigureInfo::new("frontier", frontier::measure, Any,
+        "every policy with many parameters: which ones another policy beats in everything"),
     FigureInfo::new("named", named::measure, Nothing(OF_NAMED),
         "policies of Cassandra, Lucene, ClickHouse, Scylla and papers beside their figures"),
     FigureInfo::new("optimum", optimum::measure, Any,

@@ -52,6 +52,7 @@ use crate::run::Options;
 use anyhow::{Context, Result, bail, ensure};
 use candidate::Candidate;
 use lsmith::DEFAULT_POLICY;
+use lsmith_policy::Registry;
 use lsmith_spec::Spec;
 use lsmith_workload::Workload;
 use memory::Memory;
@@ -60,6 +61,13 @@ use search::Search;
 use serde::Serialize;
 use std::path::Path;
 use survey::Survey;
+
+/// Returns every policy of `registry` with a fine grid of its parameters: what advice is held
+/// against. Leaves out policies that drop data, and those whose levels have sizes in bytes.
+#[must_use]
+pub fn fine_grid(registry: &Registry) -> Vec<Spec> {
+    grid::fine(registry)
+}
 
 /// The most operations that are read. A workload with more is made smaller, except a trace.
 const OPS_MAX: f64 = 20e6;

@@ -45,7 +45,7 @@ fn twin(spec: &str) -> Arc<dyn MergePolicy> {
 /// policy is in the panel that comes last.
 type Beside = (&'static str, u64, &'static str, [&'static str; 3]);
 
-const FIGURES_BESIDE: [Beside; 19] = [
+const FIGURES_BESIDE: [Beside; 20] = [
     ("mao-fig3", 1600, "minlatency(k=6)", ["b", "minlatency(k=6)", "b"]),
     ("mao-fig4", 1600, "tiered(ratio=4)", ["a-tiered", "tiered(ratio=4)", "b-leveled"]),
     ("mao-fig5", 1600, "bigtable(k=6)", ["", "bigtable", ""]),
@@ -62,6 +62,7 @@ const FIGURES_BESIDE: [Beside; 19] = [
     ("lsmtk-wa", 64, "tiered", ["skewed", "tiered", "skewed"]),
     ("auto", 480, "minlatency(k=5, eager=never)", ["a", "minlatency", "a"]),
     ("auto-updates", 4, "minlatency(k=5)", ["even", "minlatency", "even"]),
+    ("frontier", 1, "none", ["new", "none", "new"]),
     ("optimum", 480, "tiered(ratio=4)", ["a", "tiered", "a"]),
     ("thonangi-fig2", 256, SMALL, ["a", "choose_best", "a"]),
     ("thonangi-fig3", 256, SMALL, ["L2", "choose_best", "L2"]),

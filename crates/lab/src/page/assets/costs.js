@@ -15,16 +15,23 @@ function costTitle(figure) {
   return (COST_WORDS[figure] ?? "cost") + " (" + figure + ")";
 }
 
-// Returns for each policy whether no other policy beats it in all three costs. Costs that differ by
-// less than the share `alike` count as equal.
-function frontierOf(points, alike) {
-  const costs = ["write", "read", "space"];
+// The costs that a policy can be beaten in.
+const BEATEN_IN = ["write", "read", "space"];
+
+// Returns for each policy the index of the policy that beats it in all three costs, of several the
+// one that writes least; -1 if none does. Costs that differ by less than the share `alike` count as
+// equal.
+function beatersOf(points, alike) {
   const beats = (a, b) => {
-    const both = costs.filter((cost) => typeof a[cost] === "number" && typeof b[cost] === "number");
+    const isKnown = (cost) => typeof a[cost] === "number" && typeof b[cost] === "number";
+    const both = BEATEN_IN.filter(isKnown);
     return both.every((cost) => a[cost] <= b[cost] * (1 + alike))
       && both.some((cost) => a[cost] < b[cost] * (1 - alike));
   };
-  return points.map((point) => point && !points.some((other) => other && beats(other, point)));
+  return points.map((point) => points.reduce((found, other, index) => {
+    if (!point || !other || !beats(other, point)) return found;
+    return found < 0 || other.write < points[found].write ? index : found;
+  }, -1));
 }
 
 function costsView(app) {
@@ -32,9 +39,10 @@ function costsView(app) {
   const source = Math.min(app.state.source, group.sources.length - 1);
   const chosen = app.state.policy;
   const main = group.costs.map((costs) => costs.by_source[0]);
-  const isFrontier = frontierOf(main, group.alike ?? 0);
+  const beaters = beatersOf(main, group.alike ?? 0);
+  const isFrontier = main.map((point, index) => point && beaters[index] < 0);
   const predicted = source > 0 ? group.costs.map((costs) => costs.by_source[source]) : [];
-  const drawing = { app, group, main, predicted, isFrontier, chosen };
+  const drawing = { app, group, main, predicted, beaters, isFrontier, chosen };
   return el("div", {},
     costControls(app, group, source),
     el("div", { class: "beside" },
@@ -183,7 +191,20 @@ function costLegend({ app, group, isFrontier, chosen }) {
     el("ul", { class: "plain" }, items), el("ul", { class: "plain small" }, notes));
 }
 
-function costTable({ app, group, main, isFrontier, chosen }, source) {
+// Returns whether a policy is on the frontier, and if not what beats it and by how much.
+function frontierText(group, main, beater, index) {
+  if (!main[index]) return "–";
+  if (beater < 0) return "yes";
+  const differences = BEATEN_IN.map((cost) => {
+    const [own, other] = [main[index][cost], main[beater][cost]];
+    return typeof own === "number" && typeof other === "number" && own !== 0
+      ? cost + " " + percent(other / own - 1) : null;
+  });
+  const known = differences.filter((text) => text !== null);
+  return "no: " + group.costs[beater].name + " has " + known.join(", ");
+}
+
+function costTable({ app, group, main, beaters, chosen }, source) {
   const has = source > 0;
   const parts = [["write", "write"], ["read", "read"], ["space", "space"]];
   const header = ["policy"];
@@ -214,7 +235,7 @@ function costTable({ app, group, main, isFrontier, chosen }, source) {
         least ? percent(least.above) : "–",
         least && least.at_mean_runs ? percent(least.at_mean_runs.above) : "–");
     }
-    return [...cells, isFrontier[index] ? "yes" : "no"];
+    return [...cells, frontierText(group, main, beaters[index], index)];
   });
   const first = group.sources[0].name;
   const caption = has
