@@ -1,6 +1,7 @@
 //! Judges the policy that prices runs by reads, beside policies with any fixed parameter.
 
 mod production;
+mod workloads;
 
 use crate::form::*;
 use anyhow::Context;
@@ -67,6 +68,29 @@ const SHIFTS: [&[f64]; 4] =
 /// The fewest and the most keys of a cluster. Clusters have many more, and far larger memtables.
 const CLUSTER_KEYS: [f64; 2] = [5e3, 2e5];
 
+/// What the judged policy costs in a setting, and what all fixed ones cost.
+struct Costs {
+    auto: f64,
+    fixed: Vec<f64>,
+}
+
+impl Costs {
+    fn of(cost: impl Fn(&str) -> anyhow::Result<f64>) -> anyhow::Result<Costs> {
+        let fixed = FIXED.into_iter().map(&cost).collect::<anyhow::Result<Vec<f64>>>()?;
+        Ok(Costs { auto: cost(AUTO)?, fixed })
+    }
+
+    /// Returns the cost of the best fixed policy.
+    fn best(&self) -> f64 {
+        self.fixed.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// Returns the cost of the judged policy over the cost of the best fixed one.
+    fn over(&self) -> f64 {
+        self.auto / self.best()
+    }
+}
+
 /// A workload: puts, and lookups or range reads whose share changes from phase to phase.
 #[derive(Clone)]
 struct Setting {
@@ -118,19 +142,11 @@ impl Setting {
         self.shares.len() == 1
     }
 
-    /// Returns the cost of the judged policy, and the costs of all fixed ones.
-    fn costs(
-        &self,
-        puts: u64,
-        task: &Task<'_>,
-        ticker: &Ticker<'_>,
-    ) -> anyhow::Result<(f64, Vec<f64>)> {
-        let cost = |spec: &str| {
+    fn costs(&self, puts: u64, task: &Task<'_>, ticker: &Ticker<'_>) -> anyhow::Result<Costs> {
+        Costs::of(|spec| {
             ticker.tick(puts);
             self.cost(spec, puts, task)
-        };
-        let costs = FIXED.into_iter().map(cost).collect::<anyhow::Result<Vec<f64>>>()?;
-        Ok((cost(AUTO)?, costs))
+        })
     }
 
     /// Returns what `spec` costs per byte that is put: written bytes, and for each run of each read
@@ -192,6 +208,12 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
             Axis::log("cost of the best fixed policy", "bytes per byte put"),
             Axis::log("cost over it", ""),
         ),
+        Panel::new(
+            "workloads",
+            "benchmarks",
+            Axis::log("cost of the best fixed policy", "bytes per byte put"),
+            Axis::log("cost over it", ""),
+        ),
     ]);
     let puts = task.pick(PUTS_QUICK, PUTS);
     let settings = Setting::all();
@@ -201,15 +223,16 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
             setting.costs(puts, task, ticker)
         })?;
     in_production(&mut figure, puts, task)?;
+    workloads::judge(&mut figure, task)?;
     let mut over = [Vec::new(), Vec::new()];
-    for (setting, (auto, costs)) in settings.iter().zip(&found) {
-        let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
-        over[usize::from(!setting.is_steady())].push(auto / best);
+    for (setting, costs) in settings.iter().zip(&found) {
+        over[usize::from(!setting.is_steady())].push(costs.over());
         if setting.is_steady() && setting.skew == 0.0 {
             let share = setting.shares[0];
-            figure.point(setting.panel, "auto", share, *auto);
-            figure.point(setting.panel, "best fixed", share, best);
-            for (spec, cost) in FIXED.iter().zip(costs).filter(|(spec, _)| DRAWN.contains(spec)) {
+            figure.point(setting.panel, "auto", share, costs.auto);
+            figure.point(setting.panel, "best fixed", share, costs.best());
+            let fixed = FIXED.iter().zip(&costs.fixed);
+            for (spec, cost) in fixed.filter(|(spec, _)| DRAWN.contains(spec)) {
                 figure.point(setting.panel, spec, share, *cost);
             }
         }
@@ -243,29 +266,29 @@ fn in_production(figure: &mut Figure, writes: u64, task: &Task<'_>) -> anyhow::R
     let found = task.each("clusters in production", &CLUSTERS, work, |cluster, ticker| {
         Setting::of_cluster(cluster, writes).costs(writes, task, ticker)
     })?;
-    // The cost of the best fixed policy, and what all policies cost over it.
-    let mut over: Vec<(f64, f64, Vec<f64>)> = Vec::new();
-    for (auto, costs) in found {
-        let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
-        over.push((best, auto / best, costs.into_iter().map(|cost| cost / best).collect()));
-    }
-    over.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let claim = "production: cost over the best fixed policy";
-    figure.at_most(format!("{claim}, mean"), mean(over.iter().map(|it| it.1)), 1.03);
-    figure.at_most(format!("{claim}, most"), most(over.iter().map(|it| it.1)), 1.03);
-    figure.draw("production", "auto", over.iter().map(|it| (it.0, it.1)));
-    // The one fixed policy that does best in all clusters together.
-    let in_all = |index: usize| mean(over.iter().map(|it| it.2[index])).unwrap_or(f64::INFINITY);
-    let all = (0..FIXED.len()).map(|index| (index, in_all(index)));
-    if let Some((index, in_all)) = all.min_by(|one, other| one.1.total_cmp(&other.1)) {
-        let name = format!("{} everywhere", FIXED[index]);
-        figure.draw("production", &name, over.iter().map(|it| (it.0, it.2[index])));
+    judge_best(figure, "production", found);
+    Ok(())
+}
+
+/// Judges the policy by the best fixed one of each setting, and draws it beside the fixed policy
+/// that does best in all settings together.
+fn judge_best(figure: &mut Figure, panel: &str, mut found: Vec<Costs>) {
+    found.sort_by(|one, other| one.best().total_cmp(&other.best()));
+    let over = || found.iter().map(Costs::over);
+    let claim = format!("{panel}: cost over the best fixed policy");
+    figure.at_most(format!("{claim}, mean"), mean(over()), 1.03);
+    figure.at_most(format!("{claim}, most"), most(over()), 1.03);
+    figure.draw(panel, "auto", found.iter().map(|it| (it.best(), it.over())));
+    let fixed_over = |at: usize| found.iter().map(move |it| (it.best(), it.fixed[at] / it.best()));
+    let in_all = |at: usize| mean(fixed_over(at).map(|it| it.1)).unwrap_or(f64::INFINITY);
+    let all = (0..FIXED.len()).map(|at| (at, in_all(at)));
+    if let Some((at, in_all)) = all.min_by(|one, other| one.1.total_cmp(&other.1)) {
+        figure.draw(panel, &format!("{} everywhere", FIXED[at]), fixed_over(at));
         figure.note(format!(
-            "production: {} clusters. Of the fixed policies, {} costs least in all of them \
-             together: {in_all:.2} times the best of each, mean.",
-            CLUSTERS.len(),
-            FIXED[index]
+            "{panel}: {} settings. Of the fixed policies, {} costs least in all of them together: \
+             {in_all:.2} times the best of each, mean.",
+            found.len(),
+            FIXED[at]
         ));
     }
-    Ok(())
 }
