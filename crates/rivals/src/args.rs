@@ -1,7 +1,7 @@
 //! What can be asked on the command line.
 
 use crate::phases::{self, Phase};
-use crate::stores::{self, Kind, Settings};
+use crate::stores::{self, Contender};
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -13,7 +13,9 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// Stores, separated by commas; the first is compared with each of the others.
+    /// Stores, separated by commas; the first is compared with each of the others. A name can have
+    /// a configuration, such as `rocksdb:mapped+universal`, and lsmith a merge policy, such as
+    /// `lsmith:auto(runs=5)`; `list` prints all.
     #[arg(long, default_value = "lsmith,rocksdb")]
     pub(crate) stores: String,
 
@@ -32,10 +34,6 @@ pub(crate) struct Args {
     /// Threads of the YCSB phases.
     #[arg(long, default_value_t = 2)]
     pub(crate) threads: usize,
-
-    /// The merge policy of lsmith; its default if not given.
-    #[arg(long)]
-    pub(crate) policy: Option<String>,
 
     /// How often every store takes its turn.
     #[arg(long, default_value_t = 3)]
@@ -100,17 +98,17 @@ pub(crate) struct AccuracyArgs {
 
 impl Args {
     /// The stores to run, in their order.
-    pub(crate) fn store_kinds(&self) -> Result<Vec<Kind>> {
-        let mut kinds = Vec::new();
-        for name in self.stores.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            let kind = stores::find(name)?;
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
+    pub(crate) fn contenders(&self) -> Result<Vec<Contender>> {
+        let mut contenders: Vec<Contender> = Vec::new();
+        for label in labels(&self.stores) {
+            let contender = stores::find(label)?;
+            if contenders.iter().all(|known| known.label() != label) {
+                contenders.push(contender);
             }
         }
-        match kinds.is_empty() {
+        match contenders.is_empty() {
             true => bail!("--stores names no store: {}", stores::names()),
-            false => Ok(kinds),
+            false => Ok(contenders),
         }
     }
 
@@ -118,11 +116,16 @@ impl Args {
     pub(crate) fn phases(&self) -> Result<Vec<Phase>> {
         phases::parse_all(&self.phases, self.threads.max(1))
     }
+}
 
-    /// What all stores are opened with.
-    pub(crate) fn settings(&self) -> Settings {
-        Settings { policy: self.policy.clone(), ..Settings::default() }
-    }
+/// Returns the parts of `text` between commas that are not in parentheses.
+fn labels(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_i32;
+    let parts = text.split(move |letter| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        letter == ',' && depth == 0
+    });
+    parts.map(str::trim).filter(|label| !label.is_empty())
 }
 
 /// Reads a count such as `10M`.
@@ -155,10 +158,16 @@ mod tests {
     #[test]
     fn unknown_stores_and_phases_are_refused() {
         let parse = |words: &[&str]| Args::try_parse_from([&["x"], words].concat()).unwrap();
-        assert!(parse(&["--stores", "lsmith"]).store_kinds().is_ok());
-        let error = parse(&["--stores", "lsmitt"]).store_kinds().unwrap_err();
-        assert!(error.to_string().contains("lsmith"), "{error}");
-        assert!(parse(&["--stores", ","]).store_kinds().is_err());
+        let labels = |stores: &str| -> anyhow::Result<Vec<String>> {
+            let contenders = parse(&["--stores", stores]).contenders()?;
+            Ok(contenders.iter().map(Contender::label).collect())
+        };
+        let asked = "lsmith, lsmith:auto(runs=5, price=2),lsmith";
+        assert_eq!(labels(asked).unwrap(), ["lsmith", "lsmith:auto(runs=5, price=2)"]);
+        for (wrong, told) in [("lsmitt", "lsmith"), (",", "lsmith"), ("rocksdb:maped", "rocksdb")] {
+            let error = labels(wrong).unwrap_err().to_string();
+            assert!(error.contains(told), "{error}");
+        }
         assert!(parse(&["--phases", "get_presnt"]).phases().is_err());
     }
 }

@@ -6,7 +6,7 @@ use crate::limit;
 use crate::meter::{Reading, disk_bytes, rss_bytes, wait_until_quiet};
 use crate::phases::{self, Dataset, Phase, Worked};
 use crate::report::Row;
-use crate::stores;
+use crate::stores::{self, Settings};
 use anyhow::{Context, Result, ensure};
 use std::io::Write;
 use std::sync::atomic::AtomicU64;
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &Args, store: &str) -> Result<()> {
     if let Some(door) = &args.door {
         limit::join(door)?;
     }
-    let kind = stores::find(store)?;
+    let contender = stores::find(store)?;
     let dir = args.dir.clone().context("a child is told its folder")?;
     let mut chains = phases::chains(&args.phases()?);
     ensure!(chains.len() == 1, "a child runs one chain of phases");
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args, store: &str) -> Result<()> {
     // What a store makes when it opens, such as a log allocated ahead, belongs to its first writes.
     let mut before = Reading::now()?;
     let data = Dataset {
-        store: (kind.open)(&dir, &args.settings())?,
+        store: contender.open(&dir, Settings::default())?,
         dir,
         order: first.order(),
         values: Values::new(first.value_bytes.unwrap_or(args.value)),

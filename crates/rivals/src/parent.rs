@@ -5,7 +5,7 @@ use crate::data::KEY_BYTES;
 use crate::limit::Group;
 use crate::phases::{self, Chain};
 use crate::report::{self, Report, Row};
-use crate::stores::Kind;
+use crate::stores::{self, Contender};
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -17,19 +17,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         writeln!(std::io::stdout(), "{}", phases::names_all().join("\n"))?;
         return Ok(());
     }
-    let kinds = args.store_kinds()?;
+    if args.stores == "list" {
+        write!(std::io::stdout(), "{}", stores::list())?;
+        return Ok(());
+    }
+    let contenders = args.contenders()?;
     let chains = phases::chains(&args.phases()?);
     let base = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     std::fs::create_dir_all(&base).with_context(|| base.display().to_string())?;
-    let mut report = Report::new(args, &kinds);
+    let mut report = Report::new(args, &contenders);
     eprint!("{}", report.preface());
     for turn in 0..args.repeat.max(1) {
         for chain in &chains {
-            for place in 0..kinds.len() {
+            for place in 0..contenders.len() {
                 // Each turn begins with another store.
-                let kind = kinds[(place + turn as usize) % kinds.len()];
-                eprintln!("turn {} of {}: {}", turn + 1, args.repeat.max(1), kind.name);
-                report.runs.extend(child(args, kind, chain, &base)?);
+                let contender = &contenders[(place + turn as usize) % contenders.len()];
+                eprintln!("turn {} of {}: {}", turn + 1, args.repeat.max(1), contender.label());
+                report.runs.extend(child(args, contender, chain, &base)?);
             }
         }
     }
@@ -41,17 +45,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// Runs `chain` on a fresh store in a process of its own.
-fn child(args: &Args, kind: Kind, chain: &Chain, base: &Path) -> Result<Vec<Row>> {
+fn child(args: &Args, contender: &Contender, chain: &Chain, base: &Path) -> Result<Vec<Row>> {
     let dir = tempfile::Builder::new().prefix("lsmith-rivals-").tempdir_in(base)?;
     let first = &chain.phases[0];
     let names: Vec<&str> = chain.phases.iter().map(|phase| phase.name.as_str()).collect();
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["--child", kind.name, "--phases", &names.join(",")]);
+    command.args(["--child", &contender.label(), "--phases", &names.join(",")]);
     command.arg("--dir").arg(dir.path()).args(["--ops", &args.ops.to_string()]);
     command.args(["--value", &args.value.to_string(), "--threads", &args.threads.to_string()]);
-    if let Some(policy) = &args.policy {
-        command.args(["--policy", policy]);
-    }
     let value_bytes = first.value_bytes.unwrap_or(args.value);
     let data_bytes = first.keys(args.ops) * (KEY_BYTES + value_bytes) as u64;
     let group = if first.cold { Some(Group::new(data_bytes / 4)?) } else { None };
@@ -67,6 +68,6 @@ fn child(args: &Args, kind: Kind, chain: &Chain, base: &Path) -> Result<Vec<Row>
         rows.push(row);
     }
     let status = process.wait()?;
-    ensure!(status.success(), "{} failed in {}: {status}", kind.name, names.join(","));
+    ensure!(status.success(), "{} failed in {}: {status}", contender.label(), names.join(","));
     Ok(rows)
 }

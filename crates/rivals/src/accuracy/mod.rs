@@ -56,11 +56,11 @@ pub(crate) fn run(args: &AccuracyArgs) -> Result<()> {
 
 /// Loads `keys` keys into a store of this design, requests them, and counts.
 fn measure(args: &AccuracyArgs, design: Design, keys: u32, skew: f64, dir: &Path) -> Result<Row> {
-    let kind = stores::find(design.store)?;
+    let contender = stores::find(design.store)?;
     let settings = design.settings();
     let values = Values::new(args.item - KEY_BYTES - OVERHEAD_BYTES);
     let mut draws = Rng::new(SEED, 1);
-    let store = (kind.open)(dir, &settings)?;
+    let store = contender.open(dir, settings.clone())?;
     for place in 0..keys {
         put(store.as_ref(), place, values.draw(&mut draws))?;
         if u64::from(place).is_multiple_of(LOOK_EVERY) {
@@ -70,7 +70,7 @@ fn measure(args: &AccuracyArgs, design: Design, keys: u32, skew: f64, dir: &Path
     settle(store.as_ref())?;
     // Opened again, a store has written what was in memory, and counts from zero.
     drop(store);
-    let store = (kind.open)(dir, &settings)?;
+    let store = contender.open(dir, settings.clone())?;
     settle(store.as_ref())?;
     let item_bytes = table_bytes(dir)? as f64 / f64::from(keys);
     let before = Counted::read(design, store.as_ref(), dir)?;

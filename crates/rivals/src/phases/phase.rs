@@ -41,6 +41,8 @@ pub(crate) enum Work {
     ScanReverse,
     /// Puts of random keys that are there.
     Overwrite,
+    /// Gets of so many percent, and puts, of random keys that are there.
+    Reads(u64),
     Ycsb(Letter),
     /// Puts of new keys, each synced to the device.
     Sync,
@@ -95,6 +97,7 @@ pub(crate) fn names_all() -> Vec<String> {
         names.push(format!("ycsb_{}", letter.name()));
         names.push(format!("ycsb_{}_1thread", letter.name()));
     }
+    names.extend(LADDER.map(|percent| format!("reads_{percent}")));
     names.extend(["sync_1thread", "sync_4threads", "sync_16threads"].map(str::to_string));
     for suffix in VALUES.map(|(suffix, _)| suffix) {
         names.extend(SIZED.iter().map(|name| format!("{name}{suffix}")));
@@ -117,6 +120,9 @@ const PLAIN: [(&str, Work); 12] = [
     ("scan_reverse", Work::ScanReverse),
     ("delete", Work::Delete),
 ];
+
+/// Percents of reads among reads and overwrites.
+const LADDER: [u64; 5] = [10, 30, 50, 70, 90];
 
 /// Value sizes and how names end for them.
 const VALUES: [(&str, usize); 2] = [("_1k", 1000), ("_8k", 8000)];
@@ -148,6 +154,10 @@ fn parse(name: &str, ycsb_threads: usize) -> Option<Phase> {
         };
         return Some(whole(Work::Ycsb(Letter::parse(letter)?), threads));
     }
+    let rungs = || LADDER.into_iter().map(|percent| (percent, format!("reads_{percent}")));
+    if let Some((percent, _)) = rungs().find(|(_, rung)| rung == name) {
+        return Some(whole(Work::Reads(percent), 1));
+    }
     match name {
         "sync_1thread" => return Some(whole(Work::Sync, 1)),
         "sync_4threads" => return Some(whole(Work::Sync, 4)),
@@ -177,6 +187,8 @@ impl Phase {
         let reads = matches!(self.work, Work::GetPresent | Work::GetAbsent | Work::Seek(_));
         let keys = if self.cold && reads { keys.min(COLD_READS) } else { keys };
         match self.work {
+            // The puts of each rung are a quarter of the number of keys.
+            Work::Reads(percent) => keys * 25 / (100 - percent),
             Work::Seek(10) => keys.div_ceil(4),
             Work::Seek(_) => keys.div_ceil(20),
             Work::Ycsb(Letter::E) => keys.div_ceil(20),
@@ -203,6 +215,7 @@ impl Phase {
         match self.work {
             Work::FillRandom | Work::FillSequential | Work::FillBatch => true,
             Work::Overwrite | Work::Delete | Work::Sync | Work::Ycsb(_) => true,
+            Work::Reads(_) => true,
             Work::GetPresent | Work::GetAbsent | Work::MultiGet => false,
             Work::Seek(_) | Work::Scan | Work::ScanReverse => false,
         }

@@ -2,7 +2,7 @@
 
 use super::part::{Dataset, Part, Tally};
 use super::phase::{Phase, Work};
-use super::{read, scan, sync, write, ycsb};
+use super::{ladder, read, scan, sync, write, ycsb};
 use anyhow::{Context, Result, anyhow, ensure};
 use lsmith_workload::Rng;
 use std::thread;
@@ -71,6 +71,7 @@ fn carry_out(work: Work, mut part: Part<'_>) -> Result<(u64, Tally)> {
         Work::Seek(nexts) => scan::seek(part_of, nexts),
         Work::Scan => scan::scan(part_of, false),
         Work::ScanReverse => scan::scan(part_of, true),
+        Work::Reads(percent) => ladder::run(part_of, percent),
         Work::Ycsb(letter) => ycsb::run(part_of, letter),
         Work::Sync => sync::sync(part_of),
     }?;

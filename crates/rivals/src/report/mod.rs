@@ -5,7 +5,7 @@ mod tables;
 mod targets;
 
 use crate::args::Args;
-use crate::stores::Kind;
+use crate::stores::Contender;
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
@@ -35,10 +35,10 @@ struct Json<'a> {
 
 impl Report {
     /// A report without rows yet.
-    pub(crate) fn new(args: &Args, kinds: &[Kind]) -> Report {
+    pub(crate) fn new(args: &Args, contenders: &[Contender]) -> Report {
         Report {
-            preface: tables::preface(args, kinds),
-            stores: kinds.iter().map(|kind| kind.name.to_string()).collect(),
+            preface: tables::preface(args, contenders),
+            stores: contenders.iter().map(Contender::label).collect(),
             value_bytes: args.value,
             runs: Vec::new(),
         }

@@ -3,12 +3,12 @@
 use super::row::{Ratio, Row};
 use crate::args::Args;
 use crate::data::KEY_BYTES;
-use crate::stores::{Kind, Settings};
+use crate::stores::{Contender, Settings};
 use std::fmt::Write;
 
 /// What was asked for, and in what the stores differ because they must.
-pub(super) fn preface(args: &Args, kinds: &[Kind]) -> String {
-    let Settings { buffer_bytes, cache_bytes, filter_bits, policy, levels: _ } = args.settings();
+pub(super) fn preface(args: &Args, contenders: &[Contender]) -> String {
+    let Settings { buffer_bytes, cache_bytes, filter_bits, .. } = Settings::default();
     let mut told = format!(
         "{} operations; keys of {KEY_BYTES} bytes, values of {}; no compression; log on, no sync; \
          write buffers {} MiB in all, block cache {} MiB, Bloom filters of {filter_bits} bits\n",
@@ -17,12 +17,10 @@ pub(super) fn preface(args: &Args, kinds: &[Kind]) -> String {
         buffer_bytes >> 20,
         cache_bytes >> 20,
     );
-    for kind in kinds {
-        let shown = policy.as_ref().filter(|_| kind.name == "lsmith");
-        let policy = shown.map_or(String::new(), |policy| format!(", policy {policy}"));
+    for contender in contenders {
         // Writing to a string cannot fail.
-        let _ = writeln!(told, "{}: {}{policy}", kind.name, kind.version);
-        for difference in kind.differences {
+        let _ = writeln!(told, "{}: {}", contender.label(), contender.kind.version);
+        for difference in contender.kind.differences {
             let _ = writeln!(told, "  {difference}");
         }
     }
@@ -43,8 +41,9 @@ pub(crate) fn line(row: &Row) -> String {
 
 /// All rows as a table.
 pub(super) fn rows(rows: &[Row]) -> String {
+    let wide = width(rows.iter().map(|row| &row.store));
     let mut told = format!(
-        "\n{:<20} {:<8} {:>9} {:>10} {:>7} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>6}\n",
+        "\n{:<20} {:<wide$} {:>9} {:>10} {:>7} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>6}\n",
         "phase",
         "store",
         "cpu us",
@@ -63,8 +62,8 @@ pub(super) fn rows(rows: &[Row]) -> String {
         let megabytes = |bytes: u64| bytes as f64 / 1e6;
         let _ = writeln!(
             told,
-            "{:<20} {:<8} {:>9.3} {:>10.0} {:>7} {:>8.2} {:>8.2} {:>8.2} {:>9.2} {:>9.1} {:>8.1} \
-             {:>6}",
+            "{:<20} {:<wide$} {:>9.3} {:>10.0} {:>7} {:>8.2} {:>8.2} {:>8.2} {:>9.2} {:>9.1} \
+             {:>8.1} {:>6}",
             row.phase,
             row.store,
             row.cpu_us_per_op,
@@ -85,9 +84,10 @@ pub(super) fn rows(rows: &[Row]) -> String {
 /// All ratios as a table.
 pub(super) fn ratios(ratios: &[Ratio]) -> String {
     let Some(first) = ratios.first() else { return String::new() };
+    let wide = width(ratios.iter().map(|ratio| &ratio.rival));
     let mut told = format!(
         "\n{} over each rival, medians over turns (below 1 is better, but for ops/s)\n\
-         {:<20} {:<8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}\n",
+         {:<20} {:<wide$} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}\n",
         first.store,
         "phase",
         "rival",
@@ -103,7 +103,7 @@ pub(super) fn ratios(ratios: &[Ratio]) -> String {
     for ratio in ratios {
         let _ = writeln!(
             told,
-            "{:<20} {:<8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+            "{:<20} {:<wide$} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
             ratio.phase,
             ratio.rival,
             figure(ratio.cpu_us_per_op, 2),
@@ -117,6 +117,11 @@ pub(super) fn ratios(ratios: &[Ratio]) -> String {
         );
     }
     told
+}
+
+/// Returns the width of a column of stores.
+fn width<'a>(stores: impl Iterator<Item = &'a String>) -> usize {
+    stores.map(String::len).max().unwrap_or(0).max(8)
 }
 
 fn figure(figure: Option<f64>, digits: usize) -> String {

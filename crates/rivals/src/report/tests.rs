@@ -23,7 +23,7 @@ fn row(store: &str, phase: &str, cpu: f64, device: Option<f64>) -> Row {
 
 fn report(runs: Vec<Row>) -> Report {
     let args = Args::parse_from(["x", "--stores", "lsmith"]);
-    let mut report = Report::new(&args, &args.store_kinds().unwrap());
+    let mut report = Report::new(&args, &args.contenders().unwrap());
     report.stores = vec!["lsmith".into(), "rocksdb".into()];
     report.runs = runs;
     report

@@ -1,10 +1,13 @@
 //! fjall.
 
-use super::store::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Configs, Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
-use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{
+    CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, KvSeparationOptions,
+    PersistMode,
+};
 use std::path::Path;
 
 pub(super) const KIND: Kind = Kind {
@@ -14,6 +17,7 @@ pub(super) const KIND: Kind = Kind {
         "fjall cannot say when its merges have come to rest: settled when the process is quiet",
         "fjall does not limit its memtables together: each is sealed at 32 MiB",
     ],
+    configs: Configs::Named(&[("blobs", "large values in files of their own")]),
     open: |dir, settings| Ok(Box::new(Fjall::open(dir, settings)?)),
 };
 
@@ -31,8 +35,10 @@ impl Fjall {
             .open()?;
         let bits = BloomConstructionPolicy::BitsPerKey(f32::from(settings.filter_bits));
         let memtable_bytes = settings.buffer_bytes as u64 / 2;
+        let blobs = settings.has("blobs").then(KvSeparationOptions::default);
         let keyspace = database.keyspace("default", || {
             KeyspaceCreateOptions::default()
+                .with_kv_separation(blobs)
                 .max_memtable_size(memtable_bytes)
                 .data_block_compression_policy(CompressionPolicy::disabled())
                 .index_block_compression_policy(CompressionPolicy::disabled())

@@ -1,7 +1,7 @@
 //! LevelDB through its C interface.
 #![allow(unsafe_code, reason = "a C library is called")]
 
-use super::store::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Configs, Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::{Result, bail};
 use leveldb_sys as c;
@@ -19,6 +19,7 @@ pub(super) const KIND: Kind = Kind {
         "LevelDB copies the value of a get",
         "LevelDB's write buffer cannot be emptied before reads",
     ],
+    configs: Configs::Named(&[]),
     open: |dir, settings| Ok(Box::new(LevelDb::open(dir, settings)?)),
 };
 

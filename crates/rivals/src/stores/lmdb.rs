@@ -1,6 +1,6 @@
 //! LMDB: a B+ tree in a mapped file.
 
-use super::store::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Configs, Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use heed::types::Bytes;
@@ -15,7 +15,8 @@ pub(super) const KIND: Kind = Kind {
         "LMDB has no log, write buffer, block cache or filters: it reads mapped pages",
         "LMDB is filled in batches of 1000; single writes of other phases are transactions",
     ],
-    open: |dir, _: &Settings| Ok(Box::new(Lmdb::open(dir)?)),
+    configs: Configs::Named(&[("single", "filled by single writes, each a transaction")]),
+    open: |dir, settings| Ok(Box::new(Lmdb::open(dir, settings)?)),
 };
 
 /// Address space for the file.
@@ -24,11 +25,12 @@ const MAP_BYTES: usize = 1 << 38;
 struct Lmdb {
     env: Env<WithoutTls>,
     entries: Database<Bytes, Bytes>,
+    gathers: usize,
 }
 
 impl Lmdb {
     #[allow(unsafe_code, reason = "mapping a file that others could change is unsafe")]
-    fn open(dir: &Path) -> Result<Lmdb> {
+    fn open(dir: &Path, settings: &Settings) -> Result<Lmdb> {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(MAP_BYTES);
         // SAFETY: the folder is fresh and ours alone; without syncs a crash of the system may
@@ -37,7 +39,8 @@ impl Lmdb {
         let mut transaction = env.write_txn()?;
         let entries = env.create_database(&mut transaction, None)?;
         transaction.commit()?;
-        Ok(Lmdb { env, entries })
+        let gathers = if settings.has("single") { 1 } else { 1000 };
+        Ok(Lmdb { env, entries, gathers })
     }
 }
 
@@ -116,6 +119,6 @@ impl Store for Lmdb {
     }
 
     fn gathers(&self) -> usize {
-        1000
+        self.gathers
     }
 }

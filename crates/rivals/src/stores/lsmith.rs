@@ -1,6 +1,6 @@
 //! lsmith, as it is by default.
 
-use super::store::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Configs, Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use lsmith::{Batch, DEFAULT_KEYSPACE, Iter, Keyspace, PersistMode};
@@ -10,6 +10,7 @@ pub(super) const KIND: Kind = Kind {
     name: "lsmith",
     version: concat!("lsmith ", env!("CARGO_PKG_VERSION")),
     differences: &[],
+    configs: Configs::Policy,
     open: |dir, settings| Ok(Box::new(Lsmith::open(dir, settings)?)),
 };
 
@@ -23,7 +24,7 @@ impl Lsmith {
     /// stores are given the same buffers, cache and filters.
     fn open(dir: &Path, settings: &Settings) -> Result<Lsmith> {
         let mut builder = lsmith::Store::builder(dir);
-        if let Some(policy) = &settings.policy {
+        if let Some(policy) = &settings.config {
             builder = builder.policy(policy);
         }
         let store = builder.open()?;

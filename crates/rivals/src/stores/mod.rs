@@ -15,9 +15,10 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use store::{Kind, Levels, Settings, Store};
+pub(crate) use store::{Configs, Contender, Kind, Levels, Settings, Store};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
+use std::fmt::Write;
 
 /// All stores that were built in.
 pub(crate) const KINDS: &[Kind] = &[
@@ -40,8 +41,50 @@ pub(crate) fn names() -> String {
     names.join(", ")
 }
 
+/// All stores that were built in, each with its configurations, one a line.
+pub(crate) fn list() -> String {
+    let mut told = String::new();
+    for kind in KINDS {
+        let name = kind.name;
+        // Writing to a string cannot fail.
+        let _ = writeln!(told, "{name:<18} {}", kind.version);
+        match kind.configs {
+            Configs::Policy => {
+                let _ = writeln!(told, "{name}:POLICY      with this merge policy");
+            }
+            Configs::Named(configs) => {
+                for (config, meaning) in configs {
+                    let label = format!("{name}:{config}");
+                    let _ = writeln!(told, "{label:<18} {meaning}");
+                }
+            }
+        }
+    }
+    told
+}
+
+/// The store and the configuration that `label` names: `rocksdb`, `rocksdb:mapped+universal` or
+/// `lsmith:auto(runs=5)`.
+pub(crate) fn find(label: &str) -> Result<Contender> {
+    let Some((name, config)) = label.split_once(':') else {
+        return Ok(Contender { kind: kind(label)?, config: None });
+    };
+    let kind = kind(name)?;
+    if let Configs::Named(known) = kind.configs {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        for asked in config.split('+') {
+            let names = names.join(", ");
+            ensure!(
+                known.iter().any(|(name, _)| *name == asked),
+                "{name} has no configuration `{asked}`; it has: {names}"
+            );
+        }
+    }
+    Ok(Contender { kind, config: Some(config.to_string()) })
+}
+
 /// The store called `name`.
-pub(crate) fn find(name: &str) -> Result<Kind> {
+fn kind(name: &str) -> Result<Kind> {
     if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
         return Ok(*kind);
     }

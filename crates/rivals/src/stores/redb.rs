@@ -1,6 +1,6 @@
 //! redb: a B+ tree in a file, copied on write.
 
-use super::store::{Kind, Look, Settings, Store, Visit, Write};
+use super::store::{Configs, Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
@@ -14,6 +14,7 @@ pub(super) const KIND: Kind = Kind {
         "redb without sync loses writes with the process; they are made durable when settling",
         "redb is filled in batches of 1000; single writes of other phases are transactions",
     ],
+    configs: Configs::Named(&[]),
     open: |dir, settings| Ok(Box::new(Redb::open(dir, settings)?)),
 };
 

@@ -1,11 +1,12 @@
 //! RocksDB through its C interface.
 
-use super::store::{Kind, Levels, Look, Settings, Store, Visit, Write};
+use super::store::{Configs, Kind, Levels, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, CompactionPri, DB, DBCompressionType,
-    DBRawIterator, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, CompactionPri, DB, DBCompactionStyle,
+    DBCompressionType, DBRawIterator, DataBlockIndexType, Options, WaitForCompactOptions,
+    WriteBatch, WriteOptions,
 };
 use std::path::Path;
 
@@ -13,8 +14,18 @@ pub(super) const KIND: Kind = Kind {
     name: "rocksdb",
     version: "RocksDB 11.8.1 (crate rocksdb 0.25)",
     differences: &[],
+    configs: Configs::Named(&[
+        ("mapped", "maps its files and has no block cache; hash index in data blocks"),
+        ("cached", "a block cache of 8 GiB"),
+        ("point", "optimize_for_point_lookup, with a hash index and a filter of memtables"),
+        ("universal", "universal compaction"),
+        ("blobs", "values of 1 KiB and more in blob files, with their garbage collection"),
+    ]),
     open: |dir, settings| Ok(Box::new(RocksDb { db: open(dir, settings)? })),
 };
+
+/// A block cache that holds all data of a comparison.
+const CACHE_OF_ALL: usize = 8 << 30;
 
 /// The column family that holds everything.
 const FAMILY: &str = "default";
@@ -25,9 +36,29 @@ struct RocksDb {
 
 fn open(dir: &Path, settings: &Settings) -> Result<DB> {
     let mut blocks = BlockBasedOptions::default();
-    blocks.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes));
+    let cache_bytes = if settings.has("cached") { CACHE_OF_ALL } else { settings.cache_bytes };
+    blocks.set_block_cache(&Cache::new_lru_cache(cache_bytes));
     blocks.set_bloom_filter(f64::from(settings.filter_bits), false);
     let mut options = Options::default();
+    if settings.has("point") {
+        options.optimize_for_point_lookup((cache_bytes >> 20) as u64);
+    }
+    if settings.has("mapped") {
+        blocks.disable_cache();
+        options.set_allow_mmap_reads(true);
+    }
+    if settings.has("mapped") || settings.has("point") {
+        blocks.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
+        blocks.set_data_block_hash_ratio(0.75);
+    }
+    if settings.has("universal") {
+        options.set_compaction_style(DBCompactionStyle::Universal);
+    }
+    if settings.has("blobs") {
+        options.set_enable_blob_files(true);
+        options.set_min_blob_size(1024);
+        options.set_enable_blob_gc(true);
+    }
     options.create_if_missing(true);
     options.set_block_based_table_factory(&blocks);
     options.set_compression_type(DBCompressionType::None);

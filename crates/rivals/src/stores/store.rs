@@ -13,8 +13,9 @@ pub(crate) struct Settings {
     pub(crate) cache_bytes: usize,
     /// Bits of the Bloom filter per key.
     pub(crate) filter_bits: u8,
-    /// lsmith's merge policy, if not its default.
-    pub(crate) policy: Option<String>,
+    /// What follows the store's name on the command line: lsmith's merge policy, or the
+    /// configurations of another store, joined by `+`.
+    pub(crate) config: Option<String>,
     /// RocksDB's levels, if not its defaults.
     #[cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "only RocksDB has a choice"))]
     pub(crate) levels: Option<Levels>,
@@ -42,7 +43,7 @@ impl Default for Settings {
             buffer_bytes: 64 << 20,
             cache_bytes: 64 << 20,
             filter_bits: 10,
-            policy: None,
+            config: None,
             levels: None,
         }
     }
@@ -106,6 +107,36 @@ pub(crate) trait Store: Send + Sync {
     }
 }
 
+impl Settings {
+    /// Returns true if the configuration called `name` is asked for.
+    #[cfg_attr(
+        not(any(feature = "rocksdb", feature = "fjall", feature = "lmdb")),
+        expect(dead_code, reason = "lsmith alone has a policy instead")
+    )]
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.config.iter().flat_map(|config| config.split('+')).any(|asked| asked == name)
+    }
+}
+
+/// What can follow the name of a store on the command line, behind a colon.
+#[derive(Clone, Copy)]
+pub(crate) enum Configs {
+    /// A merge policy.
+    Policy,
+    /// Names, each with what it sets. Several are joined by `+`.
+    #[cfg_attr(
+        not(any(
+            feature = "rocksdb",
+            feature = "fjall",
+            feature = "leveldb",
+            feature = "lmdb",
+            feature = "redb"
+        )),
+        expect(dead_code, reason = "lsmith alone has a policy instead")
+    )]
+    Named(&'static [(&'static str, &'static str)]),
+}
+
 /// A store that can be opened.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
@@ -115,18 +146,38 @@ pub(crate) struct Kind {
     pub(crate) version: &'static str,
     /// How it differs from the common settings because it must.
     pub(crate) differences: &'static [&'static str],
+    /// How it can be configured.
+    pub(crate) configs: Configs,
     /// Opens a new store in a folder.
     pub(crate) open: fn(&Path, &Settings) -> Result<Box<dyn Store>>,
 }
 
-impl PartialEq for Kind {
-    fn eq(&self, other: &Kind) -> bool {
-        self.name == other.name
+/// A store, and how it is to be configured.
+#[derive(Clone)]
+pub(crate) struct Contender {
+    /// The store.
+    pub(crate) kind: Kind,
+    /// What follows its name on the command line.
+    pub(crate) config: Option<String>,
+}
+
+impl Contender {
+    /// Returns the name of the store with its configuration.
+    pub(crate) fn label(&self) -> String {
+        match &self.config {
+            Some(config) => format!("{}:{config}", self.kind.name),
+            None => self.kind.name.to_string(),
+        }
+    }
+
+    /// Opens a new store in `dir`.
+    pub(crate) fn open(&self, dir: &Path, settings: Settings) -> Result<Box<dyn Store>> {
+        (self.kind.open)(dir, &Settings { config: self.config.clone(), ..settings })
     }
 }
 
-impl std::fmt::Debug for Kind {
+impl std::fmt::Debug for Contender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
+        f.write_str(&self.label())
     }
 }

@@ -1,6 +1,6 @@
 //! Every store that was built in does what the harness takes for granted.
 
-use super::{KINDS, Kind, Settings, Store};
+use super::{Configs, KINDS, Settings, Store, find};
 use crate::data::{Key, Order};
 
 fn key(number: u64) -> Key {
@@ -25,9 +25,9 @@ fn scan(store: &dyn Store, from: Option<u64>, limit: usize) -> Vec<(Vec<u8>, Vec
     seen
 }
 
-fn check(kind: &Kind) {
+fn check(label: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let opened = (kind.open)(dir.path(), &Settings::default()).unwrap();
+    let opened = find(label).unwrap().open(dir.path(), Settings::default()).unwrap();
     let store = opened.as_ref();
     for number in 0..50 {
         store.put(&key(number), b"first", number % 10 == 0).unwrap();
@@ -64,6 +64,12 @@ fn check(kind: &Kind) {
 #[test]
 fn every_store_keeps_what_it_is_given() {
     for kind in KINDS {
-        check(kind);
+        check(kind.name);
+        match kind.configs {
+            Configs::Policy => check(&format!("{}:auto(runs=5, price=1)", kind.name)),
+            Configs::Named(configs) => {
+                configs.iter().for_each(|(config, _)| check(&format!("{}:{config}", kind.name)));
+            }
+        }
     }
 }
