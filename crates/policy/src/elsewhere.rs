@@ -34,6 +34,7 @@ impl Elsewhere {
         row("Cassandra and Scylla", &["DateTieredCompactionStrategy", "DTCS"], &["fifo"]),
         row("Cassandra", &["UnifiedCompactionStrategy", "UCS"], &["ucs(w=T4)"]),
         row("Cassandra", &["scaling_parameters"], &["ucs(w=N)"]),
+        row("DataStax", &["adaptive"], &["ucs(w=adaptive)"]),
         row("Scylla", &["IncrementalCompactionStrategy", "ICS"], &["tiered(ratio=4)", "ics"]),
         row("Scylla", &["cumulative_bucket_threshold"], &["ics(threshold=N)"]),
         row("Scylla", &["space_amplification_goal"], &["ics(goal=N)"]),

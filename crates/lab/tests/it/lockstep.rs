@@ -80,6 +80,7 @@ pub(crate) const POLICIES: &[&str] = &[
     "spooky(ratio=2, l0=0, eager=never)",
     "ucs(w=L3)",
     "ucs(w=T3/N)",
+    "ucs(w=adaptive)",
     "lucene_tiered(tier=3, floor=20KiB, largest=1MiB)",
     "lucene_tiered(tier=2, eager=never)",
     "clickhouse(base=3, few=2, many=8, fixed=1KiB, largest=1MiB)",

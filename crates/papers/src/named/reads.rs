@@ -18,6 +18,11 @@ const OTHERS: [(&str, &str); 3] = [
     ("lazy leveling", "lazy_leveling(ratio=10)"),
 ];
 
+/// The policy that changes its scaling parameter, and the same with fixed ones.
+const ADAPTIVE: &str = "ucs(w=adaptive, scan=1820B)";
+const STATIC: [&str; 7] =
+    ["ucs(w=L10)", "ucs(w=L6)", "ucs(w=L4)", "ucs(w=N)", "ucs(w=T4)", "ucs(w=T8)", "ucs(w=T16)"];
+
 /// What one run costs a range read, in written bytes: the default of the policy.
 const SCAN: f64 = 1820.0;
 
@@ -79,6 +84,7 @@ pub(super) fn measure(task: &Task<'_>, figure: &mut Figure) -> anyhow::Result<()
         let costs = costs.into_iter().collect::<anyhow::Result<Vec<f64>>>()?;
         Ok((cost(task, ARCE, shares, keys)?, costs))
     })?;
+    adaptive(task, figure, &settings, keys)?;
     let (steady, shifting) = found.split_at(STEADY.len());
     for (share, (arce, costs)) in STEADY.iter().zip(steady) {
         figure.point(PANEL, ARCE, *share, *arce);
@@ -107,5 +113,31 @@ pub(super) fn measure(task: &Task<'_>, figure: &mut Figure) -> anyhow::Result<()
          with memtables of 500 entries of {ENTRY_BYTES} bytes. The cost is the bytes of all \
          flushes and merges, plus {SCAN} bytes for each run at each range read."
     ));
+    Ok(())
+}
+
+/// Judges the adaptive `ucs` by the best fixed one of each setting, known afterwards.
+fn adaptive(
+    task: &Task<'_>,
+    figure: &mut Figure,
+    settings: &[&[f64]],
+    keys: u64,
+) -> anyhow::Result<()> {
+    let work = |_: &&[f64]| keys * PUTS_PER_KEY;
+    let found = task.each("ucs, adaptive and fixed", settings, work, |shares, _| {
+        let fixed = STATIC.map(|spec| cost(task, spec, shares, keys));
+        let fixed = fixed.into_iter().collect::<anyhow::Result<Vec<f64>>>()?;
+        Ok((cost(task, ADAPTIVE, shares, keys)?, least(fixed).unwrap_or(f64::NAN)))
+    })?;
+    let (steady, shifting) = found.split_at(STEADY.len());
+    for (share, (adaptive, _)) in STEADY.iter().zip(steady) {
+        figure.point(PANEL, ADAPTIVE, *share, *adaptive);
+    }
+    let claim = "ucs(w=adaptive), reads of 10 to 90 %: cost over the best fixed w";
+    figure.at_most(format!("{claim}, mean"), mean(steady.iter().map(|it| it.0 / it.1)), 1.15);
+    for (how, (adaptive, best)) in ["at once", "little by little"].iter().zip(shifting) {
+        let claim = format!("ucs(w=adaptive), reads that shift {how}: cost over the best fixed w");
+        figure.at_most(claim, adaptive / best, 1.0);
+    }
     Ok(())
 }

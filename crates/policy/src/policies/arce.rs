@@ -2,7 +2,7 @@
 
 mod rule;
 
-use crate::read_price::ReadPrice;
+use crate::read_price::{FROM_READS, ReadPrice};
 use crate::{
     Eager, Explanation, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack, StackRun,
 };
@@ -75,7 +75,7 @@ const USUAL: ReadPrice = ReadPrice { get: SCAN_BYTES / 100, scan: SCAN_BYTES };
 
 impl Price {
     fn read(params: &Params<'_>) -> Result<Price, SpecError> {
-        if let Some(reads) = ReadPrice::read(params, USUAL)? {
+        if let Some(reads) = ReadPrice::read(params, FROM_READS, USUAL)? {
             return Ok(Price::Reads(reads));
         }
         Ok(Price::Fixed(params.real("price", PRICE, 0.0..=1000.0)?))
@@ -84,7 +84,7 @@ impl Price {
     fn write(self, spec: Spec) -> Spec {
         match self {
             Price::Fixed(price) => spec.with("price", price),
-            Price::Reads(reads) => reads.write(spec, USUAL),
+            Price::Reads(reads) => reads.write(spec.with("price", "reads"), USUAL),
         }
     }
 

@@ -1,7 +1,11 @@
 //! Unified: Cassandra's UnifiedCompactionStrategy, from leveled to tiered by one number.
 
+mod adaptive;
+
 use crate::pressure::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
+use crate::read_price::ReadPrice;
+use crate::{Eager, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack};
+use adaptive::Adaptive;
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::cmp::Reverse;
@@ -20,12 +24,27 @@ use std::sync::Arc;
 /// runs cover all keys. It takes the mean size of flushes for the size of a memtable. When it is
 /// far behind, it may merge the oldest runs of a level alone; this always merges all.
 ///
+/// With `w=adaptive` all levels have the one parameter with which reads and merges cost least, by
+/// the reads of the last eight or so memtables (see [`Adaptive`]).
+///
 /// Source: Cassandra 5.0, `UnifiedCompactionStrategy`, and its proposal CEP-26.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ucs {
-    scales: Vec<Scale>,
+    scales: Scales,
     eager: Eager,
 }
+
+/// The scaling parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Scales {
+    /// Of levels 0, 1 and so on. The last one repeats.
+    Fixed(Vec<Scale>),
+    /// One for all levels, by what is read.
+    Adaptive(Adaptive),
+}
+
+/// The value of `w` that asks for [`Scales::Adaptive`].
+const ADAPTIVE: (&str, &str) = ("w", "adaptive");
 
 /// The scaling parameter of a level, from -998 to 998.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +95,19 @@ impl Ucs {
                 default: "T4",
                 meaning: "scaling parameter: Lf leveled or Tf tiered with fan factor f, 2 to 1000, \
                           N for both with 2, or Cassandra's number, such as -8 for L10; a list for \
-                          levels 0, 1 and so on, as T8/T4/L4, of which the last repeats",
+                          levels 0, 1 and so on, as T8/T4/L4, of which the last repeats; or \
+                          `adaptive`: by the reads that are counted",
+            },
+            ParamInfo {
+                name: "get",
+                default: "24",
+                meaning: "with w=adaptive: written bytes that cost as much as one run in a lookup",
+            },
+            ParamInfo {
+                name: "scan",
+                default: "430",
+                meaning: "with w=adaptive: written bytes that cost as much as one run in a range \
+                          read",
             },
             Eager::PARAM,
         ],
@@ -93,25 +124,43 @@ impl Ucs {
     }
 
     fn read(params: &Params<'_>) -> Result<Ucs, SpecError> {
+        let eager = Eager::read(params)?;
+        if let Some(price) = ReadPrice::read(params, ADAPTIVE, ReadPrice::IN_MEMORY)? {
+            return Ok(Ucs { scales: Scales::Adaptive(Adaptive { price }), eager });
+        }
         let text = params.text("w").unwrap_or("T4");
         let scales = text.split('/').map(|part| Scale::parse(part.trim())).collect();
         let error = || SpecError::Value {
             param: "w".to_owned(),
             found: text.to_owned(),
-            expected: "scaling parameters such as T4, L10, N or -8, or a list as T8/L4".to_owned(),
+            expected: "scaling parameters such as T4, L10, N or -8, a list as T8/L4, or adaptive"
+                .to_owned(),
         };
         let scales: Option<Vec<Scale>> = scales;
-        Ok(Ucs { scales: scales.ok_or_else(error)?, eager: Eager::read(params)? })
+        Ok(Ucs { scales: Scales::Fixed(scales.ok_or_else(error)?), eager })
     }
 
+    /// Returns the scaling parameter of each level for the tree of `view`. The last one repeats.
+    fn scales(&self, view: &TreeView, stack: &Stack) -> Levels {
+        Levels(match &self.scales {
+            Scales::Fixed(scales) => scales.clone(),
+            Scales::Adaptive(adaptive) => vec![adaptive.scale(view, stack)],
+        })
+    }
+}
+
+/// The scaling parameters of levels 0, 1 and so on. The last one repeats.
+struct Levels(Vec<Scale>);
+
+impl Levels {
     /// Returns the scaling parameter of `level`.
     fn scale(&self, level: usize) -> Scale {
-        self.scales.get(level).or(self.scales.last()).copied().unwrap_or(Scale(2))
+        self.0.get(level).or(self.0.last()).copied().unwrap_or(Scale(2))
     }
 
     /// Returns the levels, youngest first, as runs of `stack`: the range of their indexes, which
     /// can be empty.
-    fn levels(&self, stack: &Stack, memtable_bytes: u64) -> Vec<Range<usize>> {
+    fn of(&self, stack: &Stack, memtable_bytes: u64) -> Vec<Range<usize>> {
         let mut levels = Vec::new();
         let mut end_bytes = memtable_bytes.max(1);
         let mut from = 0;
@@ -129,8 +178,20 @@ impl Ucs {
 
 impl MergePolicy for Ucs {
     fn spec(&self) -> Spec {
-        let scales: Vec<_> = self.scales.iter().map(|scale| scale.text()).collect();
-        self.eager.write(Spec::bare("ucs").with("w", scales.join("/")))
+        let spec = Spec::bare("ucs");
+        self.eager.write(match &self.scales {
+            Scales::Fixed(scales) => {
+                let scales: Vec<_> = scales.iter().map(|scale| scale.text()).collect();
+                spec.with("w", scales.join("/"))
+            }
+            Scales::Adaptive(Adaptive { price }) => {
+                price.write(spec.with(ADAPTIVE.0, ADAPTIVE.1), ReadPrice::IN_MEMORY)
+            }
+        })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { reads: matches!(self.scales, Scales::Adaptive(_)), ..Needs::default() }
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
@@ -138,28 +199,39 @@ impl MergePolicy for Ucs {
             return None;
         }
         let stack = Stack::of(view);
-        let levels = self.levels(&stack, view.memtable_bytes).into_iter().enumerate();
+        let scales = self.scales(view, &stack);
+        let levels = scales.of(&stack, view.memtable_bytes).into_iter().enumerate();
         let mut due: Vec<_> =
-            levels.filter(|(level, runs)| runs.len() >= self.scale(*level).threshold()).collect();
+            levels.filter(|(level, runs)| runs.len() >= scales.scale(*level).threshold()).collect();
         due.sort_by_key(|(_, runs)| Reverse(runs.len()));
-        due.into_iter().find_map(|(level, runs)| {
-            let numbers = [level as u64, runs.len() as u64, self.scale(level).threshold() as u64];
+        let mut plan = due.into_iter().find_map(|(level, runs)| {
+            let numbers = [level as u64, runs.len() as u64, scales.scale(level).threshold() as u64];
             let reason = Reason::new("level {} has {} runs of {}", numbers);
             stack.merge(runs.start, runs.end, self.eager, reason)
-        })
+        })?;
+        if matches!(self.scales, Scales::Adaptive(_)) {
+            plan.memo.push(adaptive::note(scales.scale(0)));
+        }
+        Some(plan)
     }
 
     /// The bound of the shape holds for any data. Runs that hold writers back are those beyond what
     /// the levels of these data may have.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        let levels = self.levels(&Stack::of(view), view.memtable_bytes).len().max(1);
-        let allowed = (0..levels).map(|level| self.scale(level).threshold() as u64 - 1).sum();
+        let stack = Stack::of(view);
+        let scales = self.scales(view, &stack);
+        let levels = scales.of(&stack, view.memtable_bytes).len().max(1);
+        let allowed = (0..levels).map(|level| scales.scale(level).threshold() as u64 - 1).sum();
         pressure_of_runs(view, view.tree.disk_run_count(), allowed, load)
     }
 
     /// Every level at least doubles, and sizes are 64-bit numbers.
     fn shape(&self) -> Shape {
-        let allowed = (0..64).map(|level| self.scale(level).threshold() as u64 - 1);
+        let scales = match &self.scales {
+            Scales::Fixed(scales) => Levels(scales.clone()),
+            Scales::Adaptive(_) => Levels(vec![adaptive::MOST]),
+        };
+        let allowed = (0..64).map(|level| scales.scale(level).threshold() as u64 - 1);
         Shape::Stack { runs_max: allowed.sum() }
     }
 }
@@ -189,7 +261,8 @@ mod tests {
             let view =
                 format!("view memtable 2MB\ntree\nL0 {}", runs.collect::<Vec<_>>().join(" "));
             let view: TreeView = view.parse().unwrap();
-            let found = ucs.levels(&Stack::of(&view), view.memtable_bytes);
+            let stack = Stack::of(&view);
+            let found = ucs.scales(&view, &stack).of(&stack, view.memtable_bytes);
             let expected: Vec<Range<usize>> = (0..=ends.len())
                 .map(|level| (2 * level).saturating_sub(1)..(2 * level + 1).min(2 * ends.len()))
                 .collect();

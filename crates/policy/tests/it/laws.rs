@@ -222,6 +222,7 @@ fn spooky() {
 fn ucs() {
     check(&["ucs(w=N)", "ucs(w=T1000)", "ucs(w=L1000)", "ucs(w=L4, eager=always)"]);
     check(&["ucs(w=T8/T4/L10)", "ucs(w=L10/T3, eager=never)", "ucs(w=T2)"]);
+    check(&["ucs(w=adaptive)", "ucs(w=adaptive, get=0B, scan=1MiB, eager=never)"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The price of a run.
 
 use super::future::Future;
-use crate::read_price::ReadPrice;
+use crate::read_price::{FROM_READS, ReadPrice};
 use crate::{Eager, ParamInfo, Stack};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::TreeView;
@@ -24,10 +24,6 @@ pub(super) enum Price {
 const LEAST: f64 = 0.001;
 const MOST: f64 = 1000.0;
 const STEP: f64 = 1.5;
-
-/// The bytes that one run costs in a lookup and in a range read, if all blocks are in memory: 48 ns
-/// for a filter and 860 ns for a seek, where a merge takes 2 ns for each byte that it writes.
-const USUAL: ReadPrice = ReadPrice { get: 24, scan: 430 };
 
 impl Price {
     pub(super) const PRICE: ParamInfo = ParamInfo {
@@ -52,7 +48,7 @@ impl Price {
     /// # Errors
     /// Fails if a value is out of range, or if `get` or `scan` is given without `price=reads`.
     pub(super) fn read(params: &Params<'_>) -> Result<Price, SpecError> {
-        if let Some(reads) = ReadPrice::read(params, USUAL)? {
+        if let Some(reads) = ReadPrice::read(params, FROM_READS, ReadPrice::IN_MEMORY)? {
             return Ok(Price::Reads(reads));
         }
         let price = params.real_if_given("price", LEAST..=MOST)?;
@@ -64,7 +60,7 @@ impl Price {
         match self {
             Price::ByRuns => spec,
             Price::Fixed(price) => spec.with("price", price),
-            Price::Reads(reads) => reads.write(spec, USUAL),
+            Price::Reads(reads) => reads.write(spec.with("price", "reads"), ReadPrice::IN_MEMORY),
         }
     }
 

@@ -181,7 +181,10 @@ fn of_other_systems(
             let (ratio, l0) = (draws.count(2, 12), draws.count(0, 5));
             format!("{name}(ratio={ratio}, l0={l0}{eager})")
         }
-        "ucs" => format!("{name}(w={}{eager})", draws.one_of(&["L6", "L3", "N", "T3", "T6/L4"])),
+        "ucs" => format!(
+            "{name}(w={}{eager})",
+            draws.one_of(&["L6", "L3", "N", "T3", "T6/L4", "adaptive"])
+        ),
         "lucene_tiered" => {
             let (tier, floor) = (draws.count(2, 12), draws.count(1, memtable_bytes));
             let largest = draws.count(memtable_bytes * 4, memtable_bytes * 200);
