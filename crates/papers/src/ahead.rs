@@ -3,7 +3,7 @@
 use crate::form::*;
 use anyhow::Context;
 use lsmith_model::optimum::{Hull, Priced, anytime};
-use lsmith_sim::{Event, UNIT_BYTES, simulate_unit};
+use lsmith_sim::{Event, Figures, UNIT_BYTES, simulate_unit};
 use lsmith_workload::{FlushSizes, NoInputs};
 
 /// Flushes of one size: the mean over numbers of flushes from a sixteenth of these up to them.
@@ -24,6 +24,10 @@ const VARIED: u64 = 300;
 const VARIED_QUICK: u64 = 60;
 const SIGMAS: [f64; 3] = [0.5, 1.2, 2.0];
 const DRAWS: u64 = 6;
+
+/// Numbers of flushes at which reads are held against reads of leveled.
+const LEVELED_ENDS: [u64; 7] = [50, 100, 200, 500, 1000, 2000, 5000];
+const AS_LEVELED: &str = "auto(reads=as_leveled)";
 
 /// The most runs of the policy that plans ahead.
 const RUNS: [u64; 8] = [4, 5, 6, 8, 10, 12, 16, 20];
@@ -157,6 +161,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     for simulation in &LUCENE {
         largest_merge(&mut figure, simulation, task)?;
     }
+    as_leveled(&mut figure, task)?;
     figure.note(
         "Simulated by size alone, eager=never: each flush is written once, and each output of a \
          merge. The least is over all schedules of merges of neighbours that know all flushes \
@@ -337,6 +342,32 @@ fn largest_merge(figure: &mut Figure, simulation: &Lucene, task: &Task<'_>) -> a
         let bound = Priced::new(&sizes, Some(LARGEST)).write_cost(simulation.segments);
         figure.explain(&claim, format!("the least with as many runs is {bound:.2}"));
     }
+    Ok(())
+}
+
+/// Judges the policy whose reads are to be as cheap as leveled's.
+fn as_leveled(figure: &mut Figure, task: &Task<'_>) -> anyhow::Result<()> {
+    let ends = &LEVELED_ENDS[..task.pick(4, LEVELED_ENDS.len())];
+    let found = task.each(
+        "reads as leveled",
+        ends,
+        |end| *end,
+        |end, ticker| {
+            let figures = |spec| -> anyhow::Result<Figures> {
+                let sizes = std::iter::repeat_n(UNIT_BYTES, *end as usize);
+                let simulated = simulate_unit(&task.policy(spec)?, sizes, UNIT_BYTES, &mut |_| {});
+                Ok(simulated.with_context(|| format!("policy {spec}"))?.figures)
+            };
+            let found = (figures(AS_LEVELED)?, figures("leveled")?);
+            ticker.tick(*end);
+            Ok(found)
+        },
+    )?;
+    let runs = found.iter().map(|(auto, other)| auto.read_cost_mean / other.read_cost_mean);
+    let claim = format!("{AS_LEVELED}: mean runs over leveled's");
+    figure.at_most(format!("{claim}, most"), most(runs), 1.05);
+    let writes = found.iter().map(|(auto, other)| auto.write_cost_system / other.write_cost_system);
+    figure.at_most(format!("{AS_LEVELED}: write cost over leveled's, most"), most(writes), 0.35);
     Ok(())
 }
 

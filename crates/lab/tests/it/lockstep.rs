@@ -30,6 +30,7 @@ pub(crate) const POLICIES: &[&str] = &[
     "auto(runs=3, price=20, eager=always)",
     "auto(runs=20, price=0.1, largest=400KiB)",
     "auto(runs=20, price=reads, get=3kB, scan=50kB)",
+    "auto(reads=as_leveled)",
     "auto(runs=16, price=0.05, space=1.4)",
     "auto(runs=16, price=0.05, deletes_within=400kB)",
     "arce",

@@ -42,11 +42,12 @@ impl Auto {
             ParamInfo {
                 name: "runs",
                 default: "8",
-                meaning: "most runs on storage at rest, 1 to 64",
+                meaning: "most runs on storage at rest, 1 to 64; 24 by default with reads",
             },
             Price::PRICE,
             Price::GET,
             Price::SCAN,
+            Price::READS,
             Limits::SPACE,
             Limits::DELETES_WITHIN,
             Eager::PARAM,
@@ -65,8 +66,8 @@ impl Auto {
     }
 
     fn read(params: &Params<'_>) -> Result<Auto, SpecError> {
-        let runs = params.count("runs", 8, super::K_RANGE)?;
         let price = Price::read(params)?;
+        let runs = params.count("runs", price.runs_usual(), super::K_RANGE)?;
         let eager = Eager::read(params)?;
         let largest = Largest::read(params)?;
         let limits = Limits::read(params, largest.bytes().is_some())?;

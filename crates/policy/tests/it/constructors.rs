@@ -99,3 +99,22 @@ fn they_refuse_what_specs_refuse() {
         assert_eq!(policy.unwrap_err().to_string(), of_spec.to_string());
     }
 }
+
+#[test]
+fn prices_of_reads_are_said_in_one_way() {
+    let registry = Registry::builtin();
+    let spec = |text: &str| registry.build(text).unwrap().spec().to_string();
+    assert_eq!(spec("auto(reads=as_leveled)"), "auto(runs=24, reads=as_leveled)");
+    assert_eq!(spec("ucs(w=adaptive, scan=430B, get=1kB)"), "ucs(w=adaptive, get=1kB)");
+    for (text, told) in [
+        ("auto(reads=as_leveled, price=2)", "leave price, get and scan out"),
+        ("auto(reads=as_leveled, scan=1kB)", "leave price, get and scan out"),
+        ("auto(reads=cheap)", "as_leveled"),
+        ("auto(price=2, get=1kB)", "they need price=reads"),
+        ("arce(scan=1kB)", "they need price=reads"),
+        ("ucs(w=T4, get=1kB)", "they need w=adaptive"),
+    ] {
+        let error = registry.build(text).unwrap_err().to_string();
+        assert!(error.contains(told), "{text}: {error}");
+    }
+}

@@ -20,6 +20,7 @@ fn every_builtin_policy_with_its_defaults() {
 
 #[test]
 fn auto() {
+    check(&["auto(reads=as_leveled)", "auto(runs=3, reads=as_leveled, eager=never)"]);
     check(&[
         "auto(runs=1)",
         "auto(runs=2, price=100)",

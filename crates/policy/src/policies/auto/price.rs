@@ -17,7 +17,12 @@ pub(super) enum Price {
     Fixed(f64),
     /// The price of the reads that the tree has counted.
     Reads(ReadPrice),
+    /// The price at which there are as many runs in the mean as `leveled` has.
+    AsLeveled,
 }
+
+/// The value of `reads`.
+const AS_LEVELED: &str = "as_leveled";
 
 /// The prices for which there are tables: powers of [`STEP`] from [`LEAST`] up to [`MOST`]. Costs
 /// near a best plan are flat, so that a price in between does not need its own tables.
@@ -32,6 +37,11 @@ impl Price {
         meaning: "what a run costs while a memtable is written, in written memtables, 0.001 to \
                   1000, or `reads`: as much as it costs the reads that are counted",
     };
+    pub(super) const READS: ParamInfo = ParamInfo {
+        name: "reads",
+        default: "none",
+        meaning: "`as_leveled` for as many runs in the mean as leveled has, whatever the size",
+    };
     pub(super) const GET: ParamInfo = ParamInfo {
         name: "get",
         default: "24",
@@ -43,11 +53,21 @@ impl Price {
         meaning: "with price=reads: written bytes that cost as much as one run in a range read",
     };
 
-    /// Reads the three parameters.
+    /// Reads the four parameters.
     ///
     /// # Errors
-    /// Fails if a value is out of range, or if `get` or `scan` is given without `price=reads`.
+    /// Fails if a value is out of range, if `get` or `scan` is given without `price=reads`, or if
+    /// `reads` and `price` are given both.
     pub(super) fn read(params: &Params<'_>) -> Result<Price, SpecError> {
+        if let Some(reads) = params.text("reads") {
+            params.choice("reads", AS_LEVELED, &[AS_LEVELED])?;
+            if params.has("price") || params.has("get") || params.has("scan") {
+                let message =
+                    format!("reads={reads} sets the price: leave price, get and scan out");
+                return Err(SpecError::conflict(message));
+            }
+            return Ok(Price::AsLeveled);
+        }
         if let Some(reads) = ReadPrice::read(params, FROM_READS, ReadPrice::IN_MEMORY)? {
             return Ok(Price::Reads(reads));
         }
@@ -59,6 +79,7 @@ impl Price {
     pub(super) fn write(self, spec: Spec) -> Spec {
         match self {
             Price::ByRuns => spec,
+            Price::AsLeveled => spec.with("reads", AS_LEVELED),
             Price::Fixed(price) => spec.with("price", price),
             Price::Reads(reads) => reads.write(spec.with("price", "reads"), ReadPrice::IN_MEMORY),
         }
@@ -72,7 +93,16 @@ impl Price {
             Price::Fixed(price) => price,
             Price::Reads(reads) => reads.at(view, unit).unwrap_or_else(|| price_of(runs)),
             Price::ByRuns => price_of(runs),
+            Price::AsLeveled => {
+                let bytes: f64 = stack.runs().iter().map(|run| run.bytes as f64).sum();
+                price_as_leveled(bytes / unit)
+            }
         }
+    }
+
+    /// Returns the most runs if none are given. A mean needs about twice as many.
+    pub(super) fn runs_usual(self) -> u64 {
+        if self == Price::AsLeveled { 24 } else { 8 }
     }
 }
 
@@ -99,7 +129,7 @@ impl Futures {
         Arc::new(match price {
             Price::Fixed(price) => Futures::One(Future::new(price, runs_max, eager)),
             Price::ByRuns => Futures::One(Future::new(price_of(runs), runs_max, eager)),
-            Price::Reads(_) => {
+            Price::Reads(_) | Price::AsLeveled => {
                 let tables = vec![OnceLock::new(); step_of(MOST) + 1];
                 Futures::ByPrice { runs_max, eager, tables }
             }
@@ -122,6 +152,13 @@ impl Futures {
 /// Returns the power of [`STEP`] that is nearest to `price`.
 fn step_of(price: f64) -> usize {
     ((price.clamp(LEAST, MOST) / LEAST).ln() / STEP.ln()).round() as usize
+}
+
+/// Returns the price at which a stack of so many flushes has as many runs in the mean, since it was
+/// empty, as `leveled` with its defaults: about 2 + log10(flushes). Fitted to simulations of 50 to
+/// 20,000 flushes.
+fn price_as_leveled(flushes: f64) -> f64 {
+    0.375 * flushes.max(1.0).powf(0.18)
 }
 
 /// Returns the price at which a stack without a bound has about `runs` runs at most.
