@@ -181,7 +181,7 @@ fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<d
 }
 
 /// The columns.
-const COLUMNS: [Column<Row>; 22] = [
+const COLUMNS: [Column<Row>; 25] = [
     column("\npolicy", Rank(0), |row| row.policy.clone()),
     column("write\neager", Least, |row| cost(row.engine.costs.write_cost_eager)),
     column("write\nsystem", Rank(1), |row| cost(row.engine.costs.write_cost_system)),
@@ -210,6 +210,9 @@ const COLUMNS: [Column<Row>; 22] = [
     column("error\n%", OfTheOneBefore, |row| percent(row.errors.keyed.write_cost_user)),
     column("read\nmean", Rank(2), |row| cost(row.engine.costs.read_cost_mean)),
     column("error\n%", Detail(9), |row| percent(row.errors.keyed.read_cost_mean)),
+    column("runs\nmost", Rank(14), |row| row.engine.costs.runs_max.to_string()),
+    column("longest\nmerge", Rank(15), |row| binary(row.engine.costs.merge_bytes_max)),
+    column("flushes\nunmerged", Least, |row| row.engine.costs.flushes_unmerged_max.to_string()),
     column("scan\nmean", Least, |row| cost_if_known(row.engine.costs.scan_cost_mean.blocks)),
     column("space\nmean", Rank(3), |row| cost_if_known(row.engine.costs.space_cost_mean)),
     column("space\npeak", Rank(6), |row| cost_if_known(row.engine.costs.space_cost_peak)),
@@ -241,6 +244,8 @@ above least: write system above the optimum of whole-run merges of the same flus
   runs at most; same mean: with as many runs in the mean. A policy may be below it if it moves
   tables instead of merging them, or merges parts of runs.
 read mean: runs that a lookup considers, averaged over flushes, with the keyed simulation's error.
+runs most: the most runs after a flush. longest merge: logical bytes of the largest output of a
+  merge. flushes unmerged: the most flushes in a row without a merge.
 scan mean: data blocks that a range read looks at, averaged over flushes. It has as many entries as
   those of the workload have on average, or 50.
 space mean: logical bytes of tables and sealed memtables per live byte, averaged over flushes.

@@ -209,7 +209,9 @@ fn frontier(choices: &[Choice]) -> String {
         "would be best with",
         "write_cost_user",
         "read_cost_mean",
+        "runs_max",
         "space_cost_physical_mean",
+        "longest merge",
         "memory",
     ];
     let choice = |choice: &Choice| {
@@ -218,7 +220,9 @@ fn frontier(choices: &[Choice]) -> String {
             choice.wins_with.clone().unwrap_or_default(),
             cost(choice.costs.write_cost_user),
             cost(choice.costs.read_cost_mean),
+            choice.costs.runs_max.to_string(),
             format!("{:.3}", choice.costs.space_cost_physical_mean),
+            binary(choice.costs.merge_bytes_max),
             binary(choice.memory_bytes),
         ]
     };

@@ -36,6 +36,10 @@ pub struct TrialCosts {
     pub write_cost_system: f64,
     /// Runs that a lookup must consider, averaged over flushes.
     pub read_cost_mean: f64,
+    /// The most runs after a flush.
+    pub runs_max: u64,
+    /// Logical bytes of the largest output of a merge, as merges of the whole workload would have.
+    pub merge_bytes_max: u64,
     /// Runs and data blocks that a range read must look at, averaged over flushes.
     pub scan_cost_mean: ScanCosts,
     /// Bytes held per live byte, averaged over flushes.
@@ -139,6 +143,7 @@ impl Trial<'_> {
             write_cost_user: 1.0 + grown(|costs| costs.write_cost_user - 1.0),
             write_cost_system: grown(|costs| costs.write_cost_system),
             read_cost_mean,
+            runs_max: (near.runs_max as f64 * read_cost_mean / near.read_cost_mean).round() as u64,
             scan_cost_mean: ScanCosts { runs: read_cost_mean, blocks: Some(blocks) },
             ..near
         }))
@@ -187,6 +192,8 @@ impl Trial<'_> {
             write_cost_user: physical.map_or(logical, |physical| physical.write_cost_user),
             write_cost_system: figures.write_cost_system,
             read_cost_mean: figures.read_cost_mean,
+            runs_max: figures.runs_max,
+            merge_bytes_max: (figures.merge_bytes_max as f64 / sample.share).round() as u64,
             scan_cost_mean: figures.scan_cost_mean.into(),
             space_cost_mean: figures.space_cost_mean,
             space_cost_physical_mean: physical
