@@ -86,6 +86,11 @@ impl Elsewhere {
         row("RocksDB", &["kByCompensatedSize"], &["leveled(pick=largest)"]),
         row("RocksDB", &["level_compaction_dynamic_level_bytes"], &["leveled(sizes=dynamic)"]),
         row("RocksDB", &["max_size_amplification_percent"], &["universal(space_max=N)"]),
+        row(
+            "RocksDB",
+            &["incremental", "compaction_options_universal.incremental"],
+            &["universal(incremental=true)"],
+        ),
         row("RocksDB", &["max_table_files_size"], &["fifo(bytes=N)"]),
     ];
 

@@ -59,6 +59,10 @@ const SLOT_RATIOS: [u64; 6] = [2, 3, 4, 5, 6, 8];
 /// The runs at which `universal` merges.
 const TRIGGERS: [u64; 6] = [3, 4, 6, 8, 12, 16];
 
+/// The percent of the oldest run from which on `universal` merges windows of keys. With more, its
+/// merges of whole runs are as large as all data.
+const SPACE_MAX: u64 = 50;
+
 /// Scaling parameters of `ucs`, from few runs to few writes, and lists for levels.
 const SCALES: [&str; 10] = ["L10", "L6", "L4", "L3", "N", "T3", "T4", "T8", "T4/L4", "T8/T4/L4"];
 
@@ -158,6 +162,10 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     all.extend(RUNS_AHEAD.map(|runs| Spec::bare("auto").with("runs", runs)));
     all.extend(PRICES.map(|price| Spec::bare("arce").with("runs", 24).with("price", price)));
     all.extend(TRIGGERS.map(|trigger| Spec::bare("universal").with("trigger", trigger)));
+    all.extend(TRIGGERS.map(|trigger| {
+        let spec = Spec::bare("universal").with("trigger", trigger).with("space_max", SPACE_MAX);
+        spec.with("incremental", true)
+    }));
     all.extend(SCALES.map(|w| Spec::bare("ucs").with("w", w)));
     all.extend(TRIGGERS.map(|tier| Spec::bare("lucene_tiered").with("tier", tier)));
     all.extend(BASES.map(|base| Spec::bare("clickhouse").with("base", base).with("fixed", "0B")));

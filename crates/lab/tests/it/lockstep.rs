@@ -72,6 +72,8 @@ pub(crate) const POLICIES: &[&str] = &[
     "cola(ratio=2)",
     "samt(ratio=3, eager=always)",
     "universal(trigger=4)",
+    "universal(trigger=3, space_max=30, incremental=true)",
+    "universal(trigger=6, incremental=true, eager=never)",
     "fluid(ratio=4, inner=1)",
     "fluid(ratio=5, inner=2, last=3, eager=always)",
     "lazy_leveling(ratio=3)",

@@ -1,9 +1,14 @@
 //! Universal: RocksDB's tiered style, stopped by total size.
 
 use crate::pressure::pressure_of_runs;
-use crate::{Eager, Largest, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
+use crate::{
+    Eager, Largest, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack, StackRun,
+};
 use lsmith_spec::{Params, Spec, SpecError};
-use lsmith_tree::{MergePlan, Reason, TreeView};
+use lsmith_tree::{
+    Input, Key, KeyRange, MergePlan, Mode, Place, Reason, Run, Size, Slice, TreeView, key_after,
+};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Does nothing below `trigger` runs. From then on merges, whichever applies first: all runs, if
@@ -11,7 +16,21 @@ use std::sync::Arc;
 /// each exceeds all newer ones of the row together by at most `size_ratio` percent; or the newest
 /// runs, if there are two more than `trigger`.
 ///
-/// Source: RocksDB, by the rules that Lim et al., FAST 2016, simulate.
+/// With `incremental` runs have tables of the size of a memtable, and the first of the three rules
+/// merges a window of keys of all runs in the place of all keys: a row of tables of the oldest run,
+/// as short as it can be with 12 memtables in it. Of all such windows it takes the one with the
+/// fewest bytes of the oldest run per byte of the newer ones. Windows follow until the newer runs
+/// hold no more than they may. So no merge for the sake of space is much larger than a window, and
+/// none needs room for a second copy of all data.
+///
+/// In RocksDB a window has files of the two oldest runs, and newer files that lie within it. If the
+/// two oldest runs do not meet well, all files are merged after all. Here a plan can take a part of
+/// a file, so that a window takes its keys out of every run. The best window is then never worse
+/// than all keys, but newer runs keep files that have lost a part. Where no two tables meet, they
+/// change hands unread.
+///
+/// Source: RocksDB, by the rules that Lim et al., FAST 2016, simulate. For `incremental`: pull
+/// request 8655 of RocksDB.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Universal {
     trigger: u64,
@@ -19,6 +38,18 @@ pub struct Universal {
     space_percent_max: f64,
     eager: Eager,
     largest: Largest,
+    incremental: bool,
+}
+
+/// The memtables that a window has at least. RocksDB takes half of the largest merge, which has 25
+/// files by default.
+const WINDOW: u64 = 12;
+
+/// The least part of the key space that a window can have.
+struct Piece {
+    start: Key,
+    newer_bytes: u64,
+    oldest_bytes: u64,
 }
 
 impl Universal {
@@ -44,6 +75,12 @@ impl Universal {
                 meaning: "bytes of all newer runs at which all runs are merged, in percent of the \
                           oldest",
             },
+            ParamInfo {
+                name: "incremental",
+                default: "false",
+                meaning: "true: merges a window of keys, not all, when the newer runs hold too \
+                          much; excludes largest",
+            },
             Eager::PARAM,
             Largest::PARAM,
         ],
@@ -61,7 +98,13 @@ impl Universal {
     }
 
     fn read(params: &Params<'_>) -> Result<Universal, SpecError> {
+        let incremental = params.flag("incremental", false)?;
+        if incremental && params.has("largest") {
+            let message = "incremental and largest both bound merges: expected one of them";
+            return Err(SpecError::conflict(message));
+        }
         Ok(Universal {
+            incremental,
             trigger: params.count("trigger", 12, 2..=1000)?,
             size_ratio: params.real("size_ratio", 1.0, 0.0..=1000.0)?,
             space_percent_max: params.real("space_max", 200.0, 1.0..=1e6)?,
@@ -82,13 +125,19 @@ impl Universal {
         end
     }
 
-    /// Returns the runs to merge, by their indexes, and the reason.
-    fn due(&self, runs: &[StackRun]) -> Option<(usize, usize, Reason)> {
+    /// Returns why all runs should be merged, if the newer ones hold too much.
+    fn excess(&self, runs: &[StackRun]) -> Option<Reason> {
         let (oldest, newer) = runs.split_last()?;
         let newer_bytes: u64 = newer.iter().map(|run| run.bytes).sum();
-        if newer_bytes as f64 > oldest.bytes as f64 * self.space_percent_max / 100.0 {
-            let numbers = [newer_bytes, oldest.bytes, 0];
-            let reason = Reason::new("newer runs hold {} bytes, the oldest {}", numbers);
+        let allowed = oldest.bytes as f64 * self.space_percent_max / 100.0;
+        let numbers = [newer_bytes, oldest.bytes, 0];
+        let reason = || Reason::new("newer runs hold {} bytes, the oldest {}", numbers);
+        (newer_bytes as f64 > allowed).then(reason)
+    }
+
+    /// Returns the runs to merge, by their indexes, and the reason.
+    fn due(&self, runs: &[StackRun]) -> Option<(usize, usize, Reason)> {
+        if let Some(reason) = self.excess(runs) {
             return Some((0, runs.len(), reason));
         }
         let ends = (0..runs.len()).map(|from| (from, self.row_end(runs, from)));
@@ -104,12 +153,86 @@ impl Universal {
     }
 }
 
+/// Returns the merge of the best window of at least `bytes`, if the runs on storage have several.
+fn merge_window(view: &TreeView, bytes: u64, reason: Reason) -> Option<MergePlan> {
+    // Writers wait for memory to be flushed, so that goes first.
+    if view.tree.memory().runs().iter().any(|run| !view.is_reserved(run.id())) {
+        return None;
+    }
+    let runs: Vec<_> = view.tree.disk_runs().collect();
+    let (oldest, newer) = runs.split_last().filter(|(_, newer)| !newer.is_empty())?;
+    let pieces = pieces(oldest, newer);
+    let window = window(&pieces, bytes);
+    let start = pieces[window.start].start.clone();
+    let range = KeyRange { start, end: pieces.get(window.end).map(|next| next.start.clone()) };
+    let inputs: Vec<&Arc<Run>> =
+        runs.iter().copied().filter(|run| !run.overlapping(&range).is_empty()).collect();
+    let mut taken: Vec<Slice> = inputs.iter().flat_map(|run| run.clip(&range)).collect();
+    taken.sort_by(|left, right| left.range().start.cmp(&right.range().start));
+    let meet = taken.windows(2).any(|pair| pair[0].range().overlaps(pair[1].range()));
+    let mode = if meet { Mode::Merge } else { Mode::Move };
+    let inputs = inputs.iter().map(|run| Input { run: run.id(), range: range.clone() }).collect();
+    let plan = MergePlan::merge([], Place::Into(oldest.id()), reason);
+    Some(MergePlan { inputs, mode, ..plan }).filter(|plan| view.is_free_for(plan))
+}
+
+/// Returns the pieces that make up windows, in key order. None begins within a table of the
+/// oldest run.
+fn pieces(oldest: &Run, newer: &[&Arc<Run>]) -> Vec<Piece> {
+    let start = |run: &Run, index: usize| run.slices().at(index).range().start.clone();
+    let starts = |run: &Run| (0..run.slices().len()).map(|index| start(run, index)).collect();
+    let mut borders: Vec<Key> = starts(oldest);
+    for run in newer {
+        let starts: Vec<Key> = starts(run);
+        let is_apart = |key: &Key| {
+            let point = KeyRange { start: key.clone(), end: Some(key_after(key)) };
+            oldest.overlapping(&point).is_empty()
+        };
+        borders.extend(starts.into_iter().filter(is_apart));
+    }
+    borders.sort_unstable();
+    borders.dedup();
+    let ends = borders.iter().skip(1).cloned().map(Some).chain([None]);
+    let ranges = borders.iter().cloned().zip(ends);
+    let pieces = ranges.map(|(start, end)| {
+        let range = KeyRange { start, end };
+        let newer_bytes = newer.iter().map(|run| run.size_within(&range)).sum::<Size>().bytes;
+        let oldest_bytes = oldest.size_within(&range).bytes;
+        Piece { start: range.start, newer_bytes, oldest_bytes }
+    });
+    pieces.collect()
+}
+
+/// Returns the row of pieces with the fewest bytes of the oldest run per byte of newer ones. Each
+/// row is the shortest from its first piece on that has at least `bytes`. Returns all pieces if no
+/// row has bytes of newer runs.
+fn window(pieces: &[Piece], bytes: u64) -> Range<usize> {
+    let mut best = (f64::INFINITY, 0..pieces.len());
+    let (mut end, mut newer, mut oldest) = (0, 0, 0);
+    for (from, first) in pieces.iter().enumerate() {
+        while newer + oldest < bytes {
+            let Some(next) = pieces.get(end) else { return best.1 };
+            newer += next.newer_bytes;
+            oldest += next.oldest_bytes;
+            end += 1;
+        }
+        let fan_out = oldest as f64 / newer as f64;
+        if fan_out < best.0 {
+            best = (fan_out, from..end);
+        }
+        newer -= first.newer_bytes;
+        oldest -= first.oldest_bytes;
+    }
+    best.1
+}
+
 impl MergePolicy for Universal {
     fn spec(&self) -> Spec {
         let spec = Spec::bare("universal")
             .with("trigger", self.trigger)
             .with("size_ratio", self.size_ratio)
             .with("space_max", self.space_percent_max);
+        let spec = if self.incremental { spec.with("incremental", true) } else { spec };
         self.largest.write(self.eager.write(spec))
     }
 
@@ -121,8 +244,23 @@ impl MergePolicy for Universal {
         if (stack.len() as u64) < self.trigger {
             return None;
         }
-        let (from, end, reason) = self.due(stack.runs())?;
-        stack.merge(from, end, self.eager, reason)
+        let runs = stack.runs();
+        let (from, end, reason) = self.due(runs)?;
+        if !self.incremental {
+            return stack.merge(from, end, self.eager, reason);
+        }
+        let table_bytes = view.memtable_bytes.max(1);
+        let window_bytes = table_bytes.saturating_mul(WINDOW);
+        let all_bytes: u64 = runs.iter().map(|run| run.bytes).sum();
+        let plan = match all_bytes > window_bytes && self.excess(runs).is_some() {
+            true => merge_window(view, window_bytes, reason),
+            false => stack.merge(from, end, self.eager, reason),
+        };
+        plan.map(|plan| MergePlan { cut_bytes: Some(table_bytes), ..plan })
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { windows: self.incremental, ..Needs::default() }
     }
 
     /// One run more than trigger a merge may stay.

@@ -196,6 +196,9 @@ fn slots() {
 fn universal() {
     check(&["universal(trigger=2)", "universal(trigger=4, size_ratio=50, eager=always)"]);
     check(&["universal(trigger=30, space_max=1)", "universal(size_ratio=0, space_max=1e6)"]);
+    check(&["universal(trigger=2, space_max=1, incremental=true)"]);
+    check(&["universal(trigger=4, space_max=50, incremental=true, eager=never)"]);
+    check(&["universal(trigger=12, space_max=25, incremental=true, eager=always)"]);
 }
 
 #[test]

@@ -110,11 +110,6 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
         "tiered" | "cola" | "samt" | "lazy_leveling" => {
             format!("{name}(ratio={}{eager})", draws.count(2, 10))
         }
-        "universal" => {
-            let (trigger, size_ratio) = (draws.count(3, 16), draws.count(1, 50));
-            let space = draws.count(50, 400);
-            format!("{name}(trigger={trigger}, size_ratio={size_ratio}, space_max={space}{eager})")
-        }
         "leveled" => {
             let pick = draws.one_of(&PICKS);
             let l0 = draws.count(1, 6);
@@ -185,6 +180,13 @@ fn of_other_systems(
             "{name}(w={}{eager})",
             draws.one_of(&["L6", "L3", "N", "T3", "T6/L4", "adaptive"])
         ),
+        "universal" => {
+            let (trigger, size_ratio) = (draws.count(3, 16), draws.count(1, 50));
+            let space = draws.count(50, 400);
+            let windows = if draws.is(0.4) { ", incremental=true" } else { "" };
+            let space = format!("space_max={space}{windows}{eager}");
+            format!("{name}(trigger={trigger}, size_ratio={size_ratio}, {space})")
+        }
         "lucene_tiered" => {
             let (tier, floor) = (draws.count(2, 12), draws.count(1, memtable_bytes));
             let largest = draws.count(memtable_bytes * 4, memtable_bytes * 200);
