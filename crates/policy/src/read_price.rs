@@ -1,5 +1,6 @@
 //! What a run costs the reads that the tree has counted.
 
+use crate::ParamInfo;
 use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::TreeView;
 
@@ -17,6 +18,20 @@ impl ReadPrice {
     /// What they cost if all blocks are in memory: 48 ns for a filter and 860 ns for a seek, where
     /// a merge takes 2 ns for each byte that it writes.
     pub(crate) const IN_MEMORY: ReadPrice = ReadPrice { get: 24, scan: 430 };
+
+    /// The parameter `get` with its usual default.
+    pub(crate) const GET: ParamInfo = ParamInfo {
+        name: "get",
+        default: "24",
+        meaning: "with price=reads: written bytes that cost as much as one run in a lookup",
+    };
+
+    /// The parameter `scan` with its usual default.
+    pub(crate) const SCAN: ParamInfo = ParamInfo {
+        name: "scan",
+        default: "430",
+        meaning: "with price=reads: written bytes that cost as much as one run in a range read",
+    };
 
     /// Reads `get` and `scan`, whose defaults are in `usual`. `None` unless the parameter `asking`
     /// has its value.

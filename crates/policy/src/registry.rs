@@ -43,6 +43,7 @@ impl Registry {
             policies::Fluid::INFO,
             policies::Fluid::LAZY_LEVELING,
             policies::Fluid::AUTUMN,
+            policies::Moose::INFO,
             policies::Spooky::INFO,
             policies::Ucs::INFO,
             policies::LuceneTiered::INFO,

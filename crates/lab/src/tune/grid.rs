@@ -85,7 +85,7 @@ const SCORES: [&str; 2] = ["ratio", "bytes"];
 /// The most runs of `auto`, which has about half as many in the mean.
 const RUNS_AHEAD: [u64; 9] = [3, 4, 5, 6, 8, 10, 12, 16, 24];
 
-/// The prices of a run of `arce`, in written memtables.
+/// The prices of a run of `arce` and `moose`, in written memtables.
 const PRICES: [f64; 8] = [0.03, 0.1, 0.3, 0.6, 1.0, 2.0, 5.0, 20.0];
 
 /// Policies that are not tried. The levels of two have sizes in bytes: a search makes workloads and
@@ -161,6 +161,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     all.extend(SCORES.map(|score| Spec::bare("triangular").with("score", score)));
     all.extend(RUNS_AHEAD.map(|runs| Spec::bare("auto").with("runs", runs)));
     all.extend(PRICES.map(|price| Spec::bare("arce").with("runs", 24).with("price", price)));
+    all.extend(PRICES.map(|price| Spec::bare("moose").with("price", price)));
     all.extend(TRIGGERS.map(|trigger| Spec::bare("universal").with("trigger", trigger)));
     all.extend(TRIGGERS.map(|trigger| {
         let spec = Spec::bare("universal").with("trigger", trigger).with("space_max", SPACE_MAX);

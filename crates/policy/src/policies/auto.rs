@@ -4,6 +4,7 @@ mod future;
 mod limits;
 mod price;
 
+use crate::read_price::ReadPrice;
 use crate::{
     Eager, Explanation, Largest, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack, StackRun,
 };
@@ -45,8 +46,8 @@ impl Auto {
                 meaning: "most runs on storage at rest, 1 to 64; 24 by default with reads",
             },
             Price::PRICE,
-            Price::GET,
-            Price::SCAN,
+            ReadPrice::GET,
+            ReadPrice::SCAN,
             Price::READS,
             Limits::SPACE,
             Limits::DELETES_WITHIN,

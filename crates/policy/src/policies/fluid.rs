@@ -166,12 +166,6 @@ impl Fluid {
         })
     }
 
-    /// Returns the most runs of `level` at rest.
-    fn runs_max(&self, view: &TreeView, level: usize) -> usize {
-        let is_last = view.tree.levels().iter().skip(level + 1).all(|it| it.runs().is_empty());
-        if is_last { self.last as usize } else { self.inner as usize }
-    }
-
     /// Returns the levels of the tree. The last one is full when there is not room for another run
     /// in a tree that ends with it, and then there is a level more.
     fn levels(&self, view: &TreeView) -> Levels {
@@ -180,13 +174,6 @@ impl Fluid {
         let bytes = levels.get(deepest).map_or(0, |level| level.bytes());
         let is_full = self.c < 1.0 && !self.has_room(view, deepest, bytes, deepest + 1);
         Levels { deepest, count: deepest + 1 + usize::from(is_full) }
-    }
-
-    /// Returns true if a run of `bytes` stays in `level`. The last level stays while a tree of one
-    /// level more has room for it.
-    fn stays(&self, view: &TreeView, levels: Levels, level: usize, bytes: u64) -> bool {
-        let count = if level < levels.deepest { levels.count } else { level + 2 };
-        level + 1 >= LEVELS_MAX || self.has_room(view, level, bytes, count)
     }
 
     /// Returns true if a run of `bytes` in `level` of `count` leaves room: as many runs may then
@@ -198,6 +185,25 @@ impl Fluid {
         let arriving = (0..level).fold(view.memtable_bytes as f64, |all, above| all * ratio(above));
         let room = (ratio(level) - self.runs_max(view, level) as f64).max(0.0) + 0.5;
         (bytes as f64) < room * arriving
+    }
+}
+
+/// Levels that take whole runs from above until they are full.
+pub(super) trait Filling {
+    /// Returns the most runs of `level` at rest.
+    fn runs_max(&self, view: &TreeView, level: usize) -> usize;
+
+    /// Returns true if a run of `bytes` stays in `level`.
+    fn stays(&self, view: &TreeView, level: usize, bytes: u64) -> bool;
+
+    fn eager(&self) -> Eager;
+
+    /// Returns the merge of the first level that has too many runs.
+    fn merge_first(&self, view: &TreeView) -> Option<MergePlan> {
+        (0..view.tree.levels().len().max(1)).find_map(|level| {
+            let memtable = view.tree.memory().runs().last().filter(|_| level == 0);
+            self.merge_level(view, level, memtable).filter(|plan| view.is_free_for(plan))
+        })
     }
 
     /// Returns the merge of `level` if it has too many runs. `memtable` is the sealed memtable that
@@ -220,9 +226,8 @@ impl Fluid {
             return None;
         }
         let bytes = |runs: &[&Arc<Run>]| runs.iter().map(|run| run.bytes()).sum();
-        let levels = self.levels(view);
         let mut to = level;
-        while !self.stays(view, levels, to, bytes(&taken)) {
+        while !self.stays(view, to, bytes(&taken)) {
             to += 1;
             let below: Vec<_> = of_level(to).collect();
             if below.len() < self.runs_max(view, to) {
@@ -230,12 +235,30 @@ impl Fluid {
             }
             taken.extend(below);
         }
-        if memtable.is_some() && !self.eager.takes(taken.iter().map(|run| run.bytes())) {
+        if memtable.is_some() && !self.eager().takes(taken.iter().map(|run| run.bytes())) {
             return None;
         }
         let numbers = [level as u64, count as u64, allowed as u64];
         let reason = Reason::new("level {} has {} runs, {} allowed", numbers);
         Some(MergePlan::merge(taken.iter().map(|run| run.id()), Place::NewRun(to), reason))
+    }
+}
+
+impl Filling for Fluid {
+    fn runs_max(&self, view: &TreeView, level: usize) -> usize {
+        let is_last = view.tree.levels().iter().skip(level + 1).all(|it| it.runs().is_empty());
+        if is_last { self.last as usize } else { self.inner as usize }
+    }
+
+    /// The last level stays while a tree of one level more has room for it.
+    fn stays(&self, view: &TreeView, level: usize, bytes: u64) -> bool {
+        let levels = self.levels(view);
+        let count = if level < levels.deepest { levels.count } else { level + 2 };
+        level + 1 >= LEVELS_MAX || self.has_room(view, level, bytes, count)
+    }
+
+    fn eager(&self) -> Eager {
+        self.eager
     }
 }
 
@@ -250,10 +273,7 @@ impl MergePolicy for Fluid {
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        (0..view.tree.levels().len().max(1)).find_map(|level| {
-            let memtable = view.tree.memory().runs().last().filter(|_| level == 0);
-            self.merge_level(view, level, memtable).filter(|plan| view.is_free_for(plan))
-        })
+        self.merge_first(view)
     }
 
     /// Merges of the first level of Autumn are long, and its levels have one run each. So all runs

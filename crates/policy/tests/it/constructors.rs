@@ -2,7 +2,7 @@
 
 use lsmith_policy::{
     Arce, Auto, Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid,
-    Ics, Jungle, Lethe, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, None, Pick,
+    Ics, Jungle, Lethe, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, Moose, None, Pick,
     Registry, Samt, Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal,
 };
 use lsmith_spec::SpecError;
@@ -37,6 +37,7 @@ fn all() -> Vec<(&'static str, Made)> {
         ("fluid(ratio=7, inner=3, last=2)", made(Fluid::new(7, 3, 2))),
         ("lazy_leveling(ratio=7)", made(Fluid::lazy_leveling(7))),
         ("autumn(ratio=7, c=0.7)", made(Fluid::autumn(7, 0.7))),
+        ("moose(price=0.7)", made(Moose::new(0.7))),
         ("spooky(ratio=7)", made(Spooky::new(7))),
         ("ucs(w=T7/L3)", made(Ucs::new("T7/L3"))),
         ("lucene_tiered(tier=7)", made(LuceneTiered::new(7))),
@@ -88,6 +89,7 @@ fn they_refuse_what_specs_refuse() {
         ("lazy_leveling(ratio=1)", made(Fluid::lazy_leveling(1))),
         ("lethe(delete_within=0)", made(Lethe::new(0))),
         ("autumn(ratio=7, c=2)", made(Fluid::autumn(7, 2.0))),
+        ("moose(price=0)", made(Moose::new(0.0))),
         ("spooky(ratio=1)", made(Spooky::new(1))),
         ("ucs(w=X)", made(Ucs::new("X"))),
         ("clickhouse(base=1)", made(ClickHouse::new(1.0))),

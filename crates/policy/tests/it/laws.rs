@@ -217,6 +217,13 @@ fn autumn() {
 }
 
 #[test]
+fn moose() {
+    check(&["moose(price=0.001)", "moose(price=1000, eager=always)", "moose(price=reads)"]);
+    check(&["moose(price=0.1, space=1.1, eager=never)", "moose(price=0.5, size=1B)"]);
+    check(&["moose(price=0.3, size=1000GiB, space=1.5)"]);
+}
+
+#[test]
 fn spooky() {
     check(&["spooky(ratio=2)", "spooky(ratio=2, l0=0, eager=never)", "spooky(ratio=10, l0=0)"]);
     check(&["spooky(ratio=1000, l0=10, eager=always)", "spooky(ratio=3, l0=1)"]);

@@ -42,16 +42,6 @@ impl Price {
         default: "none",
         meaning: "`as_leveled` for as many runs in the mean as leveled has, whatever the size",
     };
-    pub(super) const GET: ParamInfo = ParamInfo {
-        name: "get",
-        default: "24",
-        meaning: "with price=reads: written bytes that cost as much as one run in a lookup",
-    };
-    pub(super) const SCAN: ParamInfo = ParamInfo {
-        name: "scan",
-        default: "430",
-        meaning: "with price=reads: written bytes that cost as much as one run in a range read",
-    };
 
     /// Reads the four parameters.
     ///

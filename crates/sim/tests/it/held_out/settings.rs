@@ -172,6 +172,11 @@ fn of_other_systems(
             let (ratio, c) = (draws.count(2, 8), draws.number(0.3, 1.0));
             format!("{name}(ratio={ratio}, c={c:.2}{eager})")
         }
+        "moose" => {
+            let (price, space) = (draws.number(0.02, 3.0), draws.number(1.1, 3.0));
+            let space = if draws.is(0.5) { String::new() } else { format!(", space={space:.1}") };
+            format!("{name}(price={price:.2}{space}{eager})")
+        }
         "spooky" => {
             let (ratio, l0) = (draws.count(2, 12), draws.count(0, 5));
             format!("{name}(ratio={ratio}, l0={l0}{eager})")
