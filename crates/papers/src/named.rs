@@ -1,6 +1,7 @@
 //! Policies of other systems, beside figures of these systems and what their rules come to.
 
 mod levels;
+mod ratios;
 mod reads;
 
 use crate::form::*;
@@ -74,6 +75,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         levels::panel(),
         levels::deletes_panel(),
         reads::panel(),
+        ratios::panel(),
     ]);
     equal_flushes(task, &mut figure)?;
     let flushes = vec![LUCENE_BYTES; LUCENE_FLUSHES];
@@ -82,6 +84,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     capped(task, &mut figure, "c", &draws, &LUCENE_RANDOM)?;
     levels::measure(task, &mut figure)?;
     reads::measure(task, &mut figure)?;
+    ratios::measure(task, &mut figure)?;
     notes(&mut figure);
     Ok(figure)
 }

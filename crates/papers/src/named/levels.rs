@@ -41,6 +41,24 @@ const WITHIN: [(u64, &str); 3] = [
 
 const POLICIES: [&str; 5] = [LEVELED, LAZY, TIERED, SPOOKY, SPOOKY_5];
 
+/// Bounds on what newer runs hold, in percent of the oldest, and `universal` with them, without and
+/// with windows.
+const UNIVERSAL: [(u64, &str, &str); 2] = [
+    (
+        25,
+        "universal(trigger=8, space_max=25)",
+        "universal(trigger=8, space_max=25, incremental=true)",
+    ),
+    (
+        50,
+        "universal(trigger=8, space_max=50)",
+        "universal(trigger=8, space_max=50, incremental=true)",
+    ),
+];
+
+/// What windows write over merges of all: 7.7 and 9.4 in pull request 8655 of RocksDB.
+const WINDOWS_WRITE: f64 = 9.4 / 7.7;
+
 /// The figures of the policies.
 struct Measured(Vec<(&'static str, Figures)>);
 
@@ -86,8 +104,11 @@ pub(super) fn measure(task: &Task<'_>, figure: &mut Figure) -> anyhow::Result<()
     let keys = task.pick(KEYS_QUICK, KEYS);
     let ops = keys * WRITES_PER_KEY;
     let workload = format!("mix(put=1, keys={keys}, ops={ops}, value={VALUE_BYTES}B)");
-    let updated = run(task, figure, PANEL, &workload, &POLICIES)?;
+    let universal = UNIVERSAL.iter().flat_map(|(_, all, windows)| [*all, *windows]);
+    let policies: Vec<_> = POLICIES.into_iter().chain(universal).collect();
+    let updated = run(task, figure, PANEL, &workload, &policies)?;
     spooky(figure, &updated, (keys * ENTRY_BYTES) as f64);
+    incremental(figure, &updated);
     let workload =
         format!("churn(keys={keys}, ops={ops}, deletes={DELETES}, value={VALUE_BYTES}B)");
     let policies: Vec<_> = WITHIN.iter().map(|(_, spec)| *spec).chain([FREE]).collect();
@@ -121,6 +142,22 @@ fn run(
         figure.point(panel, spec, runs(figures), write(figures));
     }
     Ok(Measured(all))
+}
+
+/// Newer runs that become one hold no more than they may, and a window has little more than 12
+/// memtables.
+fn incremental(figure: &mut Figure, all: &Measured) {
+    for (percent, whole, windows) in UNIVERSAL {
+        let name = format!("universal, incremental, newer runs of {percent} %");
+        let (share, memtable) = (percent as f64 / 100.0, 1.0 / MEMTABLES as f64);
+        let claim = format!("{name}: largest merge over merges of all");
+        figure.at_most(claim, all.over(windows, whole, largest), share + memtable);
+        let claim = format!("{name}: write cost over merges of all");
+        figure.at_most(claim, all.over(windows, whole, write), WINDOWS_WRITE);
+        // Fewer runs than trigger a merge may hold more.
+        let claim = format!("{name}: space");
+        figure.at_most(claim, all.of(windows, space), 1.0 + share + 7.0 * memtable);
+    }
 }
 
 /// The paper's space amplification counts what is held beyond the live bytes.

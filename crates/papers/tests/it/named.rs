@@ -20,18 +20,22 @@ fn policies_of_other_systems_come_to_their_figures() {
         "spooky, Pebble: mean runs",
         "spooky, Pebble: space",
         "spooky, ratio",
+        "universal, incremental, newer runs",
         "lethe, deletes within 1/6",
         "lethe, deletes within 1/4 of the run: space",
         "lethe, deletes within 1/2 of the run: space",
         "arce, reads of",
         "arce, reads that shift",
+        "moose, price 1: cost over fluid",
+        "moose, price 3",
     ] {
         hold(&figure, &[part]);
     }
     // Autumn with a small ratio writes more than leveling with as few runs. Merges of neighbours
     // leave more runs than merges of any segments. Pebble's lazy leveling and tiering write more
     // than they do here. Pieces with the most tombstones overlap more, and the longer deletes may
-    // stay, the more pieces are picked so.
+    // stay, the more pieces are picked so. Levels of a tree that grows
+    // change with it.
     let differs = figure.claims.iter().filter(|claim| claim.verdict == Verdict::Differs);
     let differs: Vec<&str> = differs.map(|claim| claim.claim.as_str()).collect();
     assert_eq!(
@@ -45,6 +49,9 @@ fn policies_of_other_systems_come_to_their_figures() {
             "spooky, Pebble: write cost over tiering",
             "lethe, deletes within 1/4 of the run: write cost over leveling",
             "lethe, deletes within 1/2 of the run: write cost over leveling",
+            "moose, price 0.1: cost over tiering of the best ratio",
+            "moose, price 0.1: cost over fluid of the best ratio",
+            "moose, price 0.3: cost over fluid of the best ratio",
         ]
     );
 }
