@@ -3,6 +3,7 @@
 mod levels;
 mod ratios;
 mod reads;
+mod rounds;
 
 use crate::form::*;
 use anyhow::Context;
@@ -19,7 +20,7 @@ const HULL_POINTS: usize = 60;
 const RUNS_SHOWN: f64 = 30.0;
 
 /// The policies of the first panel: the curve, and its settings.
-const EQUAL: [(&str, &[&str]); 9] = [
+const EQUAL: [(&str, &[&str]); 10] = [
     ("ucs", &["w=L10", "w=L4", "w=N", "w=T4", "w=T8", "w=T4/L4"]),
     ("lazy_leveling", &["ratio=2", "ratio=3", "ratio=4", "ratio=6", "ratio=10"]),
     (
@@ -27,6 +28,7 @@ const EQUAL: [(&str, &[&str]); 9] = [
         &["inner=1, last=1", "inner=3, last=3", "ratio=10, inner=1, last=1", "ratio=10, inner=3"],
     ),
     ("autumn", &["ratio=2", "ratio=3", "ratio=4", "ratio=6", "ratio=10"]),
+    ("vertiorizon", &["levels=2", "levels=3", "levels=5", "levels=3, merge=leveling"]),
     ("lucene_tiered", &["tier=2", "tier=3", "tier=4", "tier=6", "tier=10"]),
     ("clickhouse", &["base=2", "base=3", "base=5", "base=8"]),
     ("ics", &["threshold=0.5", "threshold=0.7", "threshold=1", "threshold=2", "threshold=4"]),
@@ -148,6 +150,7 @@ fn equal_flushes(task: &Task<'_>, figure: &mut Figure) -> anyhow::Result<()> {
         figure.at_most(claim, lazy.read_cost_mean / tiering.read_cost_mean, 1.0);
     }
     autumn(figure, &cost)?;
+    rounds::judge(figure, &cost)?;
     let ics = cost("ics")?;
     figure.at_most("ics: most runs, each as large as all newer ones", ics.runs_max as f64, 12.0);
     let found = cost("clickhouse")?;

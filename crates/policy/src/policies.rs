@@ -38,7 +38,7 @@ pub use fifo::Fifo;
 pub use fluid::Fluid;
 pub use ics::Ics;
 pub use jungle::Jungle;
-pub use leveled::{Lethe, Leveled, Pick};
+pub use leveled::{Lethe, Leveled, Pick, Vertiorizon};
 pub use lucene_tiered::LuceneTiered;
 pub use minlatency::MinLatency;
 pub use moose::Moose;

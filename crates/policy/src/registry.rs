@@ -34,6 +34,7 @@ impl Registry {
             policies::Tiered::INFO,
             policies::Leveled::INFO,
             policies::Lethe::INFO,
+            policies::Vertiorizon::INFO,
             policies::Sweep::INFO,
             policies::Leveled::LEVELDB,
             policies::Leveled::ROCKSDB,

@@ -33,7 +33,7 @@ const PICKS: [&str; 6] =
 const PICKS_FIRST: usize = 3;
 
 /// Parameters that are whole numbers, with their least and greatest useful values.
-const NUMBERS: [(&str, u64, u64); 8] = [
+const NUMBERS: [(&str, u64, u64); 9] = [
     ("k", 2, 64),
     ("runs", 2, 64),
     ("ratio", 2, 64),
@@ -42,7 +42,12 @@ const NUMBERS: [(&str, u64, u64); 8] = [
     ("trigger", 2, 64),
     ("tier", 2, 64),
     ("c", 2, 64),
+    ("levels", 1, 16),
 ];
+
+/// The horizontal parts of `vertiorizon`: the kind of merges, and the levels.
+const HORIZONTAL: [(&str, u64); 4] =
+    [("tiering", 2), ("tiering", 4), ("leveling", 2), ("leveling", 4)];
 
 /// Policies with one bound on runs.
 const STACKS: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
@@ -136,6 +141,12 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
         all.push(Spec::bare("lazy_leveling").with("ratio", ratio));
         all.push(Spec::bare("autumn").with("ratio", ratio));
         all.push(Spec::bare("spooky").with("ratio", ratio));
+        all.extend(HORIZONTAL.map(|(merge, levels)| {
+            Spec::bare("vertiorizon")
+                .with("levels", levels)
+                .with("merge", merge)
+                .with("ratio", ratio)
+        }));
         // Leveling, tiering, and a way between. `cola` and `tiered` have the ratio of 2.
         let fluid = |inner: u64, last: u64| {
             Spec::bare("fluid").with("ratio", ratio).with("inner", inner).with("last", last)

@@ -82,6 +82,8 @@ pub(crate) const POLICIES: &[&str] = &[
     "moose(price=0.3)",
     "moose(price=reads, get=3kB, scan=50kB, space=1.5)",
     "moose(price=1, size=1MiB, eager=never)",
+    "vertiorizon(levels=2, ratio=2)",
+    "vertiorizon(merge=leveling, ratio=3, eager=never)",
     "spooky(ratio=3, l0=1)",
     "spooky(ratio=2, l0=0, eager=never)",
     "ucs(w=L3)",

@@ -17,6 +17,11 @@ fn policies_of_other_systems_come_to_their_figures() {
         "autumn, ratio 4",
         "most runs, one a level",
         "mean runs over leveling",
+        "most runs, of a round and two levels",
+        "write cost over leveling in pieces",
+        "vertiorizon, levels=3",
+        "space beyond live data",
+        "mean runs over the horizontal scheme",
         "spooky, Pebble: mean runs",
         "spooky, Pebble: space",
         "spooky, ratio",
@@ -31,7 +36,8 @@ fn policies_of_other_systems_come_to_their_figures() {
     ] {
         hold(&figure, &[part]);
     }
-    // Autumn with a small ratio writes more than leveling with as few runs. Merges of neighbours
+    // Autumn with a small ratio writes more than leveling with as few runs. Vertiorizon with many
+    // runs writes more than tiering, and saves less space than in the paper. Merges of neighbours
     // leave more runs than merges of any segments. Pebble's lazy leveling and tiering write more
     // than they do here. Pieces with the most tombstones overlap more, and the longer deletes may
     // stay, the more pieces are picked so. Levels of a tree that grows
@@ -43,10 +49,15 @@ fn policies_of_other_systems_come_to_their_figures() {
         [
             "autumn, ratio 2, c 0.8: write cost over leveling with no more runs",
             "autumn, ratio 2, c 0.5: write cost over leveling with no more runs",
+            "vertiorizon, levels=2: write cost over tiering with no more runs",
             "c, lucene_tiered: mean segments of Lucene",
             "c, lucene_tiered: most segments of Lucene",
             "spooky, Pebble: write cost over lazy leveling",
             "spooky, Pebble: write cost over tiering",
+            "vertiorizon, ratio 3: mean space saved, horizontal over it",
+            "vertiorizon, ratio 3: peak space saved, horizontal over it",
+            "vertiorizon, ratio 4: mean space saved, horizontal over it",
+            "vertiorizon, ratio 4: peak space saved, horizontal over it",
             "lethe, deletes within 1/4 of the run: write cost over leveling",
             "lethe, deletes within 1/2 of the run: write cost over leveling",
             "moose, price 0.1: cost over tiering of the best ratio",

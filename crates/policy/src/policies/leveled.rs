@@ -3,9 +3,11 @@
 mod lethe;
 mod originals;
 mod pick;
+mod vertiorizon;
 
 pub use lethe::Lethe;
 pub use pick::Pick;
+pub use vertiorizon::Vertiorizon;
 
 use crate::pressure::pressure_of_waiting_runs;
 use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};

@@ -3,7 +3,7 @@
 use lsmith_policy::{
     Arce, Auto, Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid,
     Ics, Jungle, Lethe, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, Moose, None, Pick,
-    Registry, Samt, Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal,
+    Registry, Samt, Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal, Vertiorizon,
 };
 use lsmith_spec::SpecError;
 use std::sync::Arc;
@@ -38,6 +38,7 @@ fn all() -> Vec<(&'static str, Made)> {
         ("lazy_leveling(ratio=7)", made(Fluid::lazy_leveling(7))),
         ("autumn(ratio=7, c=0.7)", made(Fluid::autumn(7, 0.7))),
         ("moose(price=0.7)", made(Moose::new(0.7))),
+        ("vertiorizon(levels=7)", made(Vertiorizon::new(7))),
         ("spooky(ratio=7)", made(Spooky::new(7))),
         ("ucs(w=T7/L3)", made(Ucs::new("T7/L3"))),
         ("lucene_tiered(tier=7)", made(LuceneTiered::new(7))),
@@ -90,6 +91,7 @@ fn they_refuse_what_specs_refuse() {
         ("lethe(delete_within=0)", made(Lethe::new(0))),
         ("autumn(ratio=7, c=2)", made(Fluid::autumn(7, 2.0))),
         ("moose(price=0)", made(Moose::new(0.0))),
+        ("vertiorizon(levels=0)", made(Vertiorizon::new(0))),
         ("spooky(ratio=1)", made(Spooky::new(1))),
         ("ucs(w=X)", made(Ucs::new("X"))),
         ("clickhouse(base=1)", made(ClickHouse::new(1.0))),

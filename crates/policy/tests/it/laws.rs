@@ -224,6 +224,14 @@ fn moose() {
 }
 
 #[test]
+fn vertiorizon() {
+    check(&["vertiorizon(levels=1)", "vertiorizon(levels=2, ratio=2, eager=never)"]);
+    check(&["vertiorizon(levels=62, eager=always)", "vertiorizon(ratio=1000)"]);
+    check(&["vertiorizon(levels=1, merge=leveling, ratio=2, eager=always)"]);
+    check(&["vertiorizon(levels=5, merge=leveling)"]);
+}
+
+#[test]
 fn spooky() {
     check(&["spooky(ratio=2)", "spooky(ratio=2, l0=0, eager=never)", "spooky(ratio=10, l0=0)"]);
     check(&["spooky(ratio=1000, l0=10, eager=always)", "spooky(ratio=3, l0=1)"]);

@@ -177,6 +177,11 @@ fn of_other_systems(
             let space = if draws.is(0.5) { String::new() } else { format!(", space={space:.1}") };
             format!("{name}(price={price:.2}{space}{eager})")
         }
+        "vertiorizon" => {
+            let (levels, ratio) = (draws.count(1, 6), draws.count(2, 8));
+            let merge = draws.one_of(&["leveling", "tiering"]);
+            format!("{name}(levels={levels}, merge={merge}, ratio={ratio}{eager})")
+        }
         "spooky" => {
             let (ratio, l0) = (draws.count(2, 12), draws.count(0, 5));
             format!("{name}(ratio={ratio}, l0={l0}{eager})")
