@@ -4,6 +4,7 @@ mod levels;
 mod ratios;
 mod reads;
 mod rounds;
+mod stripes;
 
 use crate::form::*;
 use anyhow::Context;
@@ -78,6 +79,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         levels::deletes_panel(),
         reads::panel(),
         ratios::panel(),
+        stripes::panel(),
     ]);
     equal_flushes(task, &mut figure)?;
     let flushes = vec![LUCENE_BYTES; LUCENE_FLUSHES];
@@ -87,6 +89,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     levels::measure(task, &mut figure)?;
     reads::measure(task, &mut figure)?;
     ratios::measure(task, &mut figure)?;
+    stripes::measure(task, &mut figure)?;
     notes(&mut figure);
     Ok(figure)
 }

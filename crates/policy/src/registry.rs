@@ -29,6 +29,7 @@ impl Registry {
             policies::Bigtable::INFO,
             policies::Constant::INFO,
             policies::Exploring::INFO,
+            policies::HbaseStripe::INFO,
             policies::MinLatency::INFO,
             policies::Binomial::INFO,
             policies::Tiered::INFO,

@@ -49,6 +49,9 @@ const NUMBERS: [(&str, u64, u64); 9] = [
 const HORIZONTAL: [(&str, u64); 4] =
     [("tiering", 2), ("tiering", 4), ("leveling", 2), ("leveling", 4)];
 
+/// The runs of level 0 that `hbase_stripe` merges at once. They set the size of its stripes, too.
+const STRIPES: [u64; 5] = [1, 2, 4, 8, 16];
+
 /// Policies with one bound on runs.
 const STACKS: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
 
@@ -169,6 +172,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     let slots =
         |name: &&'static str| SLOT_RATIOS.map(|ratio| Spec::bare(*name).with("ratio", ratio));
     all.extend(SLOTS.iter().flat_map(slots));
+    all.extend(STRIPES.map(|l0| Spec::bare("hbase_stripe").with("l0", l0)));
     all.extend(SCORES.map(|score| Spec::bare("triangular").with("score", score)));
     all.extend(RUNS_AHEAD.map(|runs| Spec::bare("auto").with("runs", runs)));
     all.extend(PRICES.map(|price| Spec::bare("arce").with("runs", 24).with("price", price)));

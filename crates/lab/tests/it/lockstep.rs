@@ -52,6 +52,8 @@ pub(crate) const POLICIES: &[&str] = &[
     "bigtable(k=3, eager=always)",
     "binomial(k=3, eager=never)",
     "minlatency(k=2, eager=always)",
+    "hbase_stripe(l0=2, split_size=200KiB)",
+    "hbase_stripe(l0=3, k=2, min=2, split_size=300KiB)",
     "tiered(ratio=3)",
     "tiered(ratio=2, eager=always)",
     "tiered(ratio=3, eager=never)",

@@ -29,6 +29,7 @@ fn policies_of_other_systems_come_to_their_figures() {
         "lethe, deletes within 1/6",
         "lethe, deletes within 1/4 of the run: space",
         "lethe, deletes within 1/2 of the run: space",
+        "hbase_stripe, ",
         "arce, reads of",
         "arce, reads that shift",
         "moose, price 1: cost over fluid",

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Source: Mao et al., section 2; HBase's ExploringCompactionPolicy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exploring {
-    k: u64,
+    pub(super) k: u64,
     lambda: f64,
     min: usize,
     max: usize,
@@ -28,10 +28,10 @@ const MERGED_AT: &str = "merged_at";
 
 /// A window of the stack. Indexes count from the newest run.
 #[derive(Clone, Copy, Debug)]
-struct Window {
-    from: usize,
-    end: usize,
-    bytes: u64,
+pub(super) struct Window {
+    pub(super) from: usize,
+    pub(super) end: usize,
+    pub(super) bytes: u64,
 }
 
 impl Window {
@@ -81,7 +81,7 @@ impl Exploring {
         Exploring::INFO.read(&Spec::bare(Exploring::INFO.name).with("k", k), Exploring::read)
     }
 
-    fn read(params: &Params<'_>) -> Result<Exploring, SpecError> {
+    pub(super) fn read(params: &Params<'_>) -> Result<Exploring, SpecError> {
         let min = params.count("min", 3, 2..=1000)?;
         let max = params.count("max", 10, 2..=1000)?;
         if max < min {
@@ -135,9 +135,9 @@ impl Exploring {
         best
     }
 
-    fn choose(&self, stack: &Stack) -> Option<(Window, &'static str)> {
-        let runs = stack.runs();
-        if stack.len() as u64 <= self.k {
+    /// Returns the best window of `runs`, newest first, and the reason for it.
+    pub(super) fn choose(&self, runs: &[StackRun]) -> Option<(Window, &'static str)> {
+        if runs.len() as u64 <= self.k {
             let best = self.best(runs, Window::is_longer_than);
             return best.map(|window| (window, "{} runs, {} allowed; {} of similar size"));
         }
@@ -178,7 +178,7 @@ impl MergePolicy for Exploring {
         if has_merged && stack.len() as u64 <= self.k {
             return None;
         }
-        let (window, text) = self.choose(&stack)?;
+        let (window, text) = self.choose(stack.runs())?;
         let numbers = [stack.len() as u64, self.k, window.len() as u64];
         let mut plan =
             stack.merge(window.from, window.end, self.eager, Reason::new(text, numbers))?;

@@ -2,8 +2,9 @@
 
 use lsmith_policy::{
     Arce, Auto, Bigtable, Binomial, ClickHouse, Cola, Constant, Exploring, Fifo, FixedTake, Fluid,
-    Ics, Jungle, Lethe, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, Moose, None, Pick,
-    Registry, Samt, Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal, Vertiorizon,
+    HbaseStripe, Ics, Jungle, Lethe, Leveled, LuceneTiered, MergePolicy, MinLatency, Mixed, Moose,
+    None, Pick, Registry, Samt, Score, Spooky, Sweep, Tiered, Triangular, Ucs, Universal,
+    Vertiorizon,
 };
 use lsmith_spec::SpecError;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ fn all() -> Vec<(&'static str, Made)> {
         ("bigtable(k=7)", made(Bigtable::new(7))),
         ("constant(k=7)", made(Constant::new(7))),
         ("exploring(k=7)", made(Exploring::new(7))),
+        ("hbase_stripe(l0=7)", made(HbaseStripe::new(7))),
         ("minlatency(k=7)", made(MinLatency::new(7))),
         ("binomial(k=7)", made(Binomial::new(7))),
         ("tiered(ratio=7)", made(Tiered::new(7))),
@@ -91,6 +93,7 @@ fn they_refuse_what_specs_refuse() {
         ("lethe(delete_within=0)", made(Lethe::new(0))),
         ("autumn(ratio=7, c=2)", made(Fluid::autumn(7, 2.0))),
         ("moose(price=0)", made(Moose::new(0.0))),
+        ("hbase_stripe(l0=0)", made(HbaseStripe::new(0))),
         ("vertiorizon(levels=0)", made(Vertiorizon::new(0))),
         ("spooky(ratio=1)", made(Spooky::new(1))),
         ("ucs(w=X)", made(Ucs::new("X"))),

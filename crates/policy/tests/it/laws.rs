@@ -86,6 +86,13 @@ fn exploring() {
 }
 
 #[test]
+fn hbase_stripe() {
+    check(&["hbase_stripe(l0=1, k=1)", "hbase_stripe(l0=2, k=3, min=2, split_size=6MiB)"]);
+    check(&["hbase_stripe(split_size=1MiB)", "hbase_stripe(l0=1000, k=64, lambda=0)"]);
+    check(&["hbase_stripe(l0=3, k=20, min=20, max=30, lambda=100)"]);
+}
+
+#[test]
 fn minlatency() {
     check(&[
         "minlatency(k=1)",

@@ -140,7 +140,7 @@ fn a_tree_can_be_handed_to_another_policy() {
 /// Windows of keys mean nothing in tables that all cover all keys.
 #[test]
 fn unit_content_refuses_policies_that_take_windows_of_keys() {
-    for spec in ["sweep", "full", "rr", "choose_best", "test_mixed", "mixed"] {
+    for spec in ["sweep", "hbase_stripe", "full", "rr", "choose_best", "test_mixed", "mixed"] {
         let sizes = std::iter::repeat_n(UNIT_BYTES, 2);
         let error = simulate_unit(&policy(spec), sizes, UNIT_BYTES, &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("takes windows of keys"), "{spec}: {error}");

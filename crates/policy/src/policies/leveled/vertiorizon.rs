@@ -22,6 +22,9 @@ use std::sync::Arc;
 ///    what both levels hold. But n is at least `ratio`, so that a small tree has a horizontal part,
 ///    too.
 ///
+/// For example, `merge r3 r2 r1 over .. into new run at L1` ends a round of two young runs, and
+/// `merge r4 r0 over d..f into r0` takes a piece of the upper level down.
+///
 /// The abstract, the introduction and summaries of the paper were at hand. They say that the parts
 /// hold n, n `ratio` and n `ratio^2` buffers, that the horizontal part has a number of levels and
 /// merges by leveling or by tiering, that tiering has the least read cost for its number of levels,

@@ -177,6 +177,11 @@ fn of_other_systems(
             let space = if draws.is(0.5) { String::new() } else { format!(", space={space:.1}") };
             format!("{name}(price={price:.2}{space}{eager})")
         }
+        "hbase_stripe" => {
+            let (l0, k, min) = (draws.count(1, 8), draws.count(2, 12), draws.count(2, 4));
+            let split = draws.count(memtable_bytes * 2, memtable_bytes * 50);
+            format!("{name}(l0={l0}, split_size={split}B, k={k}, min={min})")
+        }
         "vertiorizon" => {
             let (levels, ratio) = (draws.count(1, 6), draws.count(2, 8));
             let merge = draws.one_of(&["leveling", "tiering"]);
