@@ -66,8 +66,9 @@ impl Kept {
     /// go from one level to the next, that follows from what the levels hold now: what came to a
     /// level is there, was rewritten there, or went on to the next level. The deepest level comes
     /// first, since nothing goes on from there. For merges that skip a level, the bytes count as
-    /// if they had stopped in the skipped level and not been rewritten there. If the levels do not
-    /// add up, for example because a bulk load added tables without a merge, nothing is derived.
+    /// if they had stopped in the skipped level and not been rewritten there. Bytes that move
+    /// within a level count as rewritten there. If the levels do not add up, for example because a
+    /// bulk load added tables without a merge, nothing is derived.
     #[must_use]
     pub fn of(tree: &Tree) -> Kept {
         let mut levels: Vec<_> = tree.levels().iter().enumerate().map(kept_level).collect();
