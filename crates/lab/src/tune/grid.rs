@@ -50,7 +50,7 @@ const HORIZONTAL: [(&str, u64); 4] =
     [("tiering", 2), ("tiering", 4), ("leveling", 2), ("leveling", 4)];
 
 /// The runs of level 0 that `hbase_stripe` merges at once. They set the size of its stripes, too.
-const STRIPES: [u64; 5] = [1, 2, 4, 8, 16];
+const STRIPES: [u64; 6] = [1, 2, 3, 4, 8, 16];
 
 /// Policies with one bound on runs.
 const STACKS: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
