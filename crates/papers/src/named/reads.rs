@@ -7,7 +7,7 @@ use lsmith_tree::EntryKind;
 use lsmith_workload::Rng;
 
 /// The panel of reads.
-pub(super) const PANEL: &str = "e";
+pub(super) const PANEL: &str = "f";
 
 const ARCE: &str = "arce(runs=40, price=reads)";
 

@@ -6,7 +6,7 @@ use lsmith_sim::{Figures, KeyedWorkload, simulate_keyed};
 use lsmith_workload::{NoInputs, Workload};
 
 /// The panel of stripes.
-const PANEL: &str = "g";
+const PANEL: &str = "h";
 
 /// Keys that are loaded, and of a quick measurement. A tree of a quarter of them is measured too.
 const KEYS: u64 = 400_000;

@@ -93,7 +93,8 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
     } else {
         format!("{}B", draws.count(memtable_bytes / 8, memtable_bytes * 2))
     };
-    if let Some(spec) = of_other_systems(draws, name, memtable_bytes, eager) {
+    let drawn = of_other_systems(draws, name, memtable_bytes, eager);
+    if let Some(spec) = drawn.or_else(|| of_papers(draws, name, eager)) {
         return spec;
     }
     match name {
@@ -144,9 +145,7 @@ fn policy(draws: &mut Draws, name: &str, memtable_bytes: u64, bytes: u64) -> Str
     }
 }
 
-/// Draws the arguments of a policy of other systems, or of one that goes by sizes or by levels of
-/// runs.
-/// Returns `None` for other policies.
+/// Draws the arguments of a policy of another system. Returns `None` for other policies.
 fn of_other_systems(
     draws: &mut Draws,
     name: &str,
@@ -154,38 +153,10 @@ fn of_other_systems(
     eager: &str,
 ) -> Option<String> {
     Some(match name {
-        "arce" => {
-            let price = draws.number(0.05, 3.0);
-            format!("arce(runs={}, price={price:.2}{eager})", draws.count(2, 24))
-        }
-        "fluid" => {
-            let ratio = draws.count(3, 12);
-            let (inner, last) = (draws.count(1, ratio - 1), draws.count(1, ratio - 1));
-            format!("{name}(ratio={ratio}, inner={inner}, last={last}{eager})")
-        }
-        "lethe" => {
-            let (within, ratio) = (draws.count(2, 200), draws.count(2, 12));
-            let pick = draws.one_of(&["tombstones", "min_overlap"]);
-            format!("{name}(delete_within={within}, ratio={ratio}, pick={pick})")
-        }
-        "autumn" => {
-            let (ratio, c) = (draws.count(2, 8), draws.number(0.3, 1.0));
-            format!("{name}(ratio={ratio}, c={c:.2}{eager})")
-        }
-        "moose" => {
-            let (price, space) = (draws.number(0.02, 3.0), draws.number(1.1, 3.0));
-            let space = if draws.is(0.5) { String::new() } else { format!(", space={space:.1}") };
-            format!("{name}(price={price:.2}{space}{eager})")
-        }
         "hbase_stripe" => {
             let (l0, k, min) = (draws.count(1, 8), draws.count(2, 12), draws.count(2, 4));
             let split = draws.count(memtable_bytes * 2, memtable_bytes * 50);
             format!("{name}(l0={l0}, split_size={split}B, k={k}, min={min})")
-        }
-        "vertiorizon" => {
-            let (levels, ratio) = (draws.count(1, 6), draws.count(2, 8));
-            let merge = draws.one_of(&["leveling", "tiering"]);
-            format!("{name}(levels={levels}, merge={merge}, ratio={ratio}{eager})")
         }
         "spooky" => {
             let (ratio, l0) = (draws.count(2, 12), draws.count(0, 5));
@@ -216,6 +187,41 @@ fn of_other_systems(
             let (threshold, goal) = (draws.number(0.4, 3.0), draws.number(1.2, 3.0));
             let goal = if draws.is(0.5) { String::new() } else { format!(", goal={goal:.1}") };
             format!("{name}(threshold={threshold:.1}{goal}{eager})")
+        }
+        _ => return None,
+    })
+}
+
+/// Draws the arguments of a policy of a paper on levels of runs. Returns `None` for other policies.
+fn of_papers(draws: &mut Draws, name: &str, eager: &str) -> Option<String> {
+    Some(match name {
+        "arce" => {
+            let price = draws.number(0.05, 3.0);
+            format!("arce(runs={}, price={price:.2}{eager})", draws.count(2, 24))
+        }
+        "fluid" => {
+            let ratio = draws.count(3, 12);
+            let (inner, last) = (draws.count(1, ratio - 1), draws.count(1, ratio - 1));
+            format!("{name}(ratio={ratio}, inner={inner}, last={last}{eager})")
+        }
+        "lethe" => {
+            let (within, ratio) = (draws.count(2, 200), draws.count(2, 12));
+            let pick = draws.one_of(&["tombstones", "min_overlap"]);
+            format!("{name}(delete_within={within}, ratio={ratio}, pick={pick})")
+        }
+        "autumn" => {
+            let (ratio, c) = (draws.count(2, 8), draws.number(0.3, 1.0));
+            format!("{name}(ratio={ratio}, c={c:.2}{eager})")
+        }
+        "moose" => {
+            let (price, space) = (draws.number(0.02, 3.0), draws.number(1.1, 3.0));
+            let space = if draws.is(0.5) { String::new() } else { format!(", space={space:.1}") };
+            format!("{name}(price={price:.2}{space}{eager})")
+        }
+        "vertiorizon" => {
+            let (levels, ratio) = (draws.count(1, 6), draws.count(2, 8));
+            let merge = draws.one_of(&["leveling", "tiering"]);
+            format!("{name}(levels={levels}, merge={merge}, ratio={ratio}{eager})")
         }
         _ => return None,
     })
