@@ -108,6 +108,13 @@ pub(crate) struct TuneArgs {
     #[arg(help_heading = "Limits")]
     #[arg(long, value_name = "RATIO", value_parser = cost_max)]
     pub(crate) space_cost_max: Option<f64>,
+    /// The most bytes that a merge writes
+    ///
+    /// Logical bytes of the largest output of a merge. Policies that take a largest merge are tried
+    /// with this one.
+    #[arg(help_heading = "Limits")]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) longest_merge: Option<u64>,
     /// Bytes of memory
     ///
     /// It is for memtables, filters and fence pointers. Without it: enough for `--memtable` and 10

@@ -32,6 +32,7 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
         read_cost_max: args.read_cost_max,
         scan_cost_max: args.scan_cost_max,
         space_cost_max: args.space_cost_max,
+        merge_bytes_max: args.longest_merge,
         memory_bytes: args.memory,
         memtable_bytes: args.memtable.of(&workload),
         aim: args.weights,

@@ -63,6 +63,22 @@ fn the_best_is_within_the_limits_and_on_the_frontier() {
 
 /// Of `ycsb(e)` all reads are range reads.
 #[test]
+fn the_longest_merge_is_a_limit() {
+    let arguments = ["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE];
+    let longest = 300_000.0;
+    let limits = ["--read-cost-max", "8", "--longest-merge", "300kB"];
+    let found = json(&[&arguments[..], &limits].concat());
+    let best = &found["best"];
+    assert!(figure(best, "merge_bytes_max") <= longest, "{best}");
+    let free = json(&[&arguments[..], &limits[..2]].concat());
+    assert!(figure(&free["best"], "merge_bytes_max") > longest, "{}", free["best"]);
+    // Stacks are tried with a largest merge, and some of them are best.
+    let frontier = found["frontier"].as_array().unwrap().iter();
+    let bounded = frontier.filter(|one| one["policy"].as_str().unwrap().contains("largest=300kB"));
+    assert!(bounded.count() > 3, "{}", found["frontier"]);
+}
+
+#[test]
 fn range_reads_are_weighed_and_limited() {
     let tune = |more: &[&str]| {
         let workload = "ycsb(e, records=20k, ops=40k, value=100B)";

@@ -48,8 +48,15 @@ pub fn costs_of_all(
     let built = specs.iter().map(|spec| tuning.registry.build_spec(spec));
     let policies = built.collect::<Result<Vec<_>, _>>()?;
     let files = super::files(tuning, tuning.workload, memtable_bytes)?;
-    let trial =
-        |policy| Trial { policy, sample, memtable_bytes, flushes_max: f64::INFINITY, files };
+    let trial = |policy| Trial {
+        policy,
+        sample,
+        memtable_bytes,
+        flushes_max: f64::INFINITY,
+        files,
+        registry: tuning.registry,
+        shrink: 1.0,
+    };
     let trials: Vec<Trial<'_>> = policies.iter().map(trial).collect();
     let found = measure_all("every policy on all writes", &trials, tuning.progress)?;
     let known = specs.iter().cloned().zip(found);

@@ -212,7 +212,15 @@ fn drawn_costs(
     let policies = candidates.iter().map(|(candidate, _)| &candidate.policy);
     let (flushes_max, files) = (FLUSHES_MAX[0], search.files);
     let trials: Vec<_> = policies
-        .map(|policy| Trial { policy, sample, memtable_bytes, flushes_max, files })
+        .map(|policy| Trial {
+            policy,
+            sample,
+            memtable_bytes,
+            flushes_max,
+            files,
+            registry: search.registry,
+            shrink: search.shrink,
+        })
         .collect();
     measure_all("other popularities", &trials, search.progress)
 }

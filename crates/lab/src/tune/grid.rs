@@ -75,7 +75,7 @@ const SPACE_MAX: u64 = 50;
 const SCALES: [&str; 10] = ["L10", "L6", "L4", "L3", "N", "T3", "T4", "T8", "T4/L4", "T8/T4/L4"];
 
 /// The sums of a row of `clickhouse` over its largest run. Its sizes in bytes are for merges that
-/// take seconds, and would not become smaller with a sample.
+/// take seconds.
 const BASES: [f64; 6] = [2.0, 2.5, 3.0, 4.0, 5.0, 8.0];
 
 /// The newer runs, over the oldest of a merge, of `ics`.
@@ -96,9 +96,7 @@ const RUNS_AHEAD: [u64; 9] = [3, 4, 5, 6, 8, 10, 12, 16, 24];
 /// The prices of a run of `arce` and `moose`, in written memtables.
 const PRICES: [f64; 8] = [0.03, 0.1, 0.3, 0.6, 1.0, 2.0, 5.0, 20.0];
 
-/// Policies that are not tried. The levels of two have sizes in bytes: a search makes workloads and
-/// memtables smaller, and these would not become smaller with them. `leveled` builds the same trees
-/// in tables.
+/// Policies that are not tried. `leveled` builds the same trees, with levels that count in tables.
 pub(super) const UNTRIED: [&str; 2] = ["leveldb", "rocksdb"];
 
 /// Policies that merge parts of levels.

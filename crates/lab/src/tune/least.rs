@@ -36,6 +36,7 @@ impl Least {
                 runs,
                 scan: runs + passed,
                 space: 1.0,
+                merge: 0.0,
             })
         };
         // The schedule knows no bytes of files.

@@ -17,6 +17,9 @@ pub struct Limits {
     pub scan_cost_max: Option<f64>,
     /// The most bytes of files per live byte, averaged over time.
     pub space_cost_max: Option<f64>,
+    /// The most logical bytes that a merge writes. Policies that take a largest merge are tried
+    /// with it.
+    pub merge_bytes_max: Option<u64>,
     /// Bytes of memory for memtables, filters and fence pointers. If `None`, memtables have
     /// `memtable_bytes`, and filters and fence pointers take as much as they need.
     pub memory_bytes: Option<u64>,
@@ -41,13 +44,14 @@ pub struct Limits {
 impl Limits {
     pub(super) fn objective(&self, workload: &Workload) -> Result<Objective> {
         let limits = [self.read_cost_max, self.scan_cost_max, self.space_cost_max];
-        let is_limited = limits.iter().any(Option::is_some);
+        let is_limited = limits.iter().any(Option::is_some) || self.merge_bytes_max.is_some();
         let usual = if is_limited { Aim::FewestBytes } else { Aim::Balanced };
         let counts = Counts::of(workload)?;
         Ok(Objective {
             read_cost_max: self.read_cost_max,
             scan_cost_max: self.scan_cost_max,
             space_cost_max: self.space_cost_max,
+            merge_bytes_max: self.merge_bytes_max,
             weights: self.aim.unwrap_or(usual).weights(&counts),
             even: Weights::EVEN.shared(counts.scan_share()),
         })

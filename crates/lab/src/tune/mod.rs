@@ -26,6 +26,7 @@ mod ranges;
 mod sample;
 mod scale;
 mod search;
+mod sizes;
 mod survey;
 mod timed;
 mod trial;
@@ -63,7 +64,7 @@ use std::path::Path;
 use survey::Survey;
 
 /// Returns every policy of `registry` with a fine grid of its parameters: what advice is held
-/// against. Leaves out policies that drop data, and those whose levels have sizes in bytes.
+/// against. Leaves out policies that drop data, and two whose levels have sizes in bytes.
 #[must_use]
 pub fn fine_grid(registry: &Registry) -> Vec<Spec> {
     grid::fine(registry)
@@ -181,6 +182,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         survey: &survey,
         memory: &memory,
         memtable_bytes,
+        shrink,
         objective,
         asked: fared::asked(limits, registry),
         files,
@@ -188,8 +190,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         candidates: Vec::new(),
     };
     let default: Spec = DEFAULT_POLICY.parse()?;
-    let mut specs = vec![default.clone()];
-    specs.extend(limits.compare_to.clone());
+    let specs: Vec<Spec> = [default.clone()].into_iter().chain(limits.compare_to.clone()).collect();
     let found = search.run(&specs)?;
     let choice = |candidate: &Candidate| {
         let choice = Choice::of(candidate, &memory)?;
@@ -294,9 +295,10 @@ fn nothing_within(search: &Search<'_>, memtable_bytes: u64) -> String {
     };
     format!(
         "no choice is within the limits: reads cost at least {:.2}, range reads at least {:.2} \
-         blocks, space at least {:.2}, not all at once",
+         blocks, space at least {:.2}, the longest merge has at least {}, not all at once",
         least(|costs| costs.read_cost_mean),
         least(TrialCosts::scan_blocks),
-        least(|costs| costs.space_cost_physical_mean)
+        least(|costs| costs.space_cost_physical_mean),
+        lsmith_spec::format_bytes(least(|costs| costs.merge_bytes_max as f64) as u64)
     )
 }

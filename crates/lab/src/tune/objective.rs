@@ -120,6 +120,8 @@ pub(super) struct Weighed {
     pub(super) scan: f64,
     /// Bytes of files per live byte.
     pub(super) space: f64,
+    /// Logical bytes of the longest merge.
+    pub(super) merge: f64,
 }
 
 impl From<&TrialCosts> for Weighed {
@@ -129,6 +131,7 @@ impl From<&TrialCosts> for Weighed {
             runs: costs.read_cost_mean,
             scan: costs.scan_blocks(),
             space: costs.space_cost_physical_mean,
+            merge: costs.merge_bytes_max as f64,
         }
     }
 }
@@ -142,6 +145,7 @@ impl From<&EngineReport> for Weighed {
             runs: report.costs.read_cost_mean,
             scan: scan.blocks.unwrap_or(scan.runs),
             space: report.space_cost_physical_mean.unwrap_or(1.0),
+            merge: report.costs.merge_bytes_max as f64,
         }
     }
 }
@@ -152,6 +156,7 @@ pub(super) struct Objective {
     pub(super) read_cost_max: Option<f64>,
     pub(super) scan_cost_max: Option<f64>,
     pub(super) space_cost_max: Option<f64>,
+    pub(super) merge_bytes_max: Option<u64>,
     /// The weights that the caller asked for, with the weight of range reads.
     pub(super) weights: Weights,
     /// Weights that count all costs alike.
@@ -168,6 +173,7 @@ impl Objective {
         within(costs.runs, self.read_cost_max)
             && within(costs.scan, self.scan_cost_max)
             && within(costs.space, self.space_cost_max)
+            && within(costs.merge, self.merge_bytes_max.map(|bytes| bytes as f64))
     }
 
     pub(super) fn score(&self, costs: &Weighed) -> f64 {
@@ -179,7 +185,7 @@ impl Objective {
 mod tests {
     use super::*;
 
-    const COSTS: Weighed = Weighed { write: 2.0, runs: 3.0, scan: 5.0, space: 7.0 };
+    const COSTS: Weighed = Weighed { write: 2.0, runs: 3.0, scan: 5.0, space: 7.0, merge: 11.0 };
 
     /// The work of a lookup with so many runs.
     const LOOKUP: f64 = 1.0 + 3.0 * RUN_WORK;
@@ -218,6 +224,7 @@ mod tests {
             read_cost_max: read,
             scan_cost_max: scan,
             space_cost_max: space,
+            merge_bytes_max: None,
             weights: Weights::WRITES,
             even: Weights::EVEN,
         };
@@ -227,5 +234,8 @@ mod tests {
         assert!(!allows(objective(None, Some(4.9), None)));
         assert!(!allows(objective(None, None, Some(6.9))));
         assert!(objective(None, Some(4.9), None).allows(&COSTS, 0.05));
+        let of_merges =
+            |bytes| Objective { merge_bytes_max: Some(bytes), ..objective(None, None, None) };
+        assert_eq!([10, 11].map(|bytes| allows(of_merges(bytes))), [false, true]);
     }
 }

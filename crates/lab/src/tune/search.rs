@@ -12,7 +12,7 @@ use crate::jobs::{SharedProgress, measure_all};
 use crate::physical::FileSizes;
 use anyhow::Result;
 use lsmith_policy::Registry;
-use lsmith_spec::Spec;
+use lsmith_spec::{Spec, format_bytes};
 use lsmith_workload::Workload;
 use std::collections::HashSet;
 
@@ -72,6 +72,8 @@ pub(super) struct Search<'a> {
     pub(super) memory: &'a Memory,
     /// The memtable in the simulated workload.
     pub(super) memtable_bytes: u64,
+    /// The factor between the workload that is asked for and the simulated one.
+    pub(super) shrink: f64,
     pub(super) objective: Objective,
     /// The policies that are asked for. Parameters that a spec leaves out are varied.
     pub(super) asked: Vec<Spec>,
@@ -95,6 +97,7 @@ impl Search<'_> {
         let named: Vec<usize> = more.iter().filter_map(|spec| self.index_of(spec)).collect();
         let mut specs = coarse(self.registry);
         specs.extend(self.asked.iter().flat_map(|asked| ranges::tried(self.registry, asked)));
+        let specs = specs.into_iter().map(|spec| self.bounded(spec)).collect::<Vec<_>>();
         let all: Vec<usize> = specs.iter().filter_map(|spec| self.index_of(spec)).collect();
         self.simulate("policies", 0, &sample, &[all, named.clone()].concat())?;
         for _ in 0..ROUNDS {
@@ -110,6 +113,7 @@ impl Search<'_> {
                 near.extend(best.into_iter().flat_map(|it| ranges::near(self.registry, asked, it)));
             }
             let known = self.candidates.len();
+            let near = near.into_iter().map(|spec| self.bounded(spec)).collect::<Vec<_>>();
             let indices: Vec<usize> = near.iter().filter_map(|spec| self.index_of(spec)).collect();
             if self.candidates.len() == known {
                 break;
@@ -176,6 +180,15 @@ impl Search<'_> {
     pub(super) fn is_within(&self, index: usize) -> bool {
         let costs = self.candidates[index].costs;
         costs.is_some_and(|costs| self.allows(&costs, -margin(&costs)))
+    }
+
+    /// Returns `spec` with the longest merge that is allowed as its largest, if it takes one and
+    /// has none.
+    fn bounded(&self, spec: Spec) -> Spec {
+        let Some(bytes) = self.objective.merge_bytes_max else { return spec };
+        let bounded = spec.clone().with("largest", format_bytes(bytes));
+        let is_free = spec.param("largest").is_none();
+        if is_free && self.registry.build_spec(&bounded).is_ok() { bounded } else { spec }
     }
 
     fn sample(&self, writes: u64) -> Result<Sample> {
@@ -247,7 +260,15 @@ impl Search<'_> {
         let flushes_max = if on.share == 1.0 { FLUSHES_MAX[2] } else { FLUSHES_MAX[step] };
         let trial = |&index: &usize| {
             let policy = &self.candidates[index].policy;
-            Trial { policy, sample: on, memtable_bytes, flushes_max, files: self.files }
+            Trial {
+                policy,
+                sample: on,
+                memtable_bytes,
+                flushes_max,
+                files: self.files,
+                registry: self.registry,
+                shrink: self.shrink,
+            }
         };
         let trials: Vec<Trial<'_>> = new.iter().map(trial).collect();
         let found = measure_all(name, &trials, self.progress)?;

@@ -1,11 +1,12 @@
 //! Simulates one policy key by key on a sample.
 
 use super::sample::Sample;
+use super::sizes::scaled;
 use crate::jobs::{Job, Ticker};
 use crate::physical::{FileSizes, PhysicalMeter};
 use crate::scans::ScanCosts;
 use anyhow::Result;
-use lsmith_policy::MergePolicy;
+use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{Event, KeyedSim};
 use serde::Serialize;
 use std::sync::Arc;
@@ -94,6 +95,10 @@ pub(super) struct Trial<'a> {
     pub(super) flushes_max: f64,
     /// What files of the whole workload take, if known.
     pub(super) files: Option<FileSizes>,
+    /// Builds the policy with other sizes.
+    pub(super) registry: &'a Registry,
+    /// The factor between the workload that somebody asks for and the one that is simulated.
+    pub(super) shrink: f64,
 }
 
 /// The factor between the two memtables from which costs are extrapolated.
@@ -152,7 +157,12 @@ impl Trial<'_> {
     fn costs(&self, memtable_bytes: f64) -> Result<Option<TrialCosts>> {
         let sample = self.sample;
         let memtable_bytes = memtable_bytes.round() as u64;
-        let mut sim = KeyedSim::new(self.policy, memtable_bytes).with_scan_items(sample.scan_items);
+        let scale = sample.share / self.shrink;
+        let policy = match scale == 1.0 {
+            true => Arc::clone(self.policy),
+            false => scaled(self.registry, self.policy, scale),
+        };
+        let mut sim = KeyedSim::new(&policy, memtable_bytes).with_scan_items(sample.scan_items);
         let files = self.files.map(|files| files.of_share(sample.share));
         let mut files = files.map(PhysicalMeter::new);
         let mut observe = |event: Event<'_>| {
@@ -193,7 +203,7 @@ impl Trial<'_> {
             write_cost_system: figures.write_cost_system,
             read_cost_mean: figures.read_cost_mean,
             runs_max: figures.runs_max,
-            merge_bytes_max: (figures.merge_bytes_max as f64 / sample.share).round() as u64,
+            merge_bytes_max: (figures.merge_bytes_max as f64 / scale).round() as u64,
             scan_cost_mean: figures.scan_cost_mean.into(),
             space_cost_mean: figures.space_cost_mean,
             space_cost_physical_mean: physical

@@ -1,7 +1,9 @@
 //! Runs choices on the real store and compares them with the predictions.
 
 use super::choice::Choice;
+use super::objective::Weighed;
 use super::scale::shrunk;
+use super::sizes::scaled;
 use super::tuning::Tuning;
 use crate::compare::{Comparison, Row};
 use crate::profile::Profile;
@@ -69,6 +71,7 @@ pub(super) fn verify(
     let mut built: Vec<Arc<dyn MergePolicy>> = Vec::new();
     for (label, choice) in choices {
         let policy = tuning.registry.build(&choice.policy)?;
+        let policy = scaled(tuning.registry, &policy, 1.0 / shrink);
         if built.iter().all(|known| known.spec() != policy.spec()) {
             labels.push(label);
             built.push(policy);
@@ -85,7 +88,8 @@ pub(super) fn verify(
     };
     let mut rows = Vec::new();
     comparison.run(tuning.progress, &mut |row| {
-        let is_within = objective.allows(&(&row.engine).into(), 0.0);
+        let costs = Weighed::from(&row.engine);
+        let is_within = objective.allows(&Weighed { merge: costs.merge * shrink, ..costs }, 0.0);
         rows.push(VerifiedRow { label: labels[rows.len()], is_within, row });
     })?;
     let score = |row: &VerifiedRow| objective.score(&(&row.row.engine).into());

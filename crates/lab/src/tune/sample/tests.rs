@@ -22,7 +22,16 @@ fn costs(
     policies: &[Arc<dyn MergePolicy>],
 ) -> Vec<TrialCosts> {
     let flushes_max = f64::INFINITY;
-    let trial = |policy| Trial { policy, sample, memtable_bytes, flushes_max, files: None };
+    let registry = &Registry::builtin();
+    let trial = |policy| Trial {
+        policy,
+        sample,
+        memtable_bytes,
+        flushes_max,
+        files: None,
+        registry,
+        shrink: 1.0,
+    };
     let trials: Vec<Trial<'_>> = policies.iter().map(trial).collect();
     let progress: &SharedProgress = &NoProgress;
     let found = measure_all("", &trials, progress).unwrap();
@@ -32,7 +41,7 @@ fn costs(
 /// Popular keys, keys in order, new keys that are soon written again, and phases.
 #[test]
 fn a_sample_costs_what_the_whole_workload_costs() {
-    let specs = ["minlatency(k=5)", "leveled(ratio=4, l0=1)", "tiered(ratio=4)"];
+    let specs = ["minlatency(k=5, largest=1MB)", "leveled(ratio=4, l0=1)", "tiered(ratio=4)"];
     let policies = specs.map(|spec| Registry::builtin().build(spec).unwrap());
     for spec in [
         "ycsb(a, records=100k, ops=200k, value=100B)",
