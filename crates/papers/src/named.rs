@@ -1,5 +1,6 @@
 //! Policies of other systems, beside figures of these systems and what their rules come to.
 
+mod dynamic;
 mod levels;
 mod ratios;
 mod reads;
@@ -80,6 +81,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
         reads::panel(),
         ratios::panel(),
         stripes::panel(),
+        dynamic::panel(),
     ]);
     equal_flushes(task, &mut figure)?;
     let flushes = vec![LUCENE_BYTES; LUCENE_FLUSHES];
@@ -90,6 +92,7 @@ pub(crate) fn measure(task: &Task<'_>) -> anyhow::Result<Figure> {
     reads::measure(task, &mut figure)?;
     ratios::measure(task, &mut figure)?;
     stripes::measure(task, &mut figure)?;
+    dynamic::measure(task, &mut figure)?;
     notes(&mut figure);
     Ok(figure)
 }

@@ -30,6 +30,8 @@ fn policies_of_other_systems_come_to_their_figures() {
         "lethe, deletes within 1/4 of the run: space",
         "lethe, deletes within 1/2 of the run: space",
         "hbase_stripe, ",
+        "leveled(sizes=dynamic)",
+        "leveled, fixed sizes",
         "arce, reads of",
         "arce, reads that shift",
         "moose, price 1: cost over fluid",
