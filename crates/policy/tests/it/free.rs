@@ -238,6 +238,11 @@ fn merging() -> impl Iterator<Item = (Arc<dyn MergePolicy>, f64)> {
             let bound = if runs_max > 64 { in_lockstep } else { runs_max };
             Some((policy, (2 * bound + 5) as f64 / in_lockstep as f64))
         }
+        // It holds writers back by all of its runs, as stacks do.
+        Shape::Tiered { .. } if policy.spec().name == "moose" => {
+            let in_lockstep = Store::new(Arc::clone(&policy), f64::MAX).run().runs_max;
+            Some((policy, (2 * in_lockstep + 5) as f64 / in_lockstep as f64))
+        }
         Shape::Tiered { .. } => Some((policy, 2.5)),
         Shape::Leveled { .. } => Some((policy, 2.0)),
     })
