@@ -25,9 +25,24 @@ use std::sync::Arc;
 /// far behind, it may merge the oldest runs of a level alone; this always merges all.
 ///
 /// With `w=adaptive` all levels have the one parameter with which reads and merges cost least, by
-/// the reads of the last eight or so memtables (see [`Adaptive`]).
+/// the reads of the last eight or so memtables. With `n` flushes in the tree there are `log_f(n)`
+/// levels, and
 ///
-/// Source: Cassandra 5.0, `UnifiedCompactionStrategy`, and its proposal CEP-26.
+/// | levels | runs of a lookup | a byte is written |
+/// |---|---|---|
+/// | tiered, `Tf` | `(f - 1) log_f(n)` | `log_f(n)` times |
+/// | leveled, `Lf` | `log_f(n)` | `(f - 1) log_f(n)` times |
+///
+/// A run costs what the reads of one memtable pay for it. Of the parameters from `L12` to `T52` the
+/// cheapest is taken. The parameter of the last merge is kept unless another one is cheaper by more
+/// than 15 %, so that small changes of the load merge nothing. Before reads were counted it is `N`.
+///
+/// Cassandra 5.0 has fixed parameters alone. Its fork by DataStax adapts them, with these limits
+/// and formulas. It looks at a clock every two minutes, and costs are times that it measures on the
+/// device. Here it looks at each merge, and costs are given in written bytes.
+///
+/// Source: Cassandra 5.0, `UnifiedCompactionStrategy`, its proposal CEP-26, and its documents for
+/// the formulas. For `adaptive`: the options of DataStax Enterprise 6.8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ucs {
     scales: Scales,

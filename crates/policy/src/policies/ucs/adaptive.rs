@@ -5,25 +5,7 @@ use crate::Stack;
 use crate::read_price::ReadPrice;
 use lsmith_tree::{MemoChange, TreeView};
 
-/// Weighs reads and merges by the formulas that Cassandra's documents give. With `n` flushes in the
-/// tree there are `log_f(n)` levels, and
-///
-/// | levels | runs of a lookup | a byte is written |
-/// |---|---|---|
-/// | tiered, `Tf` | `(f - 1) log_f(n)` | `log_f(n)` times |
-/// | leveled, `Lf` | `log_f(n)` | `(f - 1) log_f(n)` times |
-///
-/// A run costs what the reads of one memtable pay for it. Of the parameters from [`LEAST`] to
-/// [`MOST`] the cheapest is taken. The parameter of the last merge is kept unless another one is
-/// cheaper by more than [`GAIN`], so that small changes of the load merge nothing. Before reads
-/// were counted it is [`START`].
-///
-/// Cassandra 5.0 has fixed parameters alone. Its fork by DataStax adapts them, with these limits
-/// and formulas. It looks at a clock every two minutes, and costs are times that it measures on the
-/// device. Here it looks at each merge, and costs are given in written bytes.
-///
-/// Source: DataStax Enterprise 6.8, `AdaptiveController` of UnifiedCompactionStrategy: its options,
-/// and the documents of Cassandra 5.0 for the formulas.
+/// Weighs reads and merges, as the documentation of [`Ucs`](super::Ucs) says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Adaptive {
     pub(super) price: ReadPrice,
