@@ -18,7 +18,7 @@ const LOADS: [(&str, &str, &str); 5] = [
 ];
 const MEMTABLE_BYTES: u64 = 256 << 10;
 
-/// A quick measurement has one of so many parameters, and the default of every policy.
+/// A quick measurement has one setting of twelve.
 const QUICK: usize = 12;
 
 /// Costs that differ by less than this share are alike.
@@ -28,17 +28,18 @@ const ALIKE: f64 = 0.01;
 /// bytes held per live byte in the mean, and bytes of the largest output of a merge.
 const PAID: [&str; 4] = ["writes", "runs", "space", "longest merge"];
 
-/// So many of [`PAID`] are means. The longest merge is not.
+/// The first three of [`PAID`] are means.
 const MEANS: usize = 3;
 
 /// A policy with its parameters, and what it pays under each load.
 struct Known {
+    /// The name of its curve: of a policy of the caller, its spec.
     name: String,
     spec: String,
     paid: Vec<[f64; PAID.len()]>,
 }
 
-/// A policy that pays no less in anything, and by how much more the beaten one pays.
+/// A policy that another one beats, and what it pays over the other.
 struct Beaten<'a> {
     own: &'a Known,
     by: &'a Known,
@@ -55,7 +56,7 @@ impl Known {
     }
 
     /// Returns the policy of another name among `all` that beats this one by the most, if any does.
-    /// What counts is the least of its gains, so that it is better in everything if it can be.
+    /// What counts is the product of all that this one pays over the other.
     fn beaten_by<'a>(&'a self, all: &'a [Known], load: usize, costs: usize) -> Option<Beaten<'a>> {
         let others = all.iter().filter(|other| other.name != self.name);
         let beaters = others.filter(|other| other.beats(self, load, costs));
@@ -144,7 +145,9 @@ fn known(task: &Task<'_>) -> anyhow::Result<(Vec<Known>, usize)> {
                 ]);
             }
             ticker.tick(1);
-            Ok(Known { name: policy.spec().name, spec: spec.clone(), paid })
+            let is_own = !specs[..others].contains(spec);
+            let name = if is_own { spec.clone() } else { policy.spec().name };
+            Ok(Known { name, spec: spec.clone(), paid })
         },
     )?;
     Ok((all, others))

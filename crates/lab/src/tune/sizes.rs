@@ -12,6 +12,9 @@ pub(super) fn scaled(
     policy: &Arc<dyn MergePolicy>,
     scale: f64,
 ) -> Arc<dyn MergePolicy> {
+    if scale == 1.0 {
+        return Arc::clone(policy);
+    }
     let (whole, mut spec) = (policy.spec(), policy.spec());
     for (name, value) in &mut spec.params {
         // Prices of reads are in bytes too. They are not of a size.

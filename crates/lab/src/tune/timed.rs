@@ -4,6 +4,7 @@ use super::candidate::Candidate;
 use super::limits::{Limits, OnMachine};
 use super::objective::Aim;
 use super::search::Search;
+use super::sizes::scaled;
 use crate::jobs::{Job, Ticker, measure_all};
 use crate::run::Options;
 use crate::time::{SimulatedTime, simulate_time};
@@ -73,13 +74,13 @@ pub(super) fn all(
         }
     }
     let workload = KeyedWorkload::new(search.workload.clone());
-    let run = |&index: &usize| Run {
-        policy: &search.candidates[index].policy,
-        workload: &workload,
-        on,
-        memtable_bytes: search.memtable_bytes,
+    let policy = |&index: &usize| {
+        scaled(search.registry, &search.candidates[index].policy, 1.0 / search.shrink)
     };
-    let runs: Vec<Run<'_>> = indexes.iter().map(run).collect();
+    let policies: Vec<_> = indexes.iter().map(policy).collect();
+    let run =
+        |policy| Run { policy, workload: &workload, on, memtable_bytes: search.memtable_bytes };
+    let runs: Vec<Run<'_>> = policies.iter().map(run).collect();
     let times = measure_all("in time", &runs, search.progress)?;
     let named = indexes.into_iter().zip(times).map(|(index, time)| {
         let policy = search.candidates[index].spec.to_string();

@@ -158,10 +158,7 @@ impl Trial<'_> {
         let sample = self.sample;
         let memtable_bytes = memtable_bytes.round() as u64;
         let scale = sample.share / self.shrink;
-        let policy = match scale == 1.0 {
-            true => Arc::clone(self.policy),
-            false => scaled(self.registry, self.policy, scale),
-        };
+        let policy = scaled(self.registry, self.policy, scale);
         let mut sim = KeyedSim::new(&policy, memtable_bytes).with_scan_items(sample.scan_items);
         let files = self.files.map(|files| files.of_share(sample.share));
         let mut files = files.map(PhysicalMeter::new);

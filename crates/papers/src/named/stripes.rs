@@ -25,7 +25,7 @@ const WHOLE: &str = "exploring";
 /// The size in memtables at which a stripe is split: eight merges of four runs of level 0.
 const SPLIT_MEMTABLES: u64 = 32;
 
-/// A run of the window that HBase merges is at most so many times the others together.
+/// The largest run of a window over the others together, at most.
 const LAMBDA: f64 = 1.2;
 
 pub(super) fn panel() -> Panel {

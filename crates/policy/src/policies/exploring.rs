@@ -52,6 +52,16 @@ impl Window {
 }
 
 impl Exploring {
+    pub(super) const LAMBDA: ParamInfo = ParamInfo {
+        name: "lambda",
+        default: "1.2",
+        meaning: "the largest run of a window over the sum of the others, at most",
+    };
+    pub(super) const MIN: ParamInfo =
+        ParamInfo { name: "min", default: "3", meaning: "fewest runs in a window" };
+    pub(super) const MAX: ParamInfo =
+        ParamInfo { name: "max", default: "10", meaning: "most runs in a window" };
+
     /// How specs name and build this policy.
     pub const INFO: PolicyInfo = PolicyInfo {
         name: "exploring",
@@ -59,13 +69,9 @@ impl Exploring {
         summary: "merges the most worthwhile window of neighbouring runs of similar size",
         params: &[
             K,
-            ParamInfo {
-                name: "lambda",
-                default: "1.2",
-                meaning: "the largest run of a window over the sum of the others, at most",
-            },
-            ParamInfo { name: "min", default: "3", meaning: "fewest runs in a window" },
-            ParamInfo { name: "max", default: "10", meaning: "most runs in a window" },
+            Exploring::LAMBDA,
+            Exploring::MIN,
+            Exploring::MAX,
             Eager::PARAM,
             Largest::PARAM,
         ],

@@ -44,7 +44,7 @@ use std::sync::Arc;
 pub struct HbaseStripe {
     spec: Spec,
     level0_runs: u64,
-    /// `None` means so many memtables as HBase's default.
+    /// `None` stands for eight merges of level 0.
     split_bytes: Option<u64>,
     exploring: Exploring,
 }
@@ -107,13 +107,9 @@ impl HbaseStripe {
                 meaning: "bytes of a stripe that is split; auto: 8 merges of level 0",
             },
             ParamInfo { name: "k", default: "5", meaning: "most runs of a stripe, 1 to 64" },
-            ParamInfo {
-                name: "lambda",
-                default: "1.2",
-                meaning: "the largest run of a window over the sum of the others, at most",
-            },
-            ParamInfo { name: "min", default: "3", meaning: "fewest runs in a window" },
-            ParamInfo { name: "max", default: "10", meaning: "most runs in a window" },
+            Exploring::LAMBDA,
+            Exploring::MIN,
+            Exploring::MAX,
         ],
         build: |params| Ok(Arc::new(HbaseStripe::read(params)?)),
     };

@@ -66,8 +66,8 @@ const PRICES: std::ops::RangeInclusive<i32> = -10..=10;
 /// data have the levels of the largest, whose last ratio is larger then.
 const SIZES: usize = 41;
 
-/// The ratios that are tried. Most of them, less one, have many divisors, and so many numbers of
-/// runs.
+/// The ratios that are tried. A level may have as many runs as divide its ratio less one. For most
+/// of these ratios there are many such numbers.
 const RATIOS: [u64; 21] =
     [2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16, 17, 21, 25, 31, 37, 49, 61, 97, 121, 241];
 
@@ -94,7 +94,7 @@ impl Rung {
     }
 }
 
-/// Returns the levels that cost least for data of so many memtables, the first level first.
+/// Returns the levels that cost least for data of `memtables` memtables, the first level first.
 fn design(memtables: f64, price: f64, space: f64) -> Vec<Rung> {
     let best_of = |ratio: u64| {
         let runs = (1..=RUNS_MAX).filter(|runs| (ratio - 1).is_multiple_of(*runs));

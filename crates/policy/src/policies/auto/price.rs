@@ -144,9 +144,8 @@ fn step_of(price: f64) -> usize {
     ((price.clamp(LEAST, MOST) / LEAST).ln() / STEP.ln()).round() as usize
 }
 
-/// Returns the price at which a stack of so many flushes has as many runs in the mean, since it was
-/// empty, as `leveled` with its defaults: about 2 + log10(flushes). Fitted to simulations of 50 to
-/// 20,000 flushes.
+/// Returns the price at which a growing stack has as many runs in the mean as `leveled` with its
+/// defaults: about 2 + log10(flushes). Fitted to simulations of 50 to 20,000 flushes.
 fn price_as_leveled(flushes: f64) -> f64 {
     0.375 * flushes.max(1.0).powf(0.18)
 }

@@ -128,8 +128,8 @@ impl Vertiorizon {
         build: |params| Ok(Arc::new(Vertiorizon::read(params)?)),
     };
 
-    /// Returns the policy whose horizontal part has so many levels with merges by tiering, from 1
-    /// to 62. Other parameters have their defaults.
+    /// Returns the policy with `levels` levels in the horizontal part, from 1 to 62, and merges by
+    /// tiering. Other parameters have their defaults.
     ///
     /// # Errors
     /// Fails if `levels` is out of range.
@@ -149,8 +149,8 @@ impl Vertiorizon {
         })
     }
 
-    /// Returns the most runs of the horizontal part within a round of so many flushes. The last of
-    /// them ends the round.
+    /// Returns the most runs of the horizontal part within a round of `round_flushes` flushes. The
+    /// last flush ends the round.
     fn runs_max(&self, round_flushes: u64) -> u64 {
         match self.merge {
             Merge::Leveling => self.levels,
