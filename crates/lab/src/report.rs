@@ -496,9 +496,28 @@ pub struct Optimum {
     /// different sizes are too many, if it is not known which keys repeat, or if deletes leave so
     /// little that the mean is less than one run.
     pub at_mean_runs: Option<AtMean>,
+    /// The least of merges of parts of runs with the same mean number of runs, if the caller
+    /// [asked for it](crate::Least::with_key_ranges).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_parts: Option<OfParts>,
     /// True if it is known which keys each flush has. Otherwise no key is taken to be written
     /// twice, and a policy may be below the cost.
     pub knows_keys: bool,
+}
+
+/// The least `write_cost_system` if each of a few key ranges merges by itself. Ranges have equally
+/// many keys. Runs are those with an entry in a range, mean over ranges and flushes. A policy that
+/// cuts keys elsewhere may be below it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct OfParts {
+    /// The number of key ranges.
+    pub key_ranges: usize,
+    /// No schedule has a smaller cost.
+    pub write_cost_system: f64,
+    /// The cost of a schedule that was found.
+    pub found: f64,
+    /// (the policy's cost - `write_cost_system`) / `write_cost_system`.
+    pub above: f64,
 }
 
 /// The least `write_cost_system` of any policy that merges whole runs, at a mean number of runs.
@@ -516,6 +535,8 @@ impl Optimum {
         let above = |least: f64| if least == 0.0 { 0.0 } else { write_cost_system / least - 1.0 };
         let at_mean = |it: AtMean| AtMean { above: above(it.write_cost_system), ..it };
         let at_mean_runs = self.at_mean_runs.map(at_mean);
-        Optimum { above: above(self.write_cost_system), at_mean_runs, ..self }
+        let of_parts = |it: OfParts| OfParts { above: above(it.write_cost_system), ..it };
+        let of_parts = self.of_parts.map(of_parts);
+        Optimum { above: above(self.write_cost_system), at_mean_runs, of_parts, ..self }
     }
 }

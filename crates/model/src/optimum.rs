@@ -23,6 +23,7 @@
 //! neither: it weighs writes and reads. [`Priced`] does both for flushes of any sizes, and knows a
 //! largest merge. [`anytime`] does not know when writing ends. With [`Unions`] keys may repeat:
 //! then merges write less than they read, and only the sizes of outputs change in the recursion.
+//! With [`KeyRanges`] merges take parts of runs.
 //!
 //! Source: the recursion follows Mathieu et al., "Bigtable merge compaction" (2014); counting
 //! places in binomial trees goes back to Bentley & Saxe, "Decomposable searching problems" (1980).
@@ -31,6 +32,7 @@ mod anytime;
 mod binomial;
 mod hull;
 mod priced;
+mod ranges;
 mod sizes;
 mod unions;
 mod unit;
@@ -39,6 +41,7 @@ mod weighted;
 pub use anytime::anytime;
 pub use hull::{Hull, HullPoint};
 pub use priced::{Priced, PricedSchedule};
+pub use ranges::{KeyRanges, LeastOfRanges};
 pub use sizes::{LeastOfSizes, least_of_sizes, least_of_unions};
 pub use unions::{FLUSHES_MAX, Unions, UnionsBuilder};
 pub use unit::{Schedule, least, schedule, write_cost_least};

@@ -45,6 +45,7 @@ mod msls;
 mod named;
 mod numbers;
 mod optimum;
+mod parts;
 mod priced;
 mod registry;
 mod shuffle;

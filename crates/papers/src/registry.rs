@@ -4,7 +4,7 @@ use crate::FigureInfo;
 use crate::Takes::{Any, InBlocks, Nothing};
 use crate::{
     advice, ahead, frontier, jungle, jungle_fig6, jungle_nodes, jungle_reads, jungle_tuned, lsmtk,
-    mao, msls, named, optimum, priced, thonangi, time, updates,
+    mao, msls, named, optimum, parts, priced, thonangi, time, updates,
 };
 use lsmith_spec::SpecError;
 
@@ -18,6 +18,7 @@ const OF_LEVELDB: &str = "it is of designs of LevelDB, each by formula too";
 const OF_MIXED: &str = "it is over the threshold of `mixed`";
 const OF_NAMED: &str = "it holds policies of other systems against figures of these systems";
 const OF_ONE_LEVEL: &str = "it is of one level that is swept in turn";
+const OF_OPTIMA: &str = "it is of optima, whatever the policy";
 const OF_PICKS: &str = "it is of one design, with two ways to choose the table that goes down";
 const OF_READS: &str = "it is of the one policy that prices runs by reads";
 const OF_RR: &str = "it is of levels under `rr` alone";
@@ -92,6 +93,8 @@ pub const FIGURES: &[FigureInfo] = &[
         "the policy that plans ahead, above the exact optimum at its mean number of runs"),
     FigureInfo::new("auto-reads", priced::measure, Nothing(OF_READS),
         "the policy that plans ahead, its runs priced by reads, beside the best fixed policy"),
+    FigureInfo::new("auto-parts", parts::measure, Nothing(OF_OPTIMA),
+        "the least that merges of parts of runs write, over the least of whole runs"),
     FigureInfo::new("auto-updates", updates::measure, Any,
         "the policy that plans ahead and others, above the exact optimum where keys repeat"),
     FigureInfo::new("frontier", frontier::measure, Any,

@@ -3,7 +3,7 @@
 use crate::drive::Observer;
 use crate::simulation::counted;
 use crate::{Drive, Event, FigureCounter, KeyedSim, SCAN_ITEMS, SimError, Simulation, UnitContent};
-use lsmith_model::optimum::{FLUSHES_MAX, Unions};
+use lsmith_model::optimum::Unions;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, logical_bytes};
 use lsmith_workload::{LiveBytes, Op, OpKind, Ranks, TIME_BYTES, Workload};
@@ -126,21 +126,26 @@ pub fn watch_keyed(
     Ok(sim.finish())
 }
 
-/// Returns the sizes of all merges of consecutive flushes of a workload. `unmerged` is a policy
-/// that never merges; it decides when memtables are sealed. Tombstones come out of every merge that
-/// leaves out an older flush.
+/// Returns the sizes of all merges of consecutive flushes of a workload, in each of `ranges` key
+/// ranges. `unmerged` is a policy that never merges; it decides when memtables are sealed. Ranges
+/// have equally many keys. Tombstones come out of every merge that leaves out an older flush.
 ///
-/// `None` for more than [`FLUSHES_MAX`] flushes, and where the size of a merge also depends on
+/// `None` for more than `flushes_max` flushes, and where the size of a merge also depends on
 /// other things than the newest version of each key: if entries expire, are combined or go by
 /// ranges, or if inserts and removes cancel each other.
 ///
 /// # Errors
 /// As [`simulate_keyed`].
+///
+/// # Panics
+/// Panics if `ranges` is 0.
 pub fn keyed_unions(
     unmerged: &Arc<dyn MergePolicy>,
     input: &KeyedWorkload,
     memtable_bytes: u64,
-) -> Result<Option<Unions>, SimError> {
+    [ranges, flushes_max]: [usize; 2],
+) -> Result<Option<Vec<Unions>>, SimError> {
+    assert!(ranges > 0, "no key range");
     let workload = input.workload();
     if workload.expire_after().is_some() || workload.deletes_ranges() {
         return Ok(None);
@@ -155,12 +160,12 @@ pub fn keyed_unions(
             if Some(sim.flushes()) == workload.limit_flushes() {
                 break;
             }
-            if sim.flushes() > FLUSHES_MAX as u64 {
+            if sim.flushes() > flushes_max as u64 {
                 return Ok(None);
             }
         }
     }
-    Ok(sim.unions())
+    Ok(sim.unions(ranges))
 }
 
 /// Feeds the operations of a workload to a keyed simulation.

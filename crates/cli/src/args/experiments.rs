@@ -1,7 +1,7 @@
 //! The commands that run or simulate policies.
 
 use super::names::{CONTENTS, PAPER_FIGURES, POLICIES, WORKLOADS};
-use super::parse::{count, duration, threads};
+use super::parse::{count, duration, key_ranges, threads};
 use super::shared::{
     CacheArgs, CompressionArgs, FlushSizesArgs, GroupArgs, MachineArgs, Memtable, TableArgs,
 };
@@ -146,6 +146,12 @@ pub(crate) struct SimulateArgs {
     /// The cache holds data blocks that lookups and range reads look at. Keyed content only.
     #[arg(long, value_name = "BYTES", value_parser = lsmith_spec::parse_bytes)]
     pub(crate) cache: Option<u64>,
+    /// Also the least of merges of parts of runs, in N key ranges
+    ///
+    /// 2 to 64 key ranges with equally many keys. Each range merges by itself. The least for
+    /// merges of whole runs is shown anyway. Keyed content only, and at most 300 flushes.
+    #[arg(long, value_name = "N", value_parser = key_ranges)]
+    pub(crate) key_ranges: Option<usize>,
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
     /// Threads that merge in simulated time

@@ -100,6 +100,12 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
     threads.ok_or_else(|| "expected a whole number from 1 to 64".to_owned())
 }
 
+/// Parses a number of key ranges that merge by themselves.
+pub(super) fn key_ranges(text: &str) -> Result<usize, String> {
+    let ranges = text.parse().ok().filter(|ranges| (2..=64).contains(ranges));
+    ranges.ok_or_else(|| "expected a whole number from 2 to 64".to_owned())
+}
+
 /// Parses a time greater than 0, of a day at most.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];

@@ -12,8 +12,8 @@ use crate::table::{cost, percent, short, short_bytes, table};
 use lsmith_lab::history::Recorder;
 use lsmith_lab::page::Group;
 use lsmith_lab::{
-    Content, FileSizes, Least, Options, Progress, Simulated, SimulatedTime, fluid_fits, keyed_fits,
-    sealing, simulate_observed, simulate_time, unit_fits,
+    Content, FileSizes, Least, Optimum, Options, Progress, Simulated, SimulatedTime, fluid_fits,
+    keyed_fits, sealing, simulate_observed, simulate_time, unit_fits,
 };
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, Machine, SimError};
@@ -79,7 +79,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let outcome =
         simulate_observed(&policy, &content, memtable_bytes, files.as_ref(), &mut on_event);
     let mut simulated = outcome.map_err(refusal)?;
-    let least = Least::of(&content, &sizes, memtable_bytes).map_err(refusal)?;
+    let least = least(args, &content, &sizes, memtable_bytes).map_err(refusal)?;
     simulated.optimum = least.optimum(&simulated);
     let time = time(args, &policy, &content, machine.as_ref())?;
     let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
@@ -96,6 +96,22 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         output.line(format_args!("\n{}", shown_time(&time)))?;
     }
     Ok(output.finish()?)
+}
+
+/// Returns the flushes of `content`, in key ranges too if `args` ask for them.
+fn least(
+    args: &SimulateArgs,
+    content: &Content<'_>,
+    sizes: &Arc<FlushSizes>,
+    memtable_bytes: u64,
+) -> Result<Least, SimError> {
+    let least = Least::of(content, sizes, memtable_bytes)?;
+    match (args.key_ranges, content) {
+        (Some(ranges), Content::Keyed(workload)) => {
+            least.with_key_ranges(workload, sizes, memtable_bytes, ranges)
+        }
+        _ => Ok(least),
+    }
 }
 
 fn write_page(
@@ -136,12 +152,23 @@ fn file_sizes(content: &Content<'_>, memtable_bytes: u64) -> anyhow::Result<Opti
 
 /// Fails if a group, a cache or time is simulated without keys.
 fn check_keyed(args: &SimulateArgs) -> anyhow::Result<()> {
-    let what = match (args.group.shares.is_empty(), args.cache, &args.machine.machine) {
-        _ if args.content == "keyed" => return Ok(()),
-        (false, ..) => "a group has keys",
-        (true, Some(_), _) => "a cache has blocks",
-        (true, None, Some(_)) => "time depends on keys",
-        (true, None, None) => return Ok(()),
+    let found = [
+        (!args.group.shares.is_empty(), "a group has keys"),
+        (args.cache.is_some(), "a cache has blocks"),
+        (args.machine.machine.is_some(), "time depends on keys"),
+        (args.key_ranges.is_some(), "key ranges have keys"),
+    ];
+    let (most, flushes) = (Least::FLUSHES_OF_PARTS_MAX as u64, args.flushes);
+    if let Some(ranges) = args.key_ranges.filter(|_| flushes > most) {
+        let message = format!(
+            "the least of {ranges} key ranges is known for up to {most} flushes, found {flushes}: \
+             leave out `--key-ranges`, or take a larger memtable and fewer flushes"
+        );
+        return Err(bad_argument(message));
+    }
+    let found = found.iter().find(|(is_asked, _)| *is_asked && args.content != "keyed");
+    let Some((_, what)) = found else {
+        return Ok(());
     };
     let content = &args.content;
     Err(bad_argument(format!("{what}: expected `--content keyed`, found `{content}`")))
@@ -328,6 +355,21 @@ fn shown_time(time: &SimulatedTime) -> String {
 }
 
 /// What the least write cost assumes.
+/// Returns the rows of the optimum of merges of parts, if it is known.
+fn parts_rows(simulated: &Simulated, optimum: &Optimum) -> Vec<Vec<String>> {
+    let Some(parts) = &optimum.of_parts else {
+        return Vec::new();
+    };
+    let runs = cost(simulated.report.costs.read_cost_mean);
+    let (least, found) = (cost(parts.write_cost_system), cost(parts.found));
+    let name = format!("least of {} key ranges, {runs} runs in the mean", parts.key_ranges);
+    vec![
+        vec![name, least],
+        vec!["a schedule that was found".to_owned(), found],
+        vec!["above the least, %".to_owned(), percent(Some(parts.above))],
+    ]
+}
+
 const LEAST: &str = "\
 No policy that merges whole runs of the same flushes writes less than the least. Policies that move
 tables instead of merging them, or merge parts of runs, may be below it.";
@@ -355,6 +397,7 @@ fn shown(has_levels: bool, simulated: &Simulated) -> String {
             rows.push(vec![format!("least write_cost_system, {runs} runs in the mean"), least]);
             rows.push(vec!["above it, %".to_owned(), percent(Some(at_mean.above))]);
         }
+        rows.extend(parts_rows(simulated, optimum));
     }
     if let Some(uncertainty) = simulated.report.uncertainty {
         rows.push(vec!["uncertainty of write costs, %".to_owned(), percent(Some(uncertainty))]);

@@ -442,6 +442,12 @@ fn readers_have_a_cache_of_a_given_size() {
     let args = ["simulate", "--policy", "tiered", "--flushes", "9", "--cache", "1MiB"];
     let refusal = refused(2, &args);
     assert!(refusal.contains("a cache has blocks: expected `--content keyed`"), "{refusal}");
+    let parts = [&args[..5], &["--key-ranges", "4"]].concat();
+    let refusal = refused(2, &parts);
+    assert!(refusal.contains("key ranges have keys: expected `--content keyed`"), "{refusal}");
+    let many = ["simulate", "--policy", "tiered", "--flushes", "301", "--key-ranges", "4"];
+    let refusal = refused(2, &many);
+    assert!(refusal.contains("known for up to 300 flushes, found 301"), "{refusal}");
     let args = ["simulate", "--policy", "tiered", "--flushes", "9", "--memtable", "64KiB"];
     let keyed = ["--content", "keyed", "--workload", workload, "--cache", "16MB"];
     assert!(json(&[&args[..], &keyed].concat())["read_cost_uncached"].is_null(), "only a load");

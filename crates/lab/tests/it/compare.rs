@@ -321,6 +321,36 @@ fn the_optimum_knows_the_sizes_of_flushes() {
     }
 }
 
+/// Where keys are spread evenly, merges of parts of runs can write no less than merges of whole
+/// runs. Where keys come in order, they can.
+#[test]
+fn the_optimum_knows_merges_of_parts_of_runs() {
+    let constant = Options::default().flush_sizes;
+    let policy = Registry::builtin().build("minlatency(k=3)").unwrap();
+    for (workload, parts_gain) in [
+        ("mix(put=1, keys=3k, ops=20k, value=92B, flushes=40)", false),
+        ("update(keys=20k, order=sequential, value=92B, flushes=40)", true),
+    ] {
+        let workload = keyed(workload);
+        let content = Content::Keyed(&workload);
+        let simulated = simulate(&policy, &content, 32_000, &mut |_| {}).unwrap();
+        let optimum = |key_ranges: usize| {
+            let least = Least::of(&content, &constant, 32_000).unwrap();
+            let least = least.with_key_ranges(&workload, &constant, 32_000, key_ranges).unwrap();
+            least.optimum(&simulated).unwrap()
+        };
+        let at_mean = optimum(1).at_mean_runs.unwrap().write_cost_system;
+        let [one, eight] = [1, 8].map(|ranges| optimum(ranges).of_parts.unwrap());
+        // One range is a whole run.
+        assert!((one.write_cost_system / at_mean - 1.0).abs() < 0.01, "{one:?}, {at_mean}");
+        assert_eq!((one.key_ranges, eight.key_ranges), (1, 8));
+        let gain = 1.0 - eight.write_cost_system / one.write_cost_system;
+        assert!(if parts_gain { gain > 0.3 } else { gain.abs() < 0.05 }, "{one:?}, {eight:?}");
+        assert!(eight.write_cost_system <= eight.found && eight.above > 0.0, "{eight:?}");
+        assert!(eight.found < eight.write_cost_system * 1.03, "{eight:?}");
+    }
+}
+
 /// Merges of keys that repeat write less than they read. The optimum knows by how much.
 #[test]
 fn the_optimum_knows_the_keys_of_flushes() {

@@ -5,14 +5,14 @@ use super::unions::Unions;
 
 /// The most flushes of known unions for which schedules are found. The time grows with the third
 /// power: 300 flushes take 5 ms at each price.
-const EXACT_MAX: usize = 300;
+pub(super) const EXACT_MAX: usize = 300;
 
 /// What a schedule costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PricedSchedule {
     /// Total of merge outputs, in the unit of the sizes.
     pub merged: f64,
-    /// Runs after a flush, summed over flushes.
+    /// Runs after a flush, summed over flushes. A run without an entry does not count.
     pub runs: u64,
 }
 
@@ -145,7 +145,7 @@ impl Priced {
 
     /// Returns a price that no merge is worth, and one at which all are made: a merge of everything
     /// takes one run away at least.
-    fn prices(&self) -> [f64; 2] {
+    pub(super) fn prices(&self) -> [f64; 2] {
         [self.flushed / self.flushes as f64 * 1e-6, 2.0 * self.flushed]
     }
 
@@ -162,11 +162,12 @@ impl Priced {
                     continue;
                 }
                 let merged = if before > 0 { *output as f64 } else { 0.0 };
+                let runs = flushes_with_run(*output, count - before);
                 let (left, right) = (&best[before], &best[count - before - 1]);
-                let cost = left.0 + right.0 + merged + price * (count - before) as f64;
+                let cost = left.0 + right.0 + merged + price * runs as f64;
                 if cost < least.0 {
                     let merged = left.1.merged + right.1.merged + merged;
-                    let runs = left.1.runs + right.1.runs + (count - before) as u64;
+                    let runs = left.1.runs + right.1.runs + runs as u64;
                     least = (cost, PricedSchedule { merged, runs });
                 }
             }
@@ -192,7 +193,8 @@ impl Priced {
                         continue;
                     }
                     let merged = if before > 0 { *output as f64 } else { 0.0 };
-                    let cost = left + right + merged + price * (end - from - before) as f64;
+                    let runs = flushes_with_run(*output, end - from - before);
+                    let cost = left + right + merged + price * runs as f64;
                     if cost < least.0 {
                         least = (cost, from + before);
                     }
@@ -206,6 +208,12 @@ impl Priced {
     }
 }
 
+/// Returns after how many of `flushes` flushes a run of `bytes` is there. An empty run is not: a
+/// flush may have no key of a key range, and deletes may leave nothing.
+fn flushes_with_run(bytes: u64, flushes: usize) -> usize {
+    if bytes > 0 { flushes } else { 0 }
+}
+
 /// Returns what the schedule with these `roots` costs.
 fn followed(outputs: &Unions, roots: &[u32], width: usize) -> PricedSchedule {
     let mut schedule = PricedSchedule::default();
@@ -215,10 +223,11 @@ fn followed(outputs: &Unions, roots: &[u32], width: usize) -> PricedSchedule {
             continue;
         }
         let root = roots[from * width + end] as usize;
+        let output = outputs.from(from)[root - from];
         if root > from {
-            schedule.merged += outputs.from(from)[root - from] as f64;
+            schedule.merged += output as f64;
         }
-        schedule.runs += (end - root) as u64;
+        schedule.runs += flushes_with_run(output, end - root) as u64;
         parts.extend([(from, root), (root + 1, end)]);
     }
     schedule

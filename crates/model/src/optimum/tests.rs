@@ -1,6 +1,7 @@
 use super::binomial::binomial;
 use super::*;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Evaluates the recursion directly, for all numbers of flushes up to `flushes` and of runs up to
 /// `runs_max`.
@@ -250,7 +251,7 @@ fn points_of_the_hull_lie_on_it() {
 /// A run: the bytes of each key's entry, and whether it is a tombstone.
 type Keys = BTreeMap<u64, (u64, bool)>;
 
-/// Totals of a schedule: merge outputs, the most runs, and the sum of runs.
+/// Totals of a schedule: merge outputs, the most runs, and the sum of runs that are not empty.
 type Totals = (u64, usize, usize);
 
 /// Adds the totals of all schedules of `left`, if `runs` are there: after each flush any neighbours
@@ -273,13 +274,15 @@ fn all_of_keys(runs: &[Keys], left: &[Keys], so_far: Totals, found: &mut Vec<Tot
                 is_output.push(false);
             }
         }
-        if is_output[0] {
+        // The first flush has nothing to delete.
+        if is_output[0] || runs.is_empty() {
             after[0].retain(|_, (_, is_tombstone)| !*is_tombstone);
         }
         let outputs = after.iter().zip(&is_output).filter(|(_, is_output)| **is_output);
         let merged: u64 = outputs.flat_map(|(run, _)| run.values().map(|(bytes, _)| bytes)).sum();
         let (before, most, sum) = so_far;
-        let totals = (before + merged, most.max(after.len()), sum + after.len());
+        let there = after.iter().filter(|run| !run.is_empty()).count();
+        let totals = (before + merged, most.max(after.len()), sum + there);
         all_of_keys(&after, left, totals, found);
     }
 }
@@ -342,4 +345,83 @@ fn bounds_of_flushes_whose_keys_repeat_evenly_are_close() {
     let hull = Priced::of_unions(&unions, None).points(20);
     assert!(hull.windows(2).all(|pair| pair[0].runs_mean <= pair[1].runs_mean), "{hull:?}");
     assert_eq!((hull[0].runs_mean, hull[19].write_cost), (1.0, 1.0));
+}
+
+/// All schedules of two key ranges, tried one by one.
+#[test]
+fn no_schedule_of_key_ranges_is_better() {
+    let mut draws = Draws(7);
+    let (mut near, mut cases) = (0, 0);
+    for round in 0..2000 {
+        let deletes = [0, 3][round % 2];
+        // Keys below 4 are the first range. One range in two is written more often.
+        let keys = [4, 8, 12][round / 2 % 3];
+        let mut flush = || {
+            let mut entry = || (draws.below(keys), (1 + draws.below(9), draws.below(10) < deletes));
+            (0..4).map(|_| entry()).collect::<Keys>()
+        };
+        let flushes: Vec<Keys> = (0..1 + round % 5).map(|_| flush()).collect();
+        let part = |range: Range<u64>| -> Vec<Keys> {
+            let keep = |keys: &Keys| keys.range(range.clone()).map(|(k, e)| (*k, *e)).collect();
+            flushes.iter().map(keep).collect()
+        };
+        let parts = [part(0..4), part(4..12)];
+        let [first, second] = parts.each_ref().map(|part| {
+            let mut found = Vec::new();
+            all_of_keys(&[], part, (0, 0, 0), &mut found);
+            found.sort_unstable_by_key(|(merged, _, runs)| (*runs, *merged));
+            found.dedup_by_key(|(.., runs)| *runs);
+            found
+        });
+        let unions = parts.each_ref().map(|part| unions_of(part));
+        let flushed: u64 = unions.iter().map(Unions::flushed).sum();
+        let Some(least) = KeyRanges::of_unions(&unions) else {
+            assert_eq!(flushed, 0);
+            continue;
+        };
+        let pairs = || first.iter().flat_map(|one| second.iter().map(move |two| (one, two)));
+        for runs in 0..=2 * flushes.len() * flushes.len() {
+            let within = pairs().filter(|(one, two)| one.2 + two.2 <= runs);
+            let exact = within.map(|(one, two)| one.0 + two.0).min();
+            let found = least.least(runs as f64 / (2 * flushes.len()) as f64);
+            assert_eq!(found.is_some(), exact.is_some(), "{flushes:?}, {runs} runs");
+            let Some((found, exact)) = found.zip(exact) else {
+                continue;
+            };
+            let exact = 1.0 + exact as f64 / flushed as f64;
+            assert!(found.bound <= exact + 1e-9, "{flushes:?}, {runs}: {found:?} for {exact}");
+            assert!(found.found >= exact - 1e-9, "{flushes:?}, {runs}: {found:?} for {exact}");
+            cases += 1;
+            near += u64::from((found.found - exact).abs() < 1e-9);
+        }
+    }
+    assert!(near * 3 > cases * 2, "{near} of {cases} are the optimum itself");
+}
+
+#[test]
+fn parts_of_runs_gain_where_keys_are_not_spread_evenly() {
+    let mut draws = Draws(8);
+    let ranges = |flushes: &[Keys]| -> Vec<Unions> {
+        let part = |range: u64| -> Vec<Keys> {
+            let keys = range * 250..(range + 1) * 250;
+            let keep = |run: &Keys| run.range(keys.clone()).map(|(k, e)| (*k, *e)).collect();
+            flushes.iter().map(keep).collect()
+        };
+        (0..4).map(|range| unions_of(&part(range))).collect()
+    };
+    let mut compared = |below: [u64; 2]| {
+        let mut flush = |_| {
+            let mut entry = |number: usize| (draws.below(below[number % 2]), (1, false));
+            (0..60).map(&mut entry).collect::<Keys>()
+        };
+        let flushes: Vec<Keys> = (0..120).map(&mut flush).collect();
+        let whole = Priced::of_unions(&unions_of(&flushes), None).write_cost(2.0);
+        let least = KeyRanges::of_unions(&ranges(&flushes)).unwrap().least(2.0).unwrap();
+        assert!(least.found < least.bound * 1.02, "{least:?}");
+        least.bound / whole
+    };
+    let even = compared([1000, 1000]);
+    assert!(even > 0.98 && even < 1.001, "{even}");
+    let skewed = compared([1000, 100]);
+    assert!(skewed < 0.95, "{skewed}");
 }

@@ -15,6 +15,20 @@ fn planning_ahead_writes_less_than_counting_and_than_lucene() {
     }
 }
 
+/// Merges of parts of runs pay where keys are not spread evenly, and only there.
+#[test]
+fn parts_of_runs_gain_only_where_keys_are_not_spread_evenly() {
+    let figure = measure("auto-parts", Effort::QUICK);
+    for claim in ["new: parts write less", "even: parts write less", "local: the same"] {
+        hold(&figure, &[claim]);
+    }
+    for (panel, least) in [("tpc", 0.95), ("order", 0.0)] {
+        let parts = ys(&figure, panel, "3 runs");
+        assert!(parts.iter().all(|it| (least..=1.01).contains(it)), "{panel}: {parts:?}");
+    }
+    assert!(ys(&figure, "order", "3 runs").last().is_some_and(|parts| *parts < 0.7));
+}
+
 /// Prices from reads are as good as the best fixed policy that somebody chooses afterwards.
 #[test]
 fn runs_priced_by_reads_cost_no_more_than_the_best_fixed_policy() {

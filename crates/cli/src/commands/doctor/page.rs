@@ -103,6 +103,7 @@ fn costs(row: &Row) -> PolicyCosts {
             is_exact: row.is_exact,
             above: row.write / row.least - 1.0,
             at_mean_runs: None,
+            of_parts: None,
             knows_keys: false,
         }),
         put: None,
