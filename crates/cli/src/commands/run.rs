@@ -79,12 +79,18 @@ pub(crate) fn l0_one(has_levels: bool, costs: &Costs) -> Option<f64> {
     has_levels.then_some(costs.read_cost_mean_l0_one)
 }
 
-/// Returns sizes separated by spaces.
+/// So many sizes stand in a line of a table.
+const SIZES_SHOWN: usize = 16;
+
+/// Returns sizes separated by spaces, the first of them if they are many. JSON has them all.
 pub(crate) fn size_list(sizes: &[Amount]) -> String {
-    let texts: Vec<String> = sizes
-        .iter()
-        .map(|size| if size.0.fract() == 0.0 { size.0.to_string() } else { cost(size.0) })
-        .collect();
+    let text =
+        |size: &Amount| if size.0.fract() == 0.0 { size.0.to_string() } else { cost(size.0) };
+    let shown = &sizes[..sizes.len().min(SIZES_SHOWN)];
+    let mut texts: Vec<String> = shown.iter().map(text).collect();
+    if shown.len() < sizes.len() {
+        texts.push(format!("and {} more", sizes.len() - shown.len()));
+    }
     texts.join(" ")
 }
 

@@ -448,6 +448,8 @@ fn readers_have_a_cache_of_a_given_size() {
     let many = ["simulate", "--policy", "tiered", "--flushes", "301", "--key-ranges", "4"];
     let refusal = refused(2, &many);
     assert!(refusal.contains("known for up to 300 flushes, found 301"), "{refusal}");
+    let many = fine(&["simulate", "--policy", "none", "--flushes", "100"]);
+    assert!(many.contains(" 1 1 1 and 84 more"), "{many}");
     let args = ["simulate", "--policy", "tiered", "--flushes", "9", "--memtable", "64KiB"];
     let keyed = ["--content", "keyed", "--workload", workload, "--cache", "16MB"];
     assert!(json(&[&args[..], &keyed].concat())["read_cost_uncached"].is_null(), "only a load");
