@@ -7,8 +7,8 @@ use lsmith::{DEFAULT_KEYSPACE, Keyspace, RecordOptions, Result, Store};
 use std::sync::Arc;
 
 /// The names of the paths.
-pub(crate) const PATHS: [&str; 8] =
-    ["put", "recorded", "batch", "get", "look", "absent", "next", "merge"];
+pub(crate) const PATHS: [&str; 9] =
+    ["put", "recorded", "batch", "get", "look", "absent", "seek", "next", "merge"];
 
 /// Keys in a store that is read.
 pub(crate) const KEYS: u64 = 10_000;
@@ -88,6 +88,15 @@ impl Work {
             "absent" => {
                 for number in KEYS..KEYS + ops {
                     assert!(keyspace.get(key(number))?.is_none());
+                }
+            }
+            // A range read of ten entries.
+            "seek" => {
+                for number in 0..ops {
+                    let mut entries = keyspace.range(key(number)..);
+                    for _ in 0..10 {
+                        entries.next_ref().transpose()?;
+                    }
                 }
             }
             "next" => {

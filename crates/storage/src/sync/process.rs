@@ -24,12 +24,16 @@ pub struct Process {
 /// Stands in for the page on systems that cannot clear one. It stays zero.
 static NO_PAGE: AtomicU64 = AtomicU64::new(0);
 
+/// Stands in for the page of no process. It stays zero. With [`NO_PAGE`] in its place, the first
+/// step of each iterator asked the system for its process id.
+static NO_PROCESS: AtomicU64 = AtomicU64::new(0);
+
 /// The number of marks given so far. A child goes on from where its parent was at the fork.
 static MARKS: AtomicU64 = AtomicU64::new(0);
 
 impl Process {
     /// No process. Nobody is there.
-    pub const NOWHERE: Process = Process { mark: u64::MAX, page: &NO_PAGE };
+    pub const NOWHERE: Process = Process { mark: u64::MAX, page: &NO_PROCESS };
 
     /// Returns this process.
     pub fn here() -> Process {
