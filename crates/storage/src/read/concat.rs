@@ -64,11 +64,20 @@ pub struct ConcatCursor<P: Parts> {
     /// The part that the first cursor walks.
     index: Option<usize>,
     /// The part that an approach has chosen for the coming seek.
-    aimed: Option<usize>,
+    aimed: Option<Aimed>,
     /// Whether the first cursor is on an entry within its part.
     live: bool,
     /// Whether the first cursor may leave its part before it is at its own end.
     cut: bool,
+}
+
+/// The part that a search goes to.
+#[derive(Clone, Copy)]
+struct Aimed {
+    index: usize,
+    /// True if the part begins, or ends, beyond the key that is searched for. The search then goes
+    /// to that end. All steps of a search ask for it, and it takes two comparisons of keys.
+    is_beyond: bool,
 }
 
 impl<P: Parts> ConcatCursor<P> {
@@ -105,6 +114,12 @@ impl<P: Parts> ConcatCursor<P> {
         index: usize,
         go: impl FnOnce(&mut P::Cursor, &[u8], Option<&[u8]>) -> Result<()>,
     ) -> Result<()> {
+        self.open(index)?;
+        go(&mut self.cursors[0].1, self.parts.start(index), self.parts.end(index))
+    }
+
+    /// Makes part `index` the current one.
+    fn open(&mut self, index: usize) -> Result<()> {
         self.live = false;
         if self.index != Some(index) {
             self.index = None;
@@ -113,7 +128,7 @@ impl<P: Parts> ConcatCursor<P> {
             self.index = Some(index);
             self.cut = self.parts.is_cut(index);
         }
-        go(&mut self.cursors[0].1, self.parts.start(index), self.parts.end(index))
+        Ok(())
     }
 
     /// Makes a cursor over the source of part `index` the first one.
@@ -130,6 +145,20 @@ impl<P: Parts> ConcatCursor<P> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the part that a search for `key` goes to. It may be behind the last one.
+    fn aim(&self, key: &[u8]) -> Aimed {
+        let index = self.parts.part_for(key);
+        let is_beyond = index < self.parts.count() && self.parts.start(index) > key;
+        Aimed { index, is_beyond }
+    }
+
+    /// Returns the part that a search for the last key below `key` goes to, if there is one.
+    fn aim_before(&self, key: &[u8]) -> Option<Aimed> {
+        let index = self.last_part_below(key)?;
+        let is_beyond = self.parts.end(index).is_some_and(|end| end < key);
+        Some(Aimed { index, is_beyond })
     }
 
     /// Returns the last part that starts below `key`.
@@ -217,28 +246,25 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
     }
 
     fn approach(&mut self, key: &[u8]) -> bool {
-        if let Some(index) = self.aimed {
+        if let Some(Aimed { index, is_beyond }) = self.aimed {
+            let key = if is_beyond { self.parts.start(index) } else { key };
             // The seek tries the same again after an error, and returns it.
-            return self.index == Some(index)
-                && self.cursors[0].1.approach(self.parts.start(index).max(key));
+            return self.index == Some(index) && self.cursors[0].1.approach(key);
         }
-        let index = self.parts.part_for(key);
-        self.aimed = Some(index);
-        index < self.parts.count()
-            && self.enter(index, |_, _, _| Ok(())).is_ok()
-            && self.approach(key)
+        let aimed = self.aim(key);
+        self.aimed = Some(aimed);
+        aimed.index < self.parts.count() && self.open(aimed.index).is_ok() && self.approach(key)
     }
 
     fn approach_before(&mut self, key: &[u8]) -> bool {
-        if let Some(index) = self.aimed {
-            let end = self.parts.end(index);
+        if let Some(Aimed { index, is_beyond }) = self.aimed {
+            let key = self.parts.end(index).filter(|_| is_beyond).unwrap_or(key);
             // As above.
-            return self.index == Some(index)
-                && self.cursors[0].1.approach_before(end.map_or(key, |end| end.min(key)));
+            return self.index == Some(index) && self.cursors[0].1.approach_before(key);
         }
-        let Some(index) = self.last_part_below(key) else { return false };
-        self.aimed = Some(index);
-        self.enter(index, |_, _, _| Ok(())).is_ok() && self.approach_before(key)
+        let Some(aimed) = self.aim_before(key) else { return false };
+        self.aimed = Some(aimed);
+        self.open(aimed.index).is_ok() && self.approach_before(key)
     }
 
     #[inline]
@@ -248,22 +274,24 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.live = false;
-        let index = self.aimed.take().unwrap_or_else(|| self.parts.part_for(key));
+        let Aimed { index, is_beyond } = self.aimed.take().unwrap_or_else(|| self.aim(key));
         if index == self.parts.count() {
             return Ok(());
         }
-        self.enter(index, |cursor, start, _| cursor.seek(start.max(key)))?;
+        self.open(index)?;
+        self.cursors[0].1.seek(if is_beyond { self.parts.start(index) } else { key })?;
         self.settle_forward()
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         self.live = false;
-        let Some(index) = self.aimed.take().or_else(|| self.last_part_below(key)) else {
+        let Some(Aimed { index, is_beyond }) = self.aimed.take().or_else(|| self.aim_before(key))
+        else {
             return Ok(());
         };
-        self.enter(index, |cursor, _, end| {
-            cursor.seek_before(end.map_or(key, |end| end.min(key)))
-        })?;
+        self.open(index)?;
+        let key = self.parts.end(index).filter(|_| is_beyond).unwrap_or(key);
+        self.cursors[0].1.seek_before(key)?;
         self.settle_backward()
     }
 

@@ -60,6 +60,8 @@ pub struct TableCursor {
     /// The block where the next search probably ends: the one behind the last block left forward.
     likely: usize,
     aim: Aim,
+    /// The block that a search has loaded. It stays in place while the aim moves on.
+    aimed: Option<Block>,
     /// The key of the entry at `place`.
     key: Vec<u8>,
     /// The entries in front of it, or the last of these, if they are known.
@@ -77,7 +79,7 @@ impl Drop for TableCursor {
 }
 
 /// The progress of a search.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Aim {
     /// The search has not begun.
     Nowhere,
@@ -87,25 +89,10 @@ enum Aim {
     Fences(FenceGroup),
     /// The index of the block is known.
     Number(usize),
-    /// The block is loaded.
-    Block(usize, Block),
-    /// The restart point from which to search is known.
-    Restart(usize, Block, usize),
-}
-
-impl Aim {
-    /// Loads the memory that the next step reads. Readers past the cache do not use maps.
-    #[inline]
-    fn touch(&self, table: &Table, fill: CacheFill) -> u64 {
-        match self {
-            Aim::Nowhere | Aim::Astray => 0,
-            Aim::Fences(group) => table.fences.touch(*group),
-            Aim::Number(_) if fill == CacheFill::No => 0,
-            Aim::Number(index) => table.touch_block(*index),
-            Aim::Block(_, block) => block.touch_restarts(),
-            Aim::Restart(_, block, start) => block.touch_behind(*start),
-        }
-    }
+    /// The block with this index is loaded.
+    Block(usize),
+    /// The restart point from which to search in that block is known.
+    Restart(usize, usize),
 }
 
 /// An entry, and its block.
@@ -139,6 +126,7 @@ impl TableCursor {
             range: KeyRange::ALL,
             likely: 0,
             aim: Aim::Nowhere,
+            aimed: None,
             key: Vec::with_capacity(KEY_USUAL),
             trail: Trail::default(),
             reads: ReadCount::default(),
@@ -268,7 +256,7 @@ impl TableCursor {
             }
     }
 
-    /// Takes the next step of a search for `key`. `aim` is the result of the previous step.
+    /// Takes the next step of a search for `key`, after the step that led to `aim`.
     fn next_aim(&mut self, key: &[u8], aim: Aim) -> Result<Aim> {
         Ok(match aim {
             Aim::Nowhere if self.is_likely(key) => self.aim_at_block(self.likely),
@@ -276,15 +264,37 @@ impl TableCursor {
             Aim::Fences(group) => self.aim_at_block(self.table.fences.block_in_group(group, key)),
             Aim::Number(index) => {
                 self.end_streak();
-                Aim::Block(index, self.block(index)?)
+                self.aimed = Some(self.block(index)?);
+                Aim::Block(index)
             }
-            Aim::Block(index, block) => {
+            Aim::Block(index) => {
+                let Some(block) = &self.aimed else { return Ok(Aim::Nowhere) };
                 let below = block.restart_below(key);
                 let start = below.map_err(|damage| self.table.damaged(damage, index))?;
-                Aim::Restart(index, block, start)
+                Aim::Restart(index, start)
             }
             found @ (Aim::Restart(..) | Aim::Astray) => found,
         })
+    }
+
+    /// Takes the steps that are left of a search for `key`. Returns the block, with its index, and
+    /// the restart point from which to search in it.
+    fn arrive(&mut self, key: &[u8]) -> Result<(usize, Block, usize)> {
+        if matches!(self.aim, Aim::Astray) {
+            self.aim = Aim::Nowhere;
+        }
+        loop {
+            if let Aim::Restart(index, start) = self.aim {
+                self.aim = Aim::Nowhere;
+                if let Some(block) = self.aimed.take() {
+                    return Ok((index, block, start));
+                }
+            }
+            // After an error the next search begins anew.
+            let last = std::mem::replace(&mut self.aim, Aim::Nowhere);
+            self.aim = self.next_aim(key, last)?;
+            black_box(self.touch());
+        }
     }
 
     /// Returns the aim of a search that goes to block `index`, and requests the block. So cursors
@@ -357,8 +367,7 @@ impl Cursor for TableCursor {
     }
 
     fn approach(&mut self, key: &[u8]) -> bool {
-        let aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
-        self.aim = self.next_aim(key, aim).unwrap_or(Aim::Astray);
+        self.aim = self.next_aim(key, self.aim).unwrap_or(Aim::Astray);
         !matches!(self.aim, Aim::Restart(..) | Aim::Astray)
     }
 
@@ -370,23 +379,20 @@ impl Cursor for TableCursor {
 
     #[inline]
     fn touch(&self) -> u64 {
-        self.aim.touch(&self.table, self.fill)
+        match (self.aim, &self.aimed) {
+            (Aim::Fences(group), _) => self.table.fences.touch(group),
+            // Readers past the cache do not use maps.
+            (Aim::Number(index), _) if self.fill == CacheFill::Yes => self.table.touch_block(index),
+            (Aim::Block(_), Some(block)) => block.touch_restarts(),
+            (Aim::Restart(_, start), Some(block)) => block.touch_behind(start),
+            _ => 0,
+        }
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.place = None;
         self.trail.clear();
-        let mut aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
-        if matches!(aim, Aim::Astray) {
-            aim = Aim::Nowhere;
-        }
-        let (index, block, start) = loop {
-            match aim {
-                Aim::Restart(index, block, start) => break (index, block, start),
-                short => aim = self.next_aim(key, short)?,
-            }
-            black_box(aim.touch(&self.table, self.fill));
-        };
+        let (index, block, start) = self.arrive(key)?;
         let bound = block.lower_bound_from(start, key);
         let found = bound.map_err(|damage| self.table.damaged(damage, index))?;
         let Some((slot, _)) = found else {
@@ -409,8 +415,9 @@ impl Cursor for TableCursor {
             self.approach_before(key);
             black_box(self.touch());
         }
-        let aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
-        let Aim::Number(index) = aim else { return Ok(()) };
+        let Aim::Number(index) = std::mem::replace(&mut self.aim, Aim::Nowhere) else {
+            return Ok(());
+        };
         let block = self.block(index)?;
         let found = block.lower_bound(key).map_err(|damage| self.table.damaged(damage, index))?;
         let end = found.map_or(block.entries_end(), |(slot, _)| slot.start());
