@@ -152,7 +152,9 @@ impl Tuning<'_> {
         let mut labelled = vec![("best", &tuned.best)];
         labelled.extend(tuned.yours.as_ref().map(|yours| ("yours", yours)));
         labelled.push(("default", &tuned.default));
-        let verified = verify::verify(self, &labelled, dir)?;
+        let policies: Vec<(&'static str, &str)> =
+            labelled.iter().map(|(label, choice)| (*label, choice.policy.as_str())).collect();
+        let verified = verify::verify(self, &policies, tuned.best.memtable_bytes, dir)?;
         let found = labelled.iter().find(|(label, _)| *label == verified.best);
         let winner = found.map(|(_, choice)| Choice::clone(choice));
         tuned.verified = Some(verified);

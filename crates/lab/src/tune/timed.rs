@@ -104,3 +104,55 @@ pub(super) fn best<'a>(
     let index = if limits.aim == Some(Aim::Fastest) { fastest } else { found.first() };
     Some(&search.candidates[*index?])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Memory;
+    use super::super::survey::Survey;
+    use super::*;
+    use crate::progress::NoProgress;
+    use lsmith_policy::Registry;
+    use lsmith_sim::{Machine, Rate};
+    use lsmith_workload::{NoInputs, Workload};
+
+    /// A largest merge has as many memtables in time as in the workload that is asked about.
+    #[test]
+    fn sizes_of_a_policy_shrink_with_the_workload() {
+        let spec = "churn(keys=20k, ops=100k, value=100B)".parse().unwrap();
+        let workload = Workload::from_spec(&spec, &NoInputs).unwrap();
+        let each = |nanos| Rate { each: nanos, part: 0.0 };
+        let (write, merge) = (each(1000.0), each(500.0));
+        let machine = Machine { cores: 1.0, slowdown: 1.0, write, merge, ..Machine::default() };
+        let on = OnMachine { machine, threads: 1 };
+        let limits = Limits { memtable_bytes: 1 << 20, on_machine: Some(on), ..Limits::default() };
+        let (shrink, memtable_bytes) = (4.0, limits.memtable_bytes / 4);
+        let survey = Survey::of(&workload, memtable_bytes).unwrap();
+        let registry = &Registry::builtin();
+        let build = |largest: &str| registry.build(&format!("minlatency(k=4, {largest})")).unwrap();
+        let policy = build("largest=6MiB");
+        let spec = policy.spec();
+        let candidate =
+            Candidate { spec: spec.clone(), policy, step: 0, costs: None, is_double: false };
+        let search = Search {
+            registry,
+            workload: &workload,
+            survey: &survey,
+            memory: &Memory::of(&limits, &survey, shrink).unwrap(),
+            memtable_bytes,
+            shrink,
+            objective: limits.objective(&workload).unwrap(),
+            asked: vec![],
+            files: None,
+            progress: &NoProgress,
+            candidates: vec![candidate],
+        };
+        let found = all(&search, &limits, &[spec]).unwrap();
+        let alone = |largest: &str| {
+            let keyed = KeyedWorkload::new(workload.clone());
+            let options = Options { memtable_bytes, threads: 1, ..Options::default() };
+            simulate_time(&build(largest), &keyed, &machine, &options).unwrap().ops_per_second
+        };
+        assert_eq!(found[0].1.time.ops_per_second, alone("largest=1536KiB"));
+        assert_ne!(alone("largest=1536KiB"), alone("largest=6MiB"), "the sizes differ in effect");
+    }
+}

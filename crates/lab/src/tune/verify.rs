@@ -1,6 +1,5 @@
 //! Runs choices on the real store and compares them with the predictions.
 
-use super::choice::Choice;
 use super::objective::Weighed;
 use super::scale::shrunk;
 use super::sizes::scaled;
@@ -49,28 +48,29 @@ pub struct Verified {
     pub rows: Vec<VerifiedRow>,
 }
 
-/// Runs labelled choices, without duplicates, at a scale that takes seconds.
+/// Runs labelled policies, without duplicates, at a scale that takes seconds. A memtable of the
+/// whole workload has `chosen_bytes`.
 ///
 /// # Errors
 /// Fails like [`Comparison::run`].
 pub(super) fn verify(
     tuning: &Tuning<'_>,
-    choices: &[(&'static str, &Choice)],
+    policies: &[(&'static str, &str)],
+    chosen_bytes: u64,
     dir: &Path,
 ) -> Result<Verified> {
     let workload = tuning.workload;
     let objective = tuning.limits.objective(workload)?;
     let profile = Profile::of(workload)?;
     let shrink = (profile.writes * profile.entry_bytes / BYTES_MAX).max(1.0);
-    let chosen_bytes = choices.first().map_or(0, |(_, choice)| choice.memtable_bytes);
     let memtable_bytes =
         ((chosen_bytes as f64 / shrink) as u64).max(MEMTABLE_BYTES_MIN.min(chosen_bytes));
     let registry = tuning.registry.clone();
     let options = Options { registry, memtable_bytes, ..Options::default() };
     let mut labels: Vec<&'static str> = Vec::new();
     let mut built: Vec<Arc<dyn MergePolicy>> = Vec::new();
-    for (label, choice) in choices {
-        let policy = tuning.registry.build(&choice.policy)?;
+    for (label, policy) in policies {
+        let policy = tuning.registry.build(policy)?;
         let policy = scaled(tuning.registry, &policy, 1.0 / shrink);
         if built.iter().all(|known| known.spec() != policy.spec()) {
             labels.push(label);
@@ -98,4 +98,35 @@ pub(super) fn verify(
     let best = cheapest.map_or("best", |row| row.label);
     let workload = shrunk.workload().spec().to_string();
     Ok(Verified { shrink, workload, memtable_bytes, best, rows })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Limits;
+    use super::*;
+    use crate::progress::NoProgress;
+    use crate::scratch::Scratch;
+    use lsmith_policy::Registry;
+    use lsmith_spec::{Spec, parse_bytes};
+    use lsmith_workload::{NoInputs, Workload};
+
+    /// A largest merge has as many memtables in the store that is run as in the one asked about.
+    #[test]
+    fn sizes_of_a_policy_shrink_with_the_workload() {
+        let spec = "churn(keys=5k, ops=20k, value=4kB)".parse().unwrap();
+        let workload = Workload::from_spec(&spec, &NoInputs).unwrap();
+        let limits = Limits::default();
+        let registry = &Registry::builtin();
+        let tuning =
+            Tuning { registry, workload: &workload, limits: &limits, progress: &NoProgress };
+        let dir = Scratch::new("lsmith-verify-test-").unwrap();
+        let policies = [("yours", "minlatency(k=4, largest=6MiB)")];
+        let found = verify(&tuning, &policies, 1 << 20, dir.path()).unwrap();
+        let Verified { shrink, memtable_bytes, rows, .. } = found;
+        assert!(shrink > 2.0, "{shrink}");
+        let policy: Spec = rows[0].row.policy.parse().unwrap();
+        let largest = parse_bytes(policy.param("largest").unwrap()).unwrap();
+        let memtables = largest as f64 / memtable_bytes as f64;
+        assert!((memtables / 6.0 - 1.0).abs() < 0.001, "{memtables} memtables, for 6 of the whole");
+    }
 }
