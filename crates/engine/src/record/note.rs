@@ -12,7 +12,7 @@ use std::sync::Arc;
 const TIME_BYTES: usize = 8;
 
 /// Records the write of `key`, as the tree has it, if the hash picks the key.
-#[inline]
+#[inline(always)]
 pub(crate) fn note_write(
     context: &Context,
     keyspace: &Arc<KeyspaceShared>,

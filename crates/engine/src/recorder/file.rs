@@ -6,8 +6,7 @@ use crate::stats::{Counts, StoreStats};
 use lsmith_storage::env::{Env, WriteFile};
 use lsmith_storage::error::{Error, Result};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -65,8 +64,8 @@ pub(super) struct RecordFile {
     begun: Duration,
     /// What the store had counted before.
     before: StoreStats,
-    /// Lines that are not written yet.
-    part: String,
+    /// Lines that are not written yet: bytes, because a string checks every character.
+    part: Vec<u8>,
     part_begun: Duration,
     written: u64,
     ops: u64,
@@ -96,7 +95,7 @@ impl RecordFile {
             end: options.time_max.map(|time| begun.saturating_add(time)),
             begun,
             before,
-            part: format!("sample,{}\n", options.one_in),
+            part: format!("sample,{}\n", options.one_in).into_bytes(),
             part_begun: begun,
             written: HEADER.len() as u64,
             ops: 0,
@@ -153,25 +152,25 @@ impl RecordFile {
         }
         let micros = now.saturating_sub(self.begun).as_micros();
         put_number(part, u64::try_from(micros).unwrap_or(u64::MAX));
-        part.push(',');
-        part.push_str(op);
-        part.push(',');
+        part.push(b',');
+        part.extend_from_slice(op.as_bytes());
+        part.push(b',');
         put_number(part, number as u64);
-        part.push(',');
+        part.push(b',');
         put_key(part, if key.is_empty() { FIRST_KEY } else { key });
-        part.push(',');
+        part.push(b',');
         put_number(part, size);
         if let Picked::DeleteRange(_, end) = picked {
-            part.push(',');
+            part.push(b',');
             put_key(part, if end.is_empty() { LAST_KEY } else { end });
         }
-        part.push('\n');
+        part.push(b'\n');
     }
 
     /// Adds the line that says that the base is whole.
     pub(super) fn note_base(&mut self) {
         self.has_base = true;
-        self.part.push_str("base\n");
+        self.part.extend_from_slice(b"base\n");
     }
 
     /// Writes the lines that wait, if they are many or have waited for long.
@@ -219,9 +218,9 @@ impl RecordFile {
         ];
         let since = since.map(|count: u64| count.to_string()).join(",");
         put(&mut self.part, format_args!("counts,{since}\n"));
-        let (bytes, check) = (self.part.len(), fnv(self.part.as_bytes()));
+        let (bytes, check) = (self.part.len(), fnv(&self.part));
         put(&mut self.part, format_args!("check,{bytes},{check:016x}\n"));
-        self.file.write_all(self.part.as_bytes())?;
+        self.file.write_all(&self.part)?;
         self.file.flush()?;
         self.written += self.part.len() as u64;
         self.part.clear();
@@ -229,12 +228,12 @@ impl RecordFile {
     }
 }
 
-fn put(part: &mut String, text: std::fmt::Arguments<'_>) {
-    part.write_fmt(text).expect("a string takes all text");
+fn put(part: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    part.write_fmt(text).expect("memory takes all text");
 }
 
 /// Appends `number`. Formatting by the standard library takes ten times as long.
-fn put_number(part: &mut String, mut number: u64) {
+fn put_number(part: &mut Vec<u8>, mut number: u64) {
     // As many digits as the largest number has.
     let mut digits = [0; 20];
     let mut from = digits.len();
@@ -246,22 +245,20 @@ fn put_number(part: &mut String, mut number: u64) {
             break;
         }
     }
-    part.extend(digits[from..].iter().map(|digit| char::from(*digit)));
+    part.extend_from_slice(&digits[from..]);
 }
 
 /// Appends `key` with an escape in place of each byte that is no visible letter of ASCII, a comma
 /// or a backslash.
-fn put_key(part: &mut String, key: &[u8]) {
+fn put_key(part: &mut Vec<u8>, key: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    let digit = |nibble: u8| DIGITS[usize::from(nibble)];
     part.reserve(4 * key.len());
     for &byte in key {
         if matches!(byte, b'!'..=b'~') && !matches!(byte, b',' | b'\\') {
-            part.push(char::from(byte));
+            part.push(byte);
         } else {
-            part.push_str("\\x");
-            part.push(digit(byte >> 4));
-            part.push(digit(byte & 15));
+            part.extend_from_slice(&[b'\\', b'x', digit(byte >> 4), digit(byte & 15)]);
         }
     }
 }

@@ -152,9 +152,11 @@ fn delete_range(context: &Context, active: &Active, range: &KeyRange, seq: SeqNo
 #[cold]
 #[inline(never)]
 fn note(context: &Context, ops: &Ops<'_>) {
-    ops.for_each(|Op { keyspace, kind, key, value }| {
-        note_write(context, keyspace, kind, key, value);
-    });
+    let note = |op: &Op<'_>| note_write(context, op.keyspace, op.kind, op.key, op.value);
+    match ops {
+        Ops::One(op) => note(op),
+        Ops::Many(buffer) => buffer.each().for_each(|op| note(&op)),
+    }
 }
 
 /// Inserts the entries of `ops`, with sequence numbers from `first` on, into the active memtables.

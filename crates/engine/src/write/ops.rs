@@ -137,6 +137,12 @@ impl OpBuffer {
         }) as u32
     }
 
+    /// Returns the operations, in their order.
+    #[inline]
+    pub(crate) fn each(&self) -> impl Iterator<Item = Op<'_>> {
+        self.ops.iter().map(|op| self.op(op))
+    }
+
     fn op(&self, op: &BufferedOp) -> Op<'_> {
         let part = |start: u32, bytes: u32| &self.record[start as usize..][..bytes as usize];
         Op {
@@ -271,23 +277,14 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// Returns the operations, in their order.
+    /// Returns the operations, in their order. Where speed counts it has one caller, so that it is
+    /// inlined.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'a>> {
         let (one, many) = match *self {
             Ops::One(op) => (Some(op), None),
             Ops::Many(buffer) => (None, Some(buffer)),
         };
-        let of = |buffer: &'a OpBuffer| buffer.ops.iter().map(|op| buffer.op(op));
-        one.into_iter().chain(many.into_iter().flat_map(of))
-    }
-
-    /// Calls `look` with each operation, in their order. Where speed counts,
-    /// [`iter`](Ops::iter) has no second caller, so that it is inlined.
-    pub(crate) fn for_each(&self, mut look: impl FnMut(Op<'a>)) {
-        match *self {
-            Ops::One(op) => look(op),
-            Ops::Many(buffer) => buffer.ops.iter().for_each(|op| look(buffer.op(op))),
-        }
+        one.into_iter().chain(many.into_iter().flat_map(OpBuffer::each))
     }
 
     /// Fails with `InvalidArgument` if an operation, or the batch, breaks a limit.
