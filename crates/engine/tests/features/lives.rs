@@ -21,6 +21,7 @@ impl Run {
     pub(crate) fn reopen(&mut self) {
         self.let_go();
         self.store = None;
+        self.check_recording(true);
         if self.has(Expiry) && self.dice.chance(30) {
             self.open_without_a_clock();
         }
@@ -56,6 +57,7 @@ impl Run {
         let disk = self.env.power_loss(seed, *self.dice.pick(&losses));
         self.store = None;
         self.env = disk;
+        self.check_recording(false);
         self.checkpoints.clear();
         self.open();
         let found = self.last();
@@ -71,6 +73,7 @@ impl Run {
     pub(crate) fn repair(&mut self) {
         self.let_go();
         self.store = None;
+        self.check_recording(true);
         let to = format!("{}r", self.dir);
         let mut options =
             RepairOptions { env: Arc::new(self.env.clone()), ..RepairOptions::default() };

@@ -5,7 +5,9 @@ use crate::beside::Beside;
 use crate::operator::{Append, verdict};
 use crate::oracle::{Fed, Key, Oracle, RangeDeletes, Space, What, range_of};
 use crate::reads::Held;
-use lsmith::env::MemEnv;
+use crate::recorded::{self, OnTape, Recorded, Tape};
+use crate::scripted::Scripted;
+use lsmith::env::{Env, MemEnv};
 use lsmith::{
     Batch, Builder, Changes, Expiry, Keyspace, KeyspaceOptions, Life, PersistMode, SeqNo, Store,
 };
@@ -60,6 +62,8 @@ pub(crate) struct Run {
     pub(crate) beside: Beside,
     /// Copies, and what they hold.
     pub(crate) checkpoints: Vec<(String, Oracle)>,
+    pub(crate) tape: Arc<Tape>,
+    pub(crate) recorded: Option<Recorded>,
     after: Option<u64>,
     lockstep: bool,
     pub(crate) ids: u64,
@@ -91,6 +95,8 @@ impl Run {
             feed: None,
             beside: Beside::default(),
             checkpoints: vec![],
+            tape: Arc::default(),
+            recorded: None,
             ids: 0,
             values: 0,
         };
@@ -116,6 +122,7 @@ impl Run {
         self.check_all();
         self.check_feed();
         self.check_checkpoints();
+        self.stop_recording();
         self.check_health();
     }
 
@@ -170,8 +177,13 @@ impl Run {
     pub(crate) fn builder(&mut self, dir: &str) -> Builder {
         let (clock, stop) = (Arc::clone(&self.clock), Arc::clone(&self.stop));
         let env = if self.dice.chance(50) { self.env.clone() } else { self.env.clone().unmapped() };
+        let env: Arc<dyn Env> = if self.has(Record) {
+            Arc::new(Scripted::new(env, OnTape(Arc::clone(&self.tape))))
+        } else {
+            Arc::new(env)
+        };
         let mut builder = Store::builder(dir)
-            .env(Arc::new(env))
+            .env(env)
             .policy(self.policy())
             .memtable_bytes([200, 600, 1500][self.dice.below(3)])
             .block_bytes([40, 80, 200][self.dice.below(3)])
@@ -204,7 +216,17 @@ impl Run {
 
     pub(crate) fn open(&mut self) {
         let dir = self.dir.clone();
-        self.store = Some(self.builder(&dir).open().unwrap());
+        let builder = self.builder(&dir);
+        if !self.has(Record) || self.dice.chance(50) {
+            self.store = Some(builder.open().unwrap());
+            return;
+        }
+        // The oracle does not know yet what is there.
+        let options = self.record_options();
+        let store = builder.record(recorded::FOLDER, options).open().unwrap();
+        let path = store.recording().expect("the builder asked for it").path;
+        self.store = Some(store);
+        self.note_recording(path, None);
     }
 
     pub(crate) fn space_options(&self) -> KeyspaceOptions {
@@ -276,6 +298,7 @@ impl Run {
             Power => self.lose_power(),
             Reopen => self.reopen(),
             Repair => self.repair(),
+            Record => self.record(),
         }
     }
 
