@@ -51,16 +51,7 @@ pub fn translate(family: &Family) -> Translated {
         }
         leveldb::STYLE => of_leveldb(family),
         pebble::STYLE => of_pebble(family),
-        "kCompactionStyleUniversal" => {
-            let of = |name: &str, default| {
-                number(&format!("compaction_options_universal.{name}"), default)
-            };
-            let [ratio, space] =
-                [of("size_ratio", 1.0), of("max_size_amplification_percent", 200.0)];
-            let words = format!("universal, {trigger} runs, size ratio {ratio} %, space {space} %");
-            let spec = Spec::bare("universal").with("trigger", trigger.max(2.0));
-            (words, Some(spec.with("size_ratio", ratio).with("space_max", space)))
-        }
+        "kCompactionStyleUniversal" => of_universal(family, trigger),
         "kCompactionStyleFIFO" => {
             let most = number("compaction_options_fifo.max_table_files_size", 0.0);
             (format!("FIFO, {}", bytes(most)), Some(Spec::bare("fifo").with("bytes", bytes(most))))
@@ -74,10 +65,8 @@ pub fn translate(family: &Family) -> Translated {
     if text("disable_auto_compactions") == "true" {
         without.push("disable_auto_compactions: nothing merges by itself".to_owned());
     }
-    for name in ["enable_blob_files", "compaction_options_universal.incremental"] {
-        if is_on(name) {
-            without.push(format!("{name}={}", text(name)));
-        }
+    if is_on("enable_blob_files") {
+        without.push(format!("enable_blob_files={}", text("enable_blob_files")));
     }
     // Thirty days, and a number that stands for a default, are what RocksDB takes itself.
     for name in ["ttl", "periodic_compaction_seconds"] {
@@ -86,6 +75,27 @@ pub fn translate(family: &Family) -> Translated {
         }
     }
     Translated { words, spec, without }
+}
+
+/// Returns the settings of RocksDB's universal style in words, and the nearest policy of lsmith.
+fn of_universal(family: &Family, trigger: f64) -> (String, Option<Spec>) {
+    let of = |name: &str, default| {
+        family.number(&format!("compaction_options_universal.{name}")).unwrap_or(default)
+    };
+    let (ratio, space) = (of("size_ratio", 1.0), of("max_size_amplification_percent", 200.0));
+    let words = format!("universal, {trigger} runs, size ratio {ratio} %, space {space} %");
+    let spec = Spec::bare("universal").with("trigger", trigger.max(2.0));
+    let spec = spec.with("size_ratio", ratio).with("space_max", space);
+    if is_incremental(family) {
+        return (format!("{words}, incremental"), Some(spec.with("incremental", true)));
+    }
+    (words, Some(spec))
+}
+
+/// Returns true if RocksDB's universal style merges windows of keys for the sake of space.
+pub(crate) fn is_incremental(family: &Family) -> bool {
+    let value = family.settings.get("compaction_options_universal.incremental");
+    value.is_some_and(|value| value == "true" || value == "1")
 }
 
 /// Returns the sizes that LevelDB goes by in words, and the nearest policy of lsmith.

@@ -1,6 +1,7 @@
 //! What a replay does not know.
 
 use super::flushes::Flushes;
+use crate::policy::is_incremental;
 use crate::{Case, Family, Store, leveldb, pebble, translate};
 use lsmith_spec::format_bytes;
 
@@ -49,6 +50,9 @@ pub(super) fn doubts(case: &Case, family: &Family, flushes: &Flushes, dropped: f
     if case.log.openings > 1 {
         let openings = case.log.openings;
         doubts.push(format!("whether the settings changed: the store was opened {openings} times"));
+    }
+    if is_incremental(family) {
+        doubts.push("that RocksDB merges windows of keys: it plays merges of all keys".to_owned());
     }
     let without = translate(family).without;
     let unknown = |setting: &&String| !KNOWN.iter().any(|known| setting.starts_with(known));

@@ -10,7 +10,7 @@ mod pebble;
 mod replay;
 
 use flate2::read::GzDecoder;
-use lsmith_doctor::{Case, Diagnosis, Edit, File, Log, Manifest, Named, Options, Stalled};
+use lsmith_doctor::{Case, Diagnosis, Edit, File, Log, Manifest, Named, Options, Replay, Stalled};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
@@ -175,6 +175,28 @@ fn column_families_are_told_apart() {
     let universal = Diagnosis::of(&Case::read(files("universal")).unwrap());
     let spec = universal.families[0].spec.as_deref();
     assert_eq!(spec, Some("universal(trigger=4, size_ratio=1, space_max=200)"));
+}
+
+/// The store was made without `incremental`. Its OPTIONS names the option all the same.
+#[test]
+fn incremental_of_the_universal_style_has_its_counterpart() {
+    let mut changed = files("universal");
+    let (_, options) = changed.iter_mut().find(|(name, _)| name.starts_with("OPTIONS-")).unwrap();
+    let text = String::from_utf8(options.clone()).unwrap();
+    *options = text.replace("{incremental=false;", "{incremental=true;").into_bytes();
+    let case = Case::read(changed).unwrap();
+    let family = &Diagnosis::of(&case).families[0];
+    let spec = "universal(trigger=4, size_ratio=1, space_max=200, incremental=true)";
+    assert_eq!(family.spec.as_deref(), Some(spec));
+    assert!(family.policy.ends_with(", incremental"), "{}", family.policy);
+    assert!(family.without_counterpart.is_empty(), "{:?}", family.without_counterpart);
+    // It is played, although the rules of RocksDB in the replay do not know it.
+    let replay = Replay::of(&case, &case.families[0]).unwrap();
+    let nearest = replay.rows.iter().find(|row| row.is_nearest).unwrap();
+    assert_eq!(nearest.policy, spec);
+    let all = replay.rows.iter().find(|row| row.is_present).unwrap();
+    assert!(nearest.space_peak < all.space_peak, "{nearest:?} beside {all:?}");
+    assert!(replay.doubts.iter().any(|doubt| doubt.contains("windows")), "{:?}", replay.doubts);
 }
 
 #[test]
