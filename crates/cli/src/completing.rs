@@ -1,17 +1,67 @@
 //! What a shell can complete that no script knows ahead: keyspaces of a store, and the names and
-//! parameters in specs of policies and workloads.
+//! parameters in specs of policies and workloads. Also names of figures, which not every script
+//! knows.
 //!
-//! The script of `lsmith completions bash` asks for these with the words of the line. Where there
-//! is nothing to say, the script completes commands, options and fixed names by itself.
+//! The scripts of `lsmith completions` for bash, zsh and fish ask for these with the words of the
+//! line. Where there is nothing to say, a script completes commands, options and fixed names by
+//! itself.
 
 use crate::specs;
+use clap_complete::Shell;
 use lsmith::env::RealEnv;
+use lsmith_papers::FIGURES;
 use lsmith_spec::{Spec, SpecError};
 use lsmith_workload::{Workload, WorkloadInfo};
 use std::path::PathBuf;
 
-/// Goes behind the script that `clap_complete` makes for bash.
-pub(crate) const BASH: &str = r#"
+/// Returns the script that `clap_complete` has made for `shell`, with what asks `lsmith` for more.
+pub(crate) fn asking(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::Bash => format!("{script}{BASH}"),
+        Shell::Fish => format!("{script}{FISH}"),
+        Shell::Zsh => {
+            // Its own function is called where `lsmith` has nothing to say. The lines at its end
+            // call the function `_lsmith`, or register it.
+            let plain = script.replacen("\n_lsmith() {", "\n_lsmith_plain() {", 1);
+            let end = plain.rfind("\nif [ \"$funcstack[1]\"").unwrap_or(plain.len());
+            format!("{}{ZSH}{}", &plain[..end], &plain[end..])
+        }
+        _ => script.to_owned(),
+    }
+}
+
+/// Goes behind the script for fish. An option with a value takes what is registered for it alone.
+const FISH: &str = r#"
+# Keyspaces of the store on the line, figures, and what stands in specs of policies and workloads.
+function __fish_lsmith_values
+    set -l words (commandline -opc) (commandline -ct)
+    command $words[1] completions fish -- $words 2>/dev/null
+end
+for option in policy policies compare-to workload keyspace
+    complete -c lsmith -l $option -x -a '(__fish_lsmith_values)'
+end
+complete -c lsmith -a '(__fish_lsmith_values)'
+"#;
+
+/// Goes into the script for zsh.
+const ZSH: &str = r#"
+# Keyspaces of the store on the line, figures, and what stands in specs of policies and workloads.
+_lsmith() {
+    local -a found end
+    found=(${(f)"$("${words[1]}" completions zsh -- "${(@)words[1,CURRENT]}" 2>/dev/null)"})
+    if (( ! $#found )); then
+        _lsmith_plain "$@"
+        return
+    fi
+    # More of a spec follows.
+    [[ "$found" == *[\(=]* ]] && end=(-S '')
+    compset -P '--*='
+    compadd $end -- $found
+}
+"#;
+
+/// Goes behind the script for bash.
+const BASH: &str = r#"
 # Keyspaces of the store on the line, and what stands in specs of policies and workloads.
 _lsmith_with_values() {
     COMPREPLY=()
@@ -43,13 +93,13 @@ struct Kind {
 pub(crate) fn candidates(words: &[String]) -> Vec<String> {
     let plain: Vec<String> = words.iter().map(|word| unquoted(word)).collect();
     let Some((last, before)) = plain.split_last() else { return Vec::new() };
-    // bash cuts `--policy=tiered` at the sign.
-    let (last, before) = match (last.as_str(), before) {
-        ("=", before) => ("", before),
-        (last, [before @ .., sign]) if sign == "=" => (last, before),
-        (last, before) => (last, before),
+    // bash cuts `--policy=tiered` at the sign. Others take the part behind it.
+    let whole = last.starts_with("--").then(|| last.split_once('=')).flatten();
+    let (option, last) = match (last.as_str(), before) {
+        ("=", [.., option]) => (option.as_str(), ""),
+        (last, [.., option, sign]) if sign == "=" => (option.as_str(), last),
+        (last, before) => whole.unwrap_or((before.last().map_or("", String::as_str), last)),
     };
-    let option = before.last().map_or("", String::as_str);
     let command = before.get(1).map_or("", String::as_str);
     match (option, command) {
         ("--policy" | "--policies" | "--compare-to", command) if command != "model" => {
@@ -58,8 +108,11 @@ pub(crate) fn candidates(words: &[String]) -> Vec<String> {
         ("--workload", _) => spec(&workloads(), last),
         ("--keyspace", _) => keyspaces(before, last),
         ("policy", "db") => spec(&policies(), last),
-        (_, "explain" | "laws") if !last.starts_with('-') && !option.starts_with("--") => {
-            spec(&policies(), last)
+        (option, _) if last.starts_with('-') || option.starts_with("--") => Vec::new(),
+        (_, "explain" | "laws") => spec(&policies(), last),
+        (_, "reproduce") => {
+            let names = FIGURES.iter().map(|figure| figure.name.to_owned());
+            names.filter(|name| name.starts_with(last)).collect()
         }
         _ => Vec::new(),
     }
@@ -195,8 +248,11 @@ mod tests {
         let found = of(&["lsmith", "compare", "--policies", "\"none; leveled(ratio=4, pi"]);
         let start = "none; leveled(ratio=4, pick=";
         assert_eq!(found, [start.to_owned(), format!("{start}min_overlap")]);
+        let oldest = ["leveled(pick=oldest", "leveled(pick=oldest_smallest"];
         let found = of(&["lsmith", "compare", "--policies", "=", "leveled(pick=o"]);
-        assert_eq!(found, ["leveled(pick=oldest", "leveled(pick=oldest_smallest"]);
+        assert_eq!(found, oldest);
+        assert_eq!(of(&["lsmith", "compare", "--policies='leveled(pick=o"]), oldest);
+        assert_eq!(of(&["lsmith", "compare", "--policies", "="])[0], "none");
         // What is given already is no candidate.
         assert!(of(&["lsmith", "laws", "leveled(ratio=4, ratio"]).is_empty());
         assert!(of(&["lsmith", "laws", "--js"]).is_empty(), "an option");

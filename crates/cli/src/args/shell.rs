@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
-    /// The words of a line, the last one to be completed; the script of bash asks for these
+    /// The words of a line, the last one to be completed; scripts ask for these
     #[arg(last = true, hide = true)]
     pub(crate) words: Vec<String>,
 }

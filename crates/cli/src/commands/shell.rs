@@ -4,7 +4,6 @@ use crate::args::{self, CompletionsArgs, ManArgs};
 use crate::completing;
 use crate::output::{Output, print_json};
 use anyhow::Context;
-use clap_complete::Shell;
 use serde_json::json;
 
 pub(crate) fn completions(wanted: &CompletionsArgs, json: bool) -> anyhow::Result<()> {
@@ -16,15 +15,12 @@ pub(crate) fn completions(wanted: &CompletionsArgs, json: bool) -> anyhow::Resul
     let mut script = Vec::new();
     let mut command = args::command();
     clap_complete::generate(wanted.shell, &mut command, "lsmith", &mut script);
-    if wanted.shell == Shell::Bash {
-        script.extend(completing::BASH.as_bytes());
-    }
+    let script = completing::asking(wanted.shell, &String::from_utf8_lossy(&script));
     if json {
-        let text = String::from_utf8_lossy(&script);
-        return print_json(&json!({ "shell": wanted.shell.to_string(), "script": text }));
+        return print_json(&json!({ "shell": wanted.shell.to_string(), "script": script }));
     }
     let mut output = Output::new();
-    output.bytes(&script)?;
+    output.bytes(script.as_bytes())?;
     Ok(output.finish()?)
 }
 

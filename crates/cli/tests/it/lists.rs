@@ -31,33 +31,102 @@ fn workloads_are_listed_with_examples_that_run() {
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
 
-/// Returns what bash would show for a line whose last word is to be completed.
-fn completed(dir: &std::path::Path, words: &[&str]) -> Vec<String> {
+/// Calls the completion of bash. The words are arguments, so that no quote of theirs is one of the
+/// script.
+const BASH: [&str; 4] = [
+    "bash",
+    "--norc",
+    "-c",
+    "source \"$1\"; COMP_WORDS=(\"${@:2}\"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); \
+     _lsmith_with_values \"$2\" \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"; \
+     printf '%s\\n' \"${COMPREPLY[@]}\"",
+];
+
+/// Calls the completion of zsh, and shows what it gives to the shell.
+const ZSH: [&str; 4] = [
+    "zsh",
+    "-f",
+    "-c",
+    "compdef() { }; compset() { }; source \"$1\"; \
+     compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -l -- \"$@\" }; \
+     _lsmith_plain() { print -r -- \"plain: $words[CURRENT]\" }; \
+     words=(\"${@:2}\"); CURRENT=$#words; _lsmith",
+];
+
+/// Has fish complete a line.
+const FISH: [&str; 4] = [
+    "fish",
+    "--no-config",
+    "-c",
+    "source $argv[1]; set -p PATH (path dirname $argv[2] 2>/dev/null; or dirname $argv[2]); \
+     complete -C \"lsmith $argv[3..-1]\"",
+];
+
+/// Returns what a shell would show for a line whose last word is to be completed. `None` if there
+/// is no such shell.
+fn completed(shell: [&str; 4], dir: &std::path::Path, words: &[&str]) -> Option<Vec<String>> {
     let script = dir.join("completions");
-    std::fs::write(&script, fine(&["completions", "bash"])).unwrap();
-    // The words are arguments, so that no quote of theirs is one of this script.
-    let line = "source \"$1\"; COMP_WORDS=(\"${@:2}\"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); \
-                _lsmith_with_values \"$2\" \"${COMP_WORDS[COMP_CWORD]}\" \
-                \"${COMP_WORDS[COMP_CWORD-1]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    std::fs::write(&script, fine(&["completions", shell[0]])).unwrap();
     let binary = env!("CARGO_BIN_EXE_lsmith");
-    let mut bash = std::process::Command::new("bash");
-    bash.args(["--norc", "-c", line, "bash", script.to_str().unwrap(), binary]).args(words);
-    let output = bash.output().unwrap();
+    let mut command = std::process::Command::new(shell[0]);
+    command.args(&shell[1..]);
+    // fish has no word in front of the arguments.
+    command.args((shell[0] != "fish").then_some(shell[0]));
+    let output = match command.arg(script).arg(binary).args(words).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        output => output.unwrap(),
+    };
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    let lines = text.lines().filter(|line| !line.is_empty());
+    // Behind a tab, fish shows a description.
+    let mut found: Vec<String> =
+        lines.map(|line| line.split('\t').next().unwrap_or(line).to_owned()).collect();
+    found.sort();
+    Some(found)
 }
 
-#[test]
-fn bash_completes_keyspaces_policies_parameters_workloads_and_figures() {
+/// A directory with a store of three keyspaces, and the store.
+fn three_keyspaces() -> (tempfile::TempDir, String) {
     let (dir, store) = crate::command::store_dir();
     for name in ["users", "uploads", "events"] {
         fine(&["db", &store, "--keyspace", name, "put", "key", "value"]);
     }
-    let of = |words: &[&str]| {
-        let mut found = completed(dir.path(), words);
-        found.sort();
-        found
-    };
+    (dir, store)
+}
+
+/// Only CI has these shells for sure.
+#[test]
+fn zsh_and_fish_complete_what_bash_does() {
+    let (dir, store) = three_keyspaces();
+    for shell in [ZSH, FISH] {
+        let of = |words: &[&str]| completed(shell, dir.path(), words);
+        let name = shell[0];
+        let Some(keyspaces) = of(&["db", &store, "--keyspace", "u"]) else {
+            eprintln!("the completions of {name} are not tested: there is no {name}");
+            continue;
+        };
+        let of = |words: &[&str]| of(words).unwrap();
+        assert_eq!(keyspaces, ["uploads", "users"], "{name}");
+        assert_eq!(of(&["run", "--dir", &store, "--keyspace", "us"]), ["users"], "{name}");
+        assert_eq!(of(&["tune", "--policy", "'tie"]), ["tiered", "tiered("], "{name}");
+        let ratio = ["tiered(ratio=", "tiered(ratio=4"];
+        assert_eq!(of(&["tune", "--policy", "'tiered(r"]), ratio, "{name}");
+        assert_eq!(of(&["laws", "'tiered(r"]), ratio, "{name}");
+        let params = of(&["compare", "--workload", "'churn(keys"]);
+        assert!(params.iter().any(|param| param.starts_with("churn(keys=")), "{name}: {params:?}");
+        let figures = of(&["reproduce", "thonangi-fig"]);
+        assert!(figures.contains(&"thonangi-fig2".to_owned()), "{name}: {figures:?}");
+        // The script of clap knows these.
+        let option = of(&["compare", "--explain"]);
+        let expected = if name == "zsh" { "plain: --explain" } else { "--explain-columns" };
+        assert_eq!(option, [expected], "{name}");
+    }
+}
+
+#[test]
+fn bash_completes_keyspaces_policies_parameters_workloads_and_figures() {
+    let (dir, store) = three_keyspaces();
+    let of = |words: &[&str]| completed(BASH, dir.path(), words).expect("bash is there");
     assert_eq!(of(&["db", &store, "--keyspace", "u"]), ["uploads", "users"]);
     let quoted = format!("'{store}");
     assert_eq!(of(&["db", &quoted, "get", "--keyspace", "ev"]), ["events"]);
@@ -71,8 +140,8 @@ fn bash_completes_keyspaces_policies_parameters_workloads_and_figures() {
     let params = of(&["compare", "--workload", "'churn(keys"]);
     assert!(params.iter().all(|param| param.starts_with("churn(keys=")), "{params:?}");
     assert!(!params.is_empty());
-    // The script of clap knows these.
     assert_eq!(of(&["reproduce", "thonangi-fig2"]), ["thonangi-fig2"]);
+    // The script of clap knows these.
     assert!(of(&["compare", "--html-"]).is_empty());
     assert_eq!(of(&["compare", "--explain"]), ["--explain-columns"]);
 }
