@@ -94,7 +94,7 @@ fn three_keyspaces() -> (tempfile::TempDir, String) {
     (dir, store)
 }
 
-/// Only CI has these shells for sure.
+/// A shell that is not there is not tested, and the test says so.
 #[test]
 fn zsh_and_fish_complete_what_bash_does() {
     let (dir, store) = three_keyspaces();
