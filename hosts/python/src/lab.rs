@@ -98,7 +98,8 @@ pub(crate) fn compare(
 /// Finds the best policy for a workload, within limits.
 #[pyfunction]
 #[pyo3(signature = (
-    workload, memtable, read_cost_max=None, scan_cost_max=None, space_cost_max=None
+    workload, memtable, read_cost_max=None, scan_cost_max=None, space_cost_max=None,
+    longest_merge=None
 ))]
 pub(crate) fn tune(
     py: Python<'_>,
@@ -107,6 +108,7 @@ pub(crate) fn tune(
     read_cost_max: Option<f64>,
     scan_cost_max: Option<f64>,
     space_cost_max: Option<f64>,
+    longest_merge: Option<&str>,
 ) -> PyResult<String> {
     let workload = workload_of(workload)?;
     let memtable_bytes = bytes_of(memtable)?;
@@ -114,6 +116,7 @@ pub(crate) fn tune(
         read_cost_max,
         scan_cost_max,
         space_cost_max,
+        merge_bytes_max: longest_merge.map(bytes_of).transpose()?,
         memtable_bytes,
         ..Limits::default()
     };

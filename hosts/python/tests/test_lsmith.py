@@ -224,6 +224,12 @@ class Lab(unittest.TestCase):
     def test_advice_formulas_and_lists(self):
         best = lsmith.tune(WORKLOAD, memtable="64KiB", read_cost_max=4)["best"]
         self.assertLessEqual(best["read_cost_mean"], 4)
+        self.assertGreater(best["merge_bytes_max"], 150_000)
+        limits = {"memtable": "64KiB", "read_cost_max": 4, "longest_merge": "150kB"}
+        bounded = lsmith.tune(WORKLOAD, **limits)["best"]
+        self.assertLessEqual(bounded["merge_bytes_max"], 150_000)
+        with self.assertRaisesRegex(lsmith.Error, "`much` is not a size"):
+            lsmith.tune(WORKLOAD, longest_merge="much")
         self.assertGreater(lsmith.model("leveldb", keys=10_000_000)["write_cost_user"], 1)
         names = [row["name"] for row in rows(lsmith.policies())]
         self.assertIn("minlatency", names)

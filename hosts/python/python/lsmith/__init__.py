@@ -76,9 +76,17 @@ def compare(policies, workload, memtable="4MiB", free=False, threads=2):
     return _frame(json.loads(_lsmith.compare(policies, workload, memtable, free, threads)))
 
 
-def tune(workload, memtable="4MiB", read_cost_max=None, scan_cost_max=None, space_cost_max=None):
-    """Finds the best policy for a workload, within limits. Returns a dict."""
-    limits = (read_cost_max, scan_cost_max, space_cost_max)
+def tune(
+    workload,
+    memtable="4MiB",
+    read_cost_max=None,
+    scan_cost_max=None,
+    space_cost_max=None,
+    longest_merge=None,
+):
+    """Finds the best policy for a workload, within limits. ``longest_merge`` is a size, as
+    ``"64MiB"``: no merge may write more. Returns a dict."""
+    limits = (read_cost_max, scan_cost_max, space_cost_max, longest_merge)
     return json.loads(_lsmith.tune(workload, memtable, *limits))
 
 

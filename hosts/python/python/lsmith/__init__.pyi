@@ -143,6 +143,7 @@ def tune(
     read_cost_max: Optional[float] = None,
     scan_cost_max: Optional[float] = None,
     space_cost_max: Optional[float] = None,
+    longest_merge: Optional[str] = None,
 ) -> dict[str, Any]: ...
 def model(
     policy: str,
