@@ -249,6 +249,7 @@ pub(crate) struct Options {
     pub(crate) persist: PersistMode,
     pub(crate) table: TableOptions,
     pub(crate) filters_by_size: bool,
+    pub(crate) keep_tables: bool,
     pub(crate) rewrite_below: f64,
     pub(crate) histograms: bool,
     pub(crate) lockstep: bool,

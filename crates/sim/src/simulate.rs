@@ -44,12 +44,20 @@ pub struct KeyedWorkload {
     workload: Workload,
     ranks: Ranks,
     cache_bytes: Option<u64>,
+    rewrites: bool,
 }
 
 impl KeyedWorkload {
     /// Ranks the keys of `workload`.
     pub fn new(workload: Workload) -> KeyedWorkload {
-        KeyedWorkload { ranks: workload.ranks(), workload, cache_bytes: None }
+        KeyedWorkload { ranks: workload.ranks(), workload, cache_bytes: None, rewrites: false }
+    }
+
+    /// Returns the same workload, whose simulations keep no tables: merges [rewrite all that they
+    /// take](KeyedSim::with_rewrites).
+    #[must_use]
+    pub fn with_rewrites(self) -> KeyedWorkload {
+        KeyedWorkload { rewrites: true, ..self }
     }
 
     /// Returns the same workload, whose lookups and range reads go through a cache of `bytes`, if
@@ -202,6 +210,10 @@ impl<'a> Feed<'a> {
         if workload.deletes_ranges() {
             sim = sim.with_range_deletes();
         }
+        // A merge may compute values of combines. Nobody knows whether a table has some.
+        if workload.combines() || self.input.rewrites {
+            sim = sim.with_rewrites();
+        }
         sim
     }
 
@@ -214,7 +226,7 @@ impl<'a> Feed<'a> {
 
     /// Does `op`. Returns true if it has written.
     pub(crate) fn op(&mut self, sim: &mut KeyedSim, op: &Op) -> bool {
-        let KeyedWorkload { workload, ranks, cache_bytes } = self.input;
+        let KeyedWorkload { workload, ranks, cache_bytes, .. } = self.input;
         let rank = || u32::try_from(ranks.rank(op.item)).expect("workloads have 2^32 keys at most");
         if sim.counts_reads() && matches!(op.kind, OpKind::Read | OpKind::ReadModifyWrite) {
             let found = u64::from(self.live.holds(op.item));

@@ -61,6 +61,7 @@ impl Builder {
                 persist: PersistMode::Buffer,
                 table: TableOptions::default(),
                 filters_by_size: true,
+                keep_tables: true,
                 rewrite_below: 0.25,
                 histograms: false,
                 lockstep: false,
@@ -300,6 +301,19 @@ impl Builder {
     #[doc(alias = "bloom filter")]
     pub fn filter_bits(mut self, bits: u8) -> Builder {
         self.options.table.filter_bits_per_key = bits;
+        self
+    }
+
+    /// Sets whether merges keep tables as they are: a table where no other input of a merge has
+    /// keys becomes a part of the output, and is neither read nor written. So keys that come in
+    /// order are written once. Default: `true`. If `false`, merges write all that they take.
+    ///
+    /// Merges by hand always write all that they take, and so do merges of a keyspace that has an
+    /// operator, a filter or expiry.
+    #[doc(alias = "trivial move")]
+    #[must_use]
+    pub fn keep_tables(mut self, keep: bool) -> Builder {
+        self.options.keep_tables = keep;
         self
     }
 

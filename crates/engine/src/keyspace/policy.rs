@@ -98,6 +98,11 @@ impl Policy {
         self.needs.sequence_numbers
     }
 
+    /// Returns true if merges may keep tables.
+    pub(crate) fn lets_tables_stay(&self) -> bool {
+        self.needs.lets_tables_stay()
+    }
+
     /// Fails if `plan` drops data, and the policy is not one that does.
     pub(crate) fn check_drop(&self, plan: &MergePlan) -> Result<(), PlanError> {
         match plan.inputs.first() {

@@ -8,6 +8,7 @@
 //! readers never see more runs than before.
 
 use super::input::TakenSizes;
+use super::kept::add_kept;
 use super::outcome_of;
 use super::output::Output;
 use super::split::{PartOutput, Split, SplitPlan};
@@ -158,6 +159,7 @@ impl Merger {
         }
         outcome.blocks.read = read.0;
         output.add_to(&mut outcome);
+        add_kept(&split.plan.kept, &plan.hull(), version, &mut outcome);
         Ok(PlanOutput::new(outcome, plan, version).written(output, read.1))
     }
 }

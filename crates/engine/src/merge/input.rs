@@ -6,16 +6,21 @@ use lsmith_storage::error::Result;
 use lsmith_storage::fold::{Hiding, Walk};
 use lsmith_storage::read::MergingCursor;
 use lsmith_storage::table::{CacheFill, ReadTally};
-use lsmith_tree::{Input, LevelId, SeqNo, Size, logical_bytes};
+use lsmith_tree::{Input, KeptTables, LevelId, SeqNo, Size, logical_bytes};
 use std::sync::Arc;
 
-/// Returns a cursor over the entries of `input` in `version`. Adds reads of files to `tally`.
-fn entries(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Source {
+/// Returns a cursor over the entries of `input` in `version`, without the tables in `kept`. Adds
+/// reads of files to `tally`.
+fn entries(version: &Version, input: &Input, kept: &KeptTables, tally: &Arc<ReadTally>) -> Source {
     if let Some(memory) = version.memory_run(input.run) {
         return Source::of_memory(memory, &input.range);
     }
     let run = version.disk_run(input.run).expect("check_plan found every input");
-    run.source(&input.range, CacheFill::No, Some(tally))
+    if kept.is_empty() {
+        return run.source(&input.range, CacheFill::No, Some(tally));
+    }
+    let rest = Arc::new(run.without(&input.range, |table| kept.has(table)));
+    rest.source(&input.range, CacheFill::No, Some(tally))
 }
 
 /// Returns the logical size of `entry`.
@@ -86,10 +91,15 @@ pub(super) fn taken_of(version: &Version, inputs: &[Input], taken: &[Size]) -> T
 }
 
 impl InputCursor {
-    /// Returns a cursor over the entries of `inputs`, newest first, in `version`. Adds reads of
-    /// files to `tally`.
-    pub(super) fn new(version: &Version, inputs: &[Input], tally: &Arc<ReadTally>) -> InputCursor {
-        let cursors = inputs.iter().map(|input| entries(version, input, tally));
+    /// Returns a cursor over the entries of `inputs`, newest first, in `version`, without the
+    /// tables in `kept`. Adds reads of files to `tally`.
+    pub(super) fn new(
+        version: &Version,
+        inputs: &[Input],
+        kept: &KeptTables,
+        tally: &Arc<ReadTally>,
+    ) -> InputCursor {
+        let cursors = inputs.iter().map(|input| entries(version, input, kept, tally));
         InputCursor {
             inputs: inputs.iter().map(|input| TakenInput::new(version, input)).collect(),
             merging: MergingCursor::new(cursors.collect()),

@@ -21,7 +21,7 @@
 //! the cause is gone (`Scheduler::give_up`).
 //!
 //! Step 5 has four forms. A plan without [`Reuse`](lsmith_tree::Reuse) writes all its entries anew
-//! (`rewrite` if one table is only rewritten). If it is large, it is split into parts (`split`),
+//! (`rewrite` if one table is only rewritten), except for tables that it keeps (`kept`). If it is large, it is split into parts (`split`),
 //! which commit one by one if possible (`by_part`). A plan with `Reuse` keeps blocks where no other
 //! input has keys, and joins small ones (`preserve`). The driver in [`lsmith_tree::blocks`] decides
 //! at every block of the two inputs (`side`, `part`). A plan whose output are append tables writes
@@ -31,6 +31,7 @@ mod append;
 mod by_part;
 mod filters;
 mod input;
+mod kept;
 mod output;
 mod part;
 mod plan_output;

@@ -19,8 +19,8 @@ use lsmith_tree::blocks::{
     input_with_gap, room,
 };
 use lsmith_tree::{
-    EntryKind, Input, Key, KeyRange, MergePlan, Outcome, Place, Reuse, SeqNo, Size, Slice,
-    key_after,
+    EntryKind, Input, KeptTables, Key, KeyRange, MergePlan, Outcome, Place, Reuse, SeqNo, Size,
+    Slice, key_after,
 };
 use std::sync::Arc;
 
@@ -156,7 +156,7 @@ fn sides(
         }
         None => {
             let inputs = std::slice::from_ref(input);
-            let inputs = InputCursor::new(version, inputs, tally);
+            let inputs = InputCursor::new(version, inputs, &KeptTables::default(), tally);
             MergeSide::Memory(Box::new(inputs.leaping(hiding.clone(), snapshots)))
         }
     };
@@ -165,7 +165,7 @@ fn sides(
         [newer] => Sides::new(one(newer), MergeSide::Empty),
         [newer, older] => Sides::new(one(newer), one(older)),
         [newer @ .., older] => {
-            let inputs = InputCursor::new(version, newer, tally);
+            let inputs = InputCursor::new(version, newer, &KeptTables::default(), tally);
             let nothing_beneath: fn(&[u8]) -> bool = |_| false;
             let inputs = inputs.leaping(hiding.clone(), snapshots);
             let fold = Fold::new(inputs, snapshots.to_vec(), nothing_beneath)?;

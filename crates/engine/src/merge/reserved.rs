@@ -1,7 +1,7 @@
 //! A reserved plan, on its way through a merge and a commit.
 
 use crate::keyspace::KeyspaceShared;
-use lsmith_tree::{Input, KeyRange, MergePlan, Mode, Place, TableId, Tree};
+use lsmith_tree::{Input, KeptTables, KeyRange, MergePlan, Mode, Place, TableId, Tree};
 use std::sync::Arc;
 
 /// A reserved plan, with all facts that the merge and the commit need.
@@ -19,6 +19,10 @@ pub(crate) struct ReservedPlan {
     /// For a plan that the engine itself made: the table whose remaining slices it rewrites. It
     /// keeps all other slices.
     pub(crate) rewrites: Option<TableId>,
+    /// True if the merge may keep tables as they are: the policy made the plan, and it does not mind.
+    pub(crate) may_keep: bool,
+    /// The tables that it keeps, once that is known.
+    pub(crate) kept: KeptTables,
     /// True if the plan merges all runs because the user requested that.
     pub(crate) by_hand: bool,
     /// The number of [arrivals](crate::keyspace::KeyspaceState::arrivals) when it was reserved.
@@ -43,6 +47,8 @@ impl ReservedPlan {
             takes_memory: false,
             keeps_older: false,
             rewrites: None,
+            may_keep: false,
+            kept: KeptTables::default(),
             by_hand: false,
             part_bytes: None,
             arrivals,

@@ -6,6 +6,7 @@
 //! thread, except for where tables are cut. In lockstep no merge is split.
 
 use super::input::{InputCursor, taken_of};
+use super::kept::add_kept;
 use super::output::{Output, Written};
 use super::{Merged, hiding, named, outcome_of};
 use super::{Merger, ReservedPlan};
@@ -17,7 +18,7 @@ use lsmith_storage::fold::{Fold, FoldCounts, Hiding, Operators};
 use lsmith_storage::panics;
 use lsmith_storage::sync::{Condvar, Mutex};
 use lsmith_storage::table::{ReadTally, TableOptions};
-use lsmith_tree::{Input, Key, KeyRange, SeqNo, Size};
+use lsmith_tree::{Input, KeptTables, Key, KeyRange, SeqNo, Size};
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,6 +34,8 @@ pub(super) struct SplitPlan {
     /// True if the limit on bytes written per second applies to the output.
     pub(super) limited: bool,
     pub(super) cut_bytes: Option<u64>,
+    /// The tables that the merge keeps.
+    pub(super) kept: KeptTables,
     /// The keys at which the output is cut whatever the size of its tables.
     cut_keys: Vec<Key>,
     pub(super) table: TableOptions,
@@ -61,7 +64,8 @@ impl SplitPlan {
             forgets: reserved.forgets,
             limited: reserved.is_limited(),
             cut_bytes: reserved.plan.cut_bytes,
-            cut_keys: reserved.plan.cut_keys(&version.tree),
+            cut_keys: reserved.kept.cut_keys(reserved.plan.cut_keys(&version.tree)),
+            kept: reserved.kept.clone(),
             table,
             snapshots,
             operators: reserved.keyspace.rules.for_merges(),
@@ -236,6 +240,7 @@ impl Merger {
         outcome.deletes_applied = deletes_applied;
         outcome.blocks.read = tally.blocks();
         output.add_to(&mut outcome);
+        add_kept(&reserved.kept, &KeyRange::ALL, version, &mut outcome);
         Ok(Merged { outcome, bytes_read: tally.bytes(), is_filtered: counts.filtered > 0 })
     }
 
@@ -319,7 +324,7 @@ impl Merger {
         version: &Version,
         output: &mut Output<'_>,
     ) -> Result<(FoldCounts, Vec<Size>)> {
-        let cursor = InputCursor::new(version, inputs, &plan.tally);
+        let cursor = InputCursor::new(version, inputs, &plan.kept, &plan.tally);
         let cursor = cursor.leaping(plan.hiding.clone(), &plan.snapshots);
         let fold = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
         let fold = fold.forgetting(plan.forgets).combining(plan.operators.clone());
@@ -340,7 +345,7 @@ impl Merger {
         if !self.context.progress.has_threads() {
             return Vec::new();
         }
-        let steps = steps(version, &reserved.plan.inputs);
+        let steps = steps(version, &reserved.plan.inputs, &reserved.kept);
         let bytes = steps.iter().map(|(_, bytes)| bytes).sum::<u64>();
         let count = (bytes / self.context.options.split_bytes).min(PARTS_MAX);
         cut(&steps, bytes, count)
@@ -349,12 +354,12 @@ impl Merger {
 
 /// Returns the starts and the profile points of all slices of `inputs` on storage, in key order.
 /// Each has its key, and the logical bytes of the slice from that key to the next point or the end.
-fn steps(version: &Version, inputs: &[Input]) -> Vec<(Key, u64)> {
+fn steps(version: &Version, inputs: &[Input], kept: &KeptTables) -> Vec<(Key, u64)> {
     let mut steps = Vec::new();
     for input in inputs {
         // Memory has no profiles.
         let Some(open) = version.disk_run(input.run) else { continue };
-        for slice in open.run().clip(&input.range) {
+        for slice in open.run().clip(&input.range).filter(|slice| !kept.has(slice.table().id)) {
             let range = slice.range();
             let table = slice.table();
             let points = table.profile.iter().filter(|point| range.contains(&point.key));

@@ -27,6 +27,7 @@ use lsmith_policy::{Duty, Turn};
 use lsmith_storage::error::Result;
 use lsmith_storage::log::LogWriter;
 use lsmith_storage::panics;
+use lsmith_tree::KeptTables;
 use propose::{Origin, Proposal};
 use std::sync::Arc;
 
@@ -247,6 +248,8 @@ impl Scheduler {
                 Origin::Rewrite(table) => Some(table),
                 Origin::Policy | Origin::ByHand | Origin::Flush | Origin::Drop => None,
             },
+            may_keep: origin == Origin::Policy && state.policy.lets_tables_stay(),
+            kept: KeptTables::default(),
             by_hand: origin == Origin::ByHand,
             arrivals: state.arrivals,
             part_bytes: None,

@@ -237,6 +237,20 @@ impl OpenRun {
         })
     }
 
+    /// Returns the slices of this run that share a key with `range`, as a run, without those whose
+    /// table `leaves`.
+    pub(crate) fn without(&self, range: &KeyRange, leaves: impl Fn(TableId) -> bool) -> OpenRun {
+        let parts = self.overlapping(range).map(|part| (part.id, &part.table));
+        let tables: FxHashMap<TableId, &Arc<TableHandle>> = parts.collect();
+        let slices = self.run.overlapping(range).iter().filter(|slice| {
+            // A slice without a part has no keys.
+            let id = slice.table().id;
+            !leaves(id) && tables.contains_key(&id)
+        });
+        let run = Run::new(self.run.id(), slices.cloned().collect());
+        OpenRun::new(&Arc::new(run), None, |slice| Arc::clone(tables[&slice.table().id]))
+    }
+
     /// Returns all parts, in key order.
     pub(crate) fn slices(&self) -> impl Iterator<Item = &OpenSlice> {
         self.chunks.iter().flat_map(|chunk| &chunk.parts)

@@ -6,7 +6,7 @@ use super::merge::{Dropped, Dropping, merge};
 use super::rank::rank_from;
 use super::table::later;
 use lsmith_tree::{
-    Key, KeyRange, MergePlan, Outcome, ReplacedNodes, RunId, Size, Slice, TableId, Tree,
+    KeptTables, Key, KeyRange, MergePlan, Outcome, ReplacedNodes, RunId, Size, Slice, TableId, Tree,
 };
 use std::ops::Range;
 
@@ -25,7 +25,12 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 tables = run.overlapping(range).iter().cloned().collect();
                 continue;
             }
-            sides.push(self.take_input((level, run, range), &dropping, &mut outcome));
+            sides.push(self.take_input(
+                (level, run, range),
+                &KeptTables::default(),
+                &dropping,
+                &mut outcome,
+            ));
         }
         let mut new: Vec<E> = Vec::new();
         let dropped = merge(sides, dropping.of_first(), |entry| new.push(entry));

@@ -1,6 +1,7 @@
 //! Keyed content: the entries of every table.
 
 use super::entry::{Entry, KeyedEntry};
+use super::hiding::Hiding;
 use super::merge::{Dropping, More, Pieces, merge};
 use super::ranges::{Ranges, WriteSpan};
 use super::rank::rank_from;
@@ -9,8 +10,8 @@ use super::tables::Tables;
 use crate::cache::BlockCaches;
 use crate::{Content, SimError};
 use lsmith_tree::{
-    BLOCK_BYTES_USUAL, CutWalk, DoneReaders, EditError, KeyRange, LevelId, MergePlan, Mode,
-    Outcome, PlanError, Run, SeqNo, Size, Slice, Table, TableId, Tree, TreeEdit, TreeView,
+    BLOCK_BYTES_USUAL, CutWalk, DoneReaders, EditError, KeptTables, KeyRange, LevelId, MergePlan,
+    Mode, Outcome, PlanError, Run, SeqNo, Size, Slice, Table, TableId, Tree, TreeEdit, TreeView,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub struct KeyedContent<E = Entry> {
     sweep_at: usize,
     /// The ranks of each keyspace of a group. Outputs are cut between keyspaces.
     keyspace_ranks: Option<u64>,
+    /// True if merges keep tables as they are where no other input has keys.
+    keeps_tables: bool,
     /// Caches of blocks. They change no table.
     pub(super) caches: BlockCaches,
     /// The sequence number of the last write. It is the time.
@@ -63,6 +66,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             memory: Builder::new(layout),
             sweep_at: 0,
             keyspace_ranks: None,
+            keeps_tables: false,
             caches: BlockCaches::default(),
             now: SeqNo::default(),
             seen: SeqNo::default(),
@@ -73,6 +77,11 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// Cuts outputs between the keyspaces of a group, each with `ranks` ranks.
     pub(crate) fn set_keyspaces(&mut self, ranks: u64) {
         self.keyspace_ranks = Some(ranks);
+    }
+
+    /// Sets whether merges keep tables as they are where no other input has keys.
+    pub(crate) fn set_keeps_tables(&mut self, keeps: bool) {
+        self.keeps_tables = keeps;
     }
 
     /// Makes entries expire that many writes after their own.
@@ -191,15 +200,42 @@ impl<E: KeyedEntry> KeyedContent<E> {
         found
     }
 
+    /// Returns the tables that the merge of `plan` keeps.
+    fn kept(&self, tree: &Tree, plan: &MergePlan, dropping: &Dropping) -> KeptTables {
+        // A merge may remove entries that have expired. Nobody knows whether a table has some.
+        if !self.keeps_tables || self.layout.expire_after > 0 {
+            return KeptTables::default();
+        }
+        let range_deletes = dropping.hiding().map(Hiding::range_deletes);
+        let range_deletes = range_deletes.unwrap_or(tree.range_deletes());
+        // A merge takes sequence numbers away, which the store counts only among range deletes.
+        let has_no_seqs = |table: &Table| self.ranges.is_none() || table.seq_max == SeqNo(0);
+        KeptTables::of(tree, plan, range_deletes, has_no_seqs)
+    }
+
+    /// Counts `kept` as reused.
+    fn count_kept(&self, kept: &KeptTables, outcome: &mut Outcome) {
+        for slice in kept.slices() {
+            outcome.blocks.reused += self.tables.of(slice).shown(slice).block_count();
+        }
+        outcome.read += kept.size();
+        outcome.reused += kept.size();
+        KeptTables::join(kept.slices(), &mut outcome.slices);
+    }
+
     /// Returns the entries of an input of a plan. Skips tables whose entries are all hidden by
-    /// range deletes. Counts it as read.
+    /// range deletes, and tables that are `kept`. Counts it as read.
     pub(super) fn take_input(
         &self,
         (level, run, range): (LevelId, &Arc<Run>, &KeyRange),
+        kept: &KeptTables,
         dropping: &Dropping,
         outcome: &mut Outcome,
     ) -> Pieces<'_, E> {
         let mut parts = self.parts(run, range);
+        if !kept.is_empty() {
+            parts.retain(|part| !kept.has(part.table_id()));
+        }
         let all: Size = parts.iter().map(Part::size).sum();
         if let Some(hiding) = dropping.hiding() {
             parts = parts.into_iter().flat_map(|part| part.visited(hiding)).collect();
@@ -277,8 +313,9 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let mut outcome =
             Outcome { deletes_applied: dropping.deletes_applied(plan), ..Outcome::default() };
         let mut sides = Vec::new();
+        let kept = self.kept(tree, plan, &dropping);
         for input in inputs(tree, plan) {
-            sides.push(self.take_input(input, &dropping, &mut outcome));
+            sides.push(self.take_input(input, &kept, &dropping, &mut outcome));
         }
         let entries_max: usize = sides.iter().map(Pieces::len).sum();
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
@@ -292,8 +329,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let keyspaces = self.keyspace_ranks;
         // The least rank behind the keyspace of the entry before.
         let mut end = keyspaces.map_or(u64::MAX, |_| 0);
-        let cut_keys = plan.cut_keys(tree).iter().map(|key| rank_from(key)).collect();
-        let mut cuts = CutWalk::new(cut_keys);
+        let cut_keys = kept.cut_keys(plan.cut_keys(tree));
+        let mut cuts = CutWalk::new(cut_keys.iter().map(|key| rank_from(key)).collect());
         let makes_append = plan.makes_append();
         let dropped = merge(sides, dropping, |entry| {
             let rank = u64::from(entry.rank());
@@ -327,6 +364,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             outcome.written += slice.size();
             outcome.slices.push(slice);
         }
+        self.count_kept(&kept, &mut outcome);
         Ok(outcome)
     }
 }

@@ -18,6 +18,10 @@ impl Hiding {
         Hiding { walk: RangeDeleteWalk::new(range_deletes), upto }
     }
 
+    pub(super) fn range_deletes(&self) -> &RangeDeletes {
+        self.walk.range_deletes()
+    }
+
     /// Returns the greatest sequence number up to which the range deletes over `range` are applied.
     pub(super) fn deletes_applied(&self, range: &KeyRange) -> SeqNo {
         self.walk.range_deletes().cleared_by(range, self.upto)

@@ -41,13 +41,16 @@ pub struct KeyedSim {
     reads: Option<[u64; 3]>,
     /// The bytes of each keyspace of a group.
     keyspaces: KeyspaceMeter,
+    /// True if merges rewrite every table, whatever the policy.
+    rewrites: bool,
 }
 
 impl KeyedSim {
     /// Returns a simulation of an empty tree under `policy`. Memtables have `memtable_bytes`
     /// logical bytes, unless the policy seals them earlier.
     pub fn new(policy: &Arc<dyn MergePolicy>, memtable_bytes: u64) -> KeyedSim {
-        let content = KeyedContent::new(BLOCK_BYTES_USUAL, policy.needs().blocks);
+        let mut content = KeyedContent::new(BLOCK_BYTES_USUAL, policy.needs().blocks);
+        content.set_keeps_tables(policy.needs().lets_tables_stay());
         let drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
         KeyedSim {
             seal_bytes: policy.seal_bytes(drive.view()),
@@ -63,6 +66,7 @@ impl KeyedSim {
             lookups: 0,
             reads: policy.needs().reads.then(Default::default),
             keyspaces: KeyspaceMeter::default(),
+            rewrites: false,
         }
     }
 
@@ -72,6 +76,15 @@ impl KeyedSim {
     pub fn with_keyspaces(mut self, ranks: u64) -> KeyedSim {
         self.drive.content_mut().set_keyspaces(ranks);
         self.keyspaces = KeyspaceMeter::new(ranks);
+        self
+    }
+
+    /// Returns the same simulation, which must be empty, in which merges rewrite every table that
+    /// they take. By default they keep [tables](lsmith_tree::KeptTables) where no other input has keys.
+    #[must_use]
+    pub fn with_rewrites(mut self) -> KeyedSim {
+        self.drive.content_mut().set_keeps_tables(false);
+        self.rewrites = true;
         self
     }
 
@@ -341,6 +354,8 @@ impl KeyedSim {
         self.seal_bytes = policy.seal_bytes(self.drive.view());
         let by_block = policy.needs().blocks;
         self.drive.content_mut().set_by_block(by_block);
+        let keeps = policy.needs().lets_tables_stay() && !self.rewrites;
+        self.drive.content_mut().set_keeps_tables(keeps);
         if by_block && self.filled.is_none() {
             let memtable_bytes = self.drive.view().memtable_bytes;
             self.filled = Some(FullMemtables::new(memtable_bytes).after(self.sealed));

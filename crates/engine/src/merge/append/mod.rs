@@ -21,7 +21,7 @@ use lsmith_storage::panics;
 use lsmith_storage::table::{
     AppendTable, Appended, BatchRules, ReadTable, ReadTally, TableOptions,
 };
-use lsmith_tree::{Input, RunId, SeqNo, Size, Slice, TableId};
+use lsmith_tree::{Input, KeptTables, RunId, SeqNo, Size, Slice, TableId};
 use parts::{Place, TablePart, divide};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ impl AppendPlan<'_> {
     /// Returns what is to be written. Tombstones are dropped here only if `drops`: tables that take
     /// entries in have older ones.
     fn fold(&self, drops: bool) -> Result<Fold<InputCursor, impl FnMut(&[u8]) -> bool + use<>>> {
-        let cursor = InputCursor::new(self.version, &self.inputs, &self.tally);
+        let cursor =
+            InputCursor::new(self.version, &self.inputs, &KeptTables::default(), &self.tally);
         let cursor = cursor.leaping(self.hiding.clone(), &self.snapshots);
         let bottom = drops && self.reserved.bottom;
         let forgets = drops && self.reserved.forgets;
