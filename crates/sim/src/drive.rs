@@ -98,6 +98,8 @@ pub enum Event<'a> {
 pub(crate) struct UnderWay {
     pub(crate) plan: MergePlan,
     pub(crate) outcome: Outcome,
+    /// The number of slices that come out, without tables that the merge keeps.
+    pub(crate) new_slices: usize,
 }
 
 /// Called with each [`Event`].
@@ -318,12 +320,17 @@ impl<C: Content> Drive<C> {
         if plan.mode != Mode::Drop {
             self.content.carry_out(&self.view.tree, &plan, &mut outcome)?;
         }
+        let first = self.view.tree.next_table();
         let rewritten = outcome.rewritten.iter().flat_map(|(_, slices)| slices);
         let used = outcome.slices.iter().chain(rewritten).map(|slice| slice.table().id.0 + 1);
         self.view.tree.skip_tables_below(TableId(used.max().unwrap_or(0)));
         let state = ReservationState::UnderWay;
         self.view.reservations.push(Reservation { plan: plan.clone(), state });
-        Ok(UnderWay { plan, outcome })
+        // Only merges without rules of reuse keep whole tables, and no append tables.
+        let may_keep = plan.mode == Mode::Merge && plan.reuse.is_none() && !plan.makes_append();
+        let is_new = |slice: &&Slice| !may_keep || slice.table().id >= first;
+        let new_slices = outcome.slices.iter().filter(is_new).count();
+        Ok(UnderWay { plan, outcome, new_slices })
     }
 
     /// Applies what came of a plan. Returns false if the tree no longer allows the plan, whose
@@ -333,7 +340,7 @@ impl<C: Content> Drive<C> {
     /// Fails if the outcome does not fit the plan.
     pub(crate) fn end(
         &mut self,
-        UnderWay { plan, mut outcome }: UnderWay,
+        UnderWay { plan, mut outcome, .. }: UnderWay,
         observe: &mut Observer<'_>,
     ) -> Result<bool, SimError> {
         let reservations = &mut self.view.reservations;

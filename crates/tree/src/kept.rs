@@ -26,11 +26,13 @@ impl KeptTables {
     /// The least share of the bytes of a merge that a kept table has, if the plan does not cut its
     /// output: one part in so many. So a run has at most as many kept tables.
     ///
-    /// With keys in order of time a run then consists of flushes until it has so many of them, and
-    /// each is written again at most once per factor of so many. At 256 a sequential load of 10,000
-    /// memtables writes each byte less than twice, and the edits that name kept tables, some 100
-    /// bytes each, stay below a hundredth of what is flushed if memtables have 2.5 MB.
-    pub const PARTS_MAX: u64 = 256;
+    /// Measured with keys in order and memtables of equal size, which become a table each: with 256
+    /// parts each byte is written 1.6 to 2 times from 1,600 memtables on, with 64 parts 2 times, and
+    /// 3 times from 16,000 on. With 1,024 parts it is written once up to 1,024 memtables, and less
+    /// than twice up to 16,000 (more only under `constant`). An edit then names at most 1,024 tables
+    /// in some 70 bytes each, 5 to 10 per flush on average. Without a least share it would name all,
+    /// and a store of small memtables would write more about tables than to them.
+    pub const PARTS_MAX: u64 = 1024;
 
     /// The least share of the bytes at which a plan cuts its output that a kept table has: one part
     /// in so many. A smaller one is joined with its neighbours, or else every merge could leave
@@ -212,6 +214,114 @@ mod tests {
         let tree: Tree = tree.parse().expect(tree);
         let plan: MergePlan = plan.parse().expect(plan);
         let kept = KeptTables::of(&tree, &plan, tree.range_deletes(), |_| true);
-        kept.slices().iter().map(|slice| slice.table().id.to_string()).collect::<Vec<_>>().join(" ")
+        let names = kept.slices().iter().map(|slice| slice.table().id.to_string());
+        let names = names.collect::<Vec<_>>().join(" ");
+        assert!(kept.slices().iter().all(|slice| kept.has(slice.table().id)), "{names}");
+        assert_eq!(kept.size(), kept.slices().iter().map(Slice::size).sum());
+        names
+    }
+
+    const ALL: &str = "merge r3 r2 r1 in place";
+
+    #[test]
+    fn tables_without_keys_of_other_inputs_are_kept() {
+        let in_order = "tree\nL0 r3[t3:g..i 1MB] r2[t2:d..f 1MB] r1[t1:a..c 1MB]";
+        assert_eq!(kept(in_order, ALL), "t1 t2 t3");
+        // From the end of one to the start of the next.
+        assert_eq!(kept(&in_order.replace("d..f", "c..g"), ALL), "t1 t2 t3");
+        assert_eq!(kept(&in_order.replace("d..f", "c..gg"), ALL), "t1");
+        assert_eq!(kept(&in_order.replace("d..f", "bb..g"), ALL), "t3");
+        // A table that reaches over all later ones.
+        assert_eq!(kept(&in_order.replace("a..c", "a..z"), ALL), "");
+        // Two tables with keys on both sides of a third.
+        let around = "tree\nL0 r3[t4:a..b 1MB, t5:y..z 1MB] r2[t2:d..f 1MB] r1[t1:a..c 1MB]";
+        assert_eq!(kept(around, ALL), "t2 t5");
+    }
+
+    #[test]
+    fn memory_is_written() {
+        let tree = "tree\nmem r3[t3:g..i 1MB]\nL0 r2[t2:d..f 1MB] r1[t1:a..c 1MB]";
+        assert_eq!(kept(tree, ALL), "t1 t2");
+        assert_eq!(kept(&tree.replace("g..i", "b..e"), ALL), "");
+    }
+
+    /// Only keys that the plan takes count.
+    #[test]
+    fn plans_of_key_ranges_keep_tables_that_lie_in_them() {
+        let tree = "tree\nL0 r2[t2:d..f 1MB]\nL1 r1[t1:a..c 1MB, t3:d..p 1MB, t4:q..z 1MB]";
+        assert_eq!(kept(tree, "merge r2 r1 over c..z into r1"), "t4");
+        assert_eq!(kept(tree, "merge r2 r1 over g..z into r1"), "t4");
+        assert_eq!(kept(tree, "merge r2 r1 over g..y into r1"), "");
+    }
+
+    #[test]
+    fn merges_that_somebody_wants_rewrite_everything() {
+        let tree = "tree\nL0 r2[t2:d..f 1MB]\nL1 r1[t1:a..c 1MB]";
+        assert_eq!(kept(tree, "merge r2 r1 in place"), "t1 t2");
+        for plan in [
+            "merge r1 in place",
+            "move r2 into r1",
+            "merge r2 r1 in place reuse 1MB full 4kB",
+            "merge r2 r1 appended to r1",
+        ] {
+            assert_eq!(kept(tree, plan), "", "{plan}");
+        }
+    }
+
+    #[test]
+    fn tables_on_which_a_merge_would_work_are_rewritten() {
+        let tree = "tree\nL0 r2[t2:d..f 1MB]\nL1 r1[t1:a..c 1MB]\n";
+        let plan = "merge r2 r1 in place";
+        assert_eq!(kept(&tree.replace("a..c 1MB", "a..c 1MB 9e 1d"), plan), "t2");
+        assert_eq!(kept(&tree.replace("a..c 1MB", "a..c 1MB root 3"), plan), "t2");
+        assert_eq!(kept(&tree.replace("t1:a..c 1MB", "t1:a..c of a..cc 1MB"), plan), "t2");
+        let erased = format!("{}erased 7 b..e", tree.replace("a..c 1MB", "a..c 1MB s3..5"));
+        assert_eq!(kept(&erased, plan), "");
+        assert_eq!(kept(&erased.replace("b..e", "c..e"), plan), "t1");
+        // All entries of the first table are newer, or the range delete is applied to it.
+        assert_eq!(kept(&erased.replace("s3..5", "s7..9"), plan), "t1");
+        assert_eq!(kept(&erased.replace("s3..5", "s3..5 cleared 7"), plan), "t1");
+        assert_eq!(kept(&erased.replace("s3..5", "s3..5 cleared 6"), plan), "");
+        let knot = tree.replace("r2[", "r2~k1[").replace("r1[", "r1~k1[");
+        assert_eq!(kept(&knot, plan), "");
+    }
+
+    #[test]
+    fn small_tables_are_rewritten() {
+        let tree = "tree\nL0 r2[t2:d..f 1025kB]\nL1 r1[t1:a..c 1kB]";
+        let whole = "merge r2 r1 in place";
+        assert_eq!(kept(tree, whole), "t2");
+        assert_eq!(kept(&tree.replace("1025kB", "1022kB"), whole), "t1 t2");
+        let cut = |bytes: &str| kept(tree, &format!("merge r2 r1 in place cut {bytes}"));
+        assert_eq!(cut("4kB"), "t1");
+        assert_eq!(cut("5kB"), "");
+        assert_eq!(cut("1MB"), "t2");
+        // A table that the plan would cut.
+        assert_eq!(cut("512kB"), "");
+        assert_eq!(cut("513kB"), "t2");
+        for (key, expected) in [("d", "t2"), ("e", ""), ("f", "t2")] {
+            assert_eq!(kept(tree, &format!("merge r2 r1 in place cut 1MB at {key}")), expected);
+        }
+    }
+
+    #[test]
+    fn outputs_are_cut_and_joined_around_kept_tables() {
+        let tree: Tree =
+            "tree\nL0 r2[t2:d..f 1MB]\nL1 r1[t1:a..c 1MB, t3:h..k 1MB]".parse().unwrap();
+        let plan: MergePlan = "merge r2 r1 in place".parse().unwrap();
+        let kept = KeptTables::of(&tree, &plan, tree.range_deletes(), |table| table.id.0 != 1);
+        let key = |key: &'static str| Key::from(key);
+        assert_eq!(
+            kept.cut_keys(vec![key("b"), key("d"), key("x")]),
+            ["b", "d", "h", "x"].map(key)
+        );
+        let within = |start, end| kept.within(&KeyRange::new(start, end)).len();
+        assert_eq!((within("a", "d"), within("d", "h"), within("d", "i")), (0, 1, 2));
+        let new: Tree = "tree\nL0 r9[t7:a..c 1MB, t8:g..h 1MB]".parse().unwrap();
+        let mut slices: Vec<Slice> =
+            new.disk_runs().flat_map(|run| run.slices().iter().cloned()).collect();
+        KeptTables::join(kept.slices(), &mut slices);
+        let ids: Vec<u64> = slices.iter().map(|slice| slice.table().id.0).collect();
+        assert_eq!(ids, [7, 2, 8, 3]);
     }
 }

@@ -52,7 +52,8 @@ impl Metadata {
         let mut bytes = EDIT_BYTES + edit.remove.len() as f64 * range;
         let slices = || edit.add.iter().flat_map(|addition| &addition.slices);
         let mut known: HashSet<_> = HashSet::new();
-        if slices().any(|slice| !slice.is_whole()) {
+        let keeps = edit.counters.iter().any(|(_, counters)| counters.bytes_reused > 0);
+        if keeps || slices().any(|slice| !slice.is_whole()) {
             let taken = takes.iter().flat_map(|(_, run)| run.slices().iter());
             known.extend(taken.map(|slice| slice.table().id));
         }

@@ -149,9 +149,9 @@ impl Threads {
     }
 
     /// Returns the nanoseconds of CPU that `plan` takes, and those for which it then waits.
-    fn cost(&mut self, UnderWay { plan, outcome }: &UnderWay) -> (f64, f64) {
+    fn cost(&mut self, UnderWay { plan, outcome, new_slices }: &UnderWay) -> (f64, f64) {
         let Machine { flush, merge, append, sync, .. } = self.machine;
-        let files = 0.5 * (1 + outcome.slices.len().max(1)) as f64;
+        let files = 0.5 * (1 + (*new_slices).max(1)) as f64;
         let own = self.machine.plan * files + std::mem::take(&mut self.fold_nanos);
         if plan.mode != Mode::Merge {
             return (own, 0.0);
@@ -162,7 +162,8 @@ impl Threads {
         let entries = if plan.makes_append() {
             append.nanos((memory.entries + read) as f64, written)
         } else {
-            let all = (memory.bytes + outcome.read.bytes).max(1) as f64;
+            let read_bytes = outcome.read.bytes.saturating_sub(outcome.reused.bytes);
+            let all = (memory.bytes + read_bytes).max(1) as f64;
             let from_memory = written * memory.bytes as f64 / all;
             let of_memory = flush.nanos(memory.entries as f64, from_memory);
             of_memory + merge.nanos(read as f64, written - from_memory)

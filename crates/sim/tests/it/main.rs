@@ -13,6 +13,7 @@ mod fluid_append;
 mod fluid_counted;
 mod held_out;
 mod jungle;
+mod kept;
 mod keyed;
 mod learning;
 mod lethe;
