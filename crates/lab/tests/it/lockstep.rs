@@ -4,6 +4,7 @@
 //! policy, plan, place and reason, runs by name, logical bytes and entries. The simulation's ranks
 //! are converted to keys first.
 
+mod kept;
 mod names;
 
 use lsmith::env::MemEnv;

@@ -4,6 +4,7 @@ mod back_pressure;
 mod commit;
 mod debt;
 mod holes;
+mod kept;
 mod parts;
 mod side_by_side;
 mod threads;
