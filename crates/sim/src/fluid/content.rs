@@ -10,8 +10,8 @@ use super::segment::{Segment, entries};
 use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut, split_at};
 use crate::{Content, SimError};
 use lsmith_tree::{
-    BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, Table, TableId,
-    Tree,
+    BLOCK_BYTES_USUAL, KeptTables, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice,
+    Table, TableId, Tree,
 };
 use lsmith_workload::Rng;
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub struct FluidContent {
     pub(super) workload: FluidWorkload,
     /// True if profiles have a point at every block border.
     pub(super) by_block: bool,
+    /// True if merges keep tables as they are where no other input has keys.
+    keeps_tables: bool,
     pub(super) block_bytes: u64,
     /// The random draws that decide which blocks overlap nothing.
     pub(super) draws: Rng,
@@ -51,9 +53,16 @@ impl FluidContent {
             tables: BTreeMap::new(),
             workload,
             by_block,
+            keeps_tables: false,
             block_bytes: BLOCK_BYTES_USUAL,
             draws: Rng::new(seed, 0),
         }
+    }
+
+    /// Sets whether merges keep tables as they are where no other input has keys.
+    #[must_use]
+    pub(super) fn keeping_tables(self, keeps: bool) -> FluidContent {
+        FluidContent { keeps_tables: keeps, ..self }
     }
 
     /// Returns a memtable with the writes of an interval.
@@ -165,10 +174,19 @@ impl FluidContent {
         let is_bottom = tree.is_bottom_for(plan).map_err(illegal)?;
         let mut outcome = Outcome::default();
         let inputs = self.sides(tree, plan, &mut outcome);
-        let sides: Vec<Vec<Segment>> = inputs.into_iter().map(|side| side.segments).collect();
+        let kept = match self.keeps_tables {
+            true => KeptTables::of(tree, plan, tree.range_deletes(), |_| true),
+            false => KeptTables::default(),
+        };
+        let rest = |side: PlanInput| match kept.is_empty() {
+            true => side.segments,
+            false => self.segments(side.slices.iter().filter(|slice| !kept.has(slice.table().id))),
+        };
+        let sides: Vec<Vec<Segment>> = inputs.into_iter().map(rest).collect();
         let merged = merge(&sides, is_bottom, &self.workload);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
-        let places: Vec<u64> = plan.cut_keys(tree).iter().map(|key| place(key)).collect();
+        let cut_keys = kept.cut_keys(plan.cut_keys(tree));
+        let places: Vec<u64> = cut_keys.iter().map(|key| place(key)).collect();
         let parts = split_at(&merged, &places).into_iter();
         let tables = parts.flat_map(|part| cut(&part, cut_bytes));
         let ids = (tree.next_table().0..).map(TableId);
@@ -189,6 +207,13 @@ impl FluidContent {
             outcome.blocks.written += blocks;
             outcome.written += size;
             outcome.slices.push(slice);
+        }
+        if !kept.is_empty() {
+            let blocks = self.blocks_of(kept.slices(), kept.size());
+            outcome.reused = kept.size();
+            outcome.blocks.reused = blocks;
+            outcome.blocks.read = outcome.blocks.read.saturating_sub(blocks);
+            KeptTables::join(kept.slices(), &mut outcome.slices);
         }
         balance(&mut outcome);
         Ok(outcome)

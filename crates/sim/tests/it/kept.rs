@@ -1,7 +1,7 @@
 //! Merges keep tables where no other input has keys.
 
 use lsmith_policy::Registry;
-use lsmith_sim::{Event, Figures, KeyedWorkload, simulate_keyed};
+use lsmith_sim::{Event, Figures, FluidWorkload, KeyedWorkload, simulate_fluid, simulate_keyed};
 use lsmith_tree::check_tree;
 use lsmith_workload::{NoInputs, Workload};
 
@@ -46,6 +46,18 @@ fn keys_in_order_are_written_once_under_every_policy() {
             assert_eq!(kept.parts.merges, all.parts.merges, "{}", info.name);
             assert_eq!(kept.read_cost_mean, all.read_cost_mean, "{}", info.name);
         }
+    }
+}
+
+/// Expected sizes have their tables in the same places.
+#[test]
+fn expected_sizes_are_kept_too() {
+    let order = workload("load(keys=30k, value=100B, order=sequential)");
+    let fluid = FluidWorkload::new(order.workload()).unwrap();
+    for policy in ["minlatency", "tiered", "auto", "leveled", "universal", "cola"] {
+        let policy = Registry::builtin().build(policy).unwrap();
+        let done = simulate_fluid(&policy, &fluid, MEMTABLE_BYTES, &mut |_| {}).unwrap();
+        assert_eq!(written(&done.figures), 1.0, "{}", policy.spec());
     }
 }
 
