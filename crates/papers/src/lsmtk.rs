@@ -144,7 +144,8 @@ fn cost(parts: &Parts) -> f64 {
 impl Ingest {
     fn measure(&self, task: &Task<'_>, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
         let policy = task.policy(&self.spec)?;
-        let mut sim = KeyedSim::new(&policy, MEMTABLE_BYTES);
+        // The original rewrites all that it merges.
+        let mut sim = KeyedSim::new(&policy, MEMTABLE_BYTES).with_rewrites();
         // A few more than fill the memtables, and more where keys are overwritten within one.
         let spare = if self.keys == Keys::Skewed { 4 } else { 1 };
         let writes = (self.flushes + 8) * ENTRIES * spare * 11 / 10;

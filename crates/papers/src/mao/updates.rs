@@ -76,7 +76,8 @@ impl Scale {
                 )
             }
         };
-        Ok(KeyedWorkload::new(Workload::from_spec(&spec.parse()?, &NoInputs)?))
+        // The paper's store rewrites all that it merges.
+        Ok(KeyedWorkload::new(Workload::from_spec(&spec.parse()?, &NoInputs)?).with_rewrites())
     }
 
     /// Simulates `run`, with new keys in `order`, under each of `specs`.

@@ -49,7 +49,9 @@ pub(super) fn measure(task: &Task<'_>, figure: &mut Figure) -> anyhow::Result<()
         |(spec, order, part), _| {
             let workload =
                 format!("load(keys={}, order={order}, value={VALUE_BYTES}B)", keys / part);
+            // HBase rewrites all that it merges.
             let workload = KeyedWorkload::new(Workload::from_spec(&workload.parse()?, &NoInputs)?);
+            let workload = workload.with_rewrites();
             let simulated = simulate_keyed(&task.policy(spec)?, &workload, memtable, &mut |_| {});
             Ok(simulated.with_context(|| format!("policy {spec}"))?.figures)
         },

@@ -69,7 +69,7 @@ pub(super) fn simulate_varied(
     }
     let by_block = policy.needs().blocks;
     let content = FluidContent::drawn(workload.clone(), by_block, variation.seed)
-        .keeping_tables(policy.needs().lets_tables_stay());
+        .keeping_tables(workload.keeps_tables() && policy.needs().lets_tables_stay());
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::under(&**policy, workload.scan_items());
     let mut draws = Rng::new(variation.seed, 1);

@@ -87,7 +87,9 @@ const BLOCK_ENTRIES_MIN: f64 = 64.0;
 impl FluidWorkload {
     /// Returns how far the write costs of `found`, a fluid simulation under `policy`, may be off: a
     /// keyed simulation should find costs that differ from them by at most this share of them. The
-    /// claim is about write costs alone.
+    /// claim is about write costs alone. Where these simulations do not [keep
+    /// tables](FluidWorkload::keeps_tables), it is about a keyed simulation with rewrites: one that
+    /// keeps tables may write less.
     ///
     /// Simulates the workload two to eight times more.
     ///

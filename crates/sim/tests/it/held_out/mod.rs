@@ -47,6 +47,7 @@ fn judge(setting: Setting) -> Result<Judged, SimError> {
     let fluid = simulate_fluid(&policy, &expected, memtable_bytes, &mut |_| {})?;
     let claim = expected.uncertainty(&policy, memtable_bytes, &fluid)?;
     let input = KeyedWorkload::new(workload);
+    let input = if expected.keeps_tables() { input } else { input.with_rewrites() };
     let keyed = simulate_keyed(&policy, &input, memtable_bytes, &mut |_| {})?.figures;
     let pairs = costs(&fluid.figures).into_iter().zip(costs(&keyed));
     let errors: Vec<f64> = pairs.map(|(fluid, keyed)| keyed / fluid - 1.0).collect();
