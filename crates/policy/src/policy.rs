@@ -117,9 +117,9 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Returns true if merges may [keep tables](lsmith_tree::KeptTables) under the policy. A policy that
-    /// counts in blocks says itself what is kept. Of tables with all their sequence numbers nobody
-    /// knows whether a merge has older versions of their keys to drop.
+    /// Returns true if merges may [keep tables](lsmith_tree::KeptTables) under the policy. A policy
+    /// that counts in blocks says itself what is kept. Of tables with all their sequence numbers
+    /// nobody knows whether a merge has older versions of their keys to drop.
     pub fn lets_tables_stay(self) -> bool {
         !self.blocks && !self.sequence_numbers
     }

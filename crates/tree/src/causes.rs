@@ -28,7 +28,7 @@ pub enum Cause {
     Dropped,
     /// Bytes that were carried down by a move, which writes nothing.
     Moved,
-    /// Bytes of blocks that merges kept as they were.
+    /// Bytes of blocks and tables that merges kept as they were.
     Reused,
 }
 

@@ -23,25 +23,25 @@ pub struct KeptTables {
 }
 
 impl KeptTables {
-    /// The least share of the bytes of a merge that a kept table has, if the plan does not cut its
-    /// output: one part in so many. So a run has at most as many kept tables.
+    /// A kept table has at least one part in so many of the bytes of the merge, if the plan does not
+    /// cut its output. So a run has at most as many kept tables.
     ///
     /// Measured with keys in order and memtables of equal size, which become a table each: with 256
-    /// parts each byte is written 1.6 to 2 times from 1,600 memtables on, with 64 parts 2 times, and
+    /// parts each byte is written 1.6 to 2 times from 1,600 memtables on; with 64 parts 2 times, and
     /// 3 times from 16,000 on. With 1,024 parts it is written once up to 1,024 memtables, and less
-    /// than twice up to 16,000 (more only under `constant`). An edit then names at most 1,024 tables
-    /// in some 70 bytes each, 5 to 10 per flush on average. Without a least share it would name all,
-    /// and a store of small memtables would write more about tables than to them.
+    /// than twice up to 16,000 (more only under `constant`). An edit then names at most 1,024
+    /// tables, at some 70 bytes each, and 5 to 10 per flush on average. Without a bound it would
+    /// name all, and a store of small memtables would write more about tables than into them.
     pub const PARTS_MAX: u64 = 1024;
 
-    /// The least share of the bytes at which a plan cuts its output that a kept table has: one part
-    /// in so many. A smaller one is joined with its neighbours, or else every merge could leave
-    /// pieces between those that it keeps.
+    /// If the plan cuts its output, a kept table has at least one part in so many of the bytes of a
+    /// cut. A smaller one is joined with its neighbours. Otherwise every merge could leave pieces
+    /// between the tables that it keeps.
     pub const CUT_PARTS_MAX: u64 = 4;
 
-    /// Returns the tables that `plan` keeps in `tree`. `range_deletes` are those that the merge
-    /// applies. `may_keep` says whether the merge would write the entries of a table as they are,
-    /// as far as the tree does not know.
+    /// Returns the tables that `plan` keeps in `tree`. The merge applies `range_deletes`.
+    /// `may_keep` says whether the merge would write the entries of a table as they are, as far as
+    /// the tree does not know.
     ///
     /// A table is kept if it is whole in the run, if no other input has keys between its first and
     /// last key, and if the merge has nothing to do with its entries: it has no tombstone, and no

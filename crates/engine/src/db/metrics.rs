@@ -44,7 +44,7 @@ const OF_LEVELS: [OfLevel; 7] = [
     }),
     ("level_logical_bytes_read_total", "Input bytes of merges, from storage.", |it| it.bytes_in),
     ("level_logical_bytes_written_total", "Bytes written to the level.", |it| it.bytes_written),
-    ("level_logical_bytes_reused_total", "Bytes of blocks kept as they were.", |it| {
+    ("level_logical_bytes_reused_total", "Bytes of blocks and tables kept as they were.", |it| {
         it.bytes_reused
     }),
 ];

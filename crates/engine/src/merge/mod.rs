@@ -21,11 +21,11 @@
 //! the cause is gone (`Scheduler::give_up`).
 //!
 //! Step 5 has four forms. A plan without [`Reuse`](lsmith_tree::Reuse) writes all its entries anew
-//! (`rewrite` if one table is only rewritten), except for tables that it keeps (`kept`). If it is large, it is split into parts (`split`),
-//! which commit one by one if possible (`by_part`). A plan with `Reuse` keeps blocks where no other
-//! input has keys, and joins small ones (`preserve`). The driver in [`lsmith_tree::blocks`] decides
-//! at every block of the two inputs (`side`, `part`). A plan whose output are append tables writes
-//! them table by table (`append`).
+//! (`rewrite` if one table is only rewritten), except for tables that it keeps (`kept`). If it is
+//! large, it is split into parts (`split`), which commit one by one if possible (`by_part`). A plan
+//! with `Reuse` keeps blocks where no other input has keys, and joins small ones (`preserve`). The
+//! driver in [`lsmith_tree::blocks`] decides at every block of the two inputs (`side`, `part`). A
+//! plan whose output are append tables writes them table by table (`append`).
 
 mod append;
 mod by_part;
@@ -59,7 +59,7 @@ use lsmith_storage::fold::{FoldCounts, Hiding};
 use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::table::{ProfileGrain, ReadTable, TableOptions};
-use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, SeqNo, TableId, Tree};
+use lsmith_tree::{Input, MergePlan, Mode, Outcome, SeqNo, TableId};
 use std::sync::Arc;
 
 /// Entries between two checks whether the store is closing.
@@ -141,7 +141,7 @@ impl Merger {
         let state = reserved.keyspace.state.lock();
         let by_block = reserved.plan.reuse.is_some() || state.policy.wants_blocks();
         let grain = if by_block { ProfileGrain::Blocks } else { ProfileGrain::Steps };
-        let codec = state.compression.of_level(output_level(&reserved.plan, &version.tree));
+        let codec = state.compression.of_level(reserved.output_level(&version.tree));
         let table = reserved.keyspace.table_options(&self.context.options);
         let average = f64::from(table.filter_bits_per_key);
         let by_size = self.context.options.filters_by_size && average > 0.0;
@@ -207,19 +207,6 @@ fn outcome_of(counts: FoldCounts, taken: TakenSizes) -> Outcome {
         entries_dropped: counts.entries_in - counts.entries_out,
         dropped_below: counts.dropped_below,
         ..Outcome::default()
-    }
-}
-
-/// Returns the level on storage that receives the output of `plan`.
-fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
-    let of = |run: RunId| match tree.run(run) {
-        Some((LevelId::Disk(level), _)) => level,
-        Some((LevelId::Memory, _)) | None => 0,
-    };
-    match plan.place {
-        Place::NewRun(level) | Place::NewAppend(level) => level,
-        Place::Into(run) | Place::Append(run) => of(run),
-        Place::Oldest => plan.inputs.last().map_or(0, |input| of(input.run)),
     }
 }
 

@@ -1,7 +1,9 @@
 //! A reserved plan, on its way through a merge and a commit.
 
 use crate::keyspace::KeyspaceShared;
-use lsmith_tree::{Input, KeptTables, KeyRange, MergePlan, Mode, Place, TableId, Tree};
+use lsmith_tree::{
+    Input, KeptTables, KeyRange, LevelId, MergePlan, Mode, Place, RunId, TableId, Tree,
+};
 use std::sync::Arc;
 
 /// A reserved plan, with all facts that the merge and the commit need.
@@ -19,7 +21,7 @@ pub(crate) struct ReservedPlan {
     /// For a plan that the engine itself made: the table whose remaining slices it rewrites. It
     /// keeps all other slices.
     pub(crate) rewrites: Option<TableId>,
-    /// True if the merge may keep tables as they are: the policy made the plan, and it does not mind.
+    /// True if the merge may keep tables as they are: the policy made the plan, and does not mind.
     pub(crate) may_keep: bool,
     /// The tables that it keeps, once that is known.
     pub(crate) kept: KeptTables,
@@ -53,6 +55,19 @@ impl ReservedPlan {
             part_bytes: None,
             arrivals,
             plan,
+        }
+    }
+
+    /// Returns the level on storage that receives the output.
+    pub(super) fn output_level(&self, tree: &Tree) -> usize {
+        let of = |run: RunId| match tree.run(run) {
+            Some((LevelId::Disk(level), _)) => level,
+            Some((LevelId::Memory, _)) | None => 0,
+        };
+        match self.plan.place {
+            Place::NewRun(level) | Place::NewAppend(level) => level,
+            Place::Into(run) | Place::Append(run) => of(run),
+            Place::Oldest => self.plan.inputs.last().map_or(0, |input| of(input.run)),
         }
     }
 

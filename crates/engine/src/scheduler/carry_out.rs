@@ -64,7 +64,7 @@ impl Scheduler {
     /// Carries `reserved` out and commits it, as a whole or part by part.
     fn merge_and_commit(&self, reserved: &mut ReservedPlan, version: Arc<Version>) -> Result<()> {
         tracing::debug!("a merge begins");
-        reserved.kept = self.merger.kept(reserved, &version);
+        reserved.kept = reserved.tables_kept(self.context.options.keep_tables, &version);
         if let Some(parts) = self.merger.parts_to_commit(reserved, &version) {
             let commit =
                 &mut |reserved: &mut _, part, output| self.committer.commit(reserved, part, output);

@@ -9,6 +9,7 @@ use super::place::place;
 use super::segment::{Segment, entries};
 use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut, split_at};
 use crate::{Content, SimError};
+use lsmith_policy::MergePolicy;
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, KeptTables, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice,
     Table, TableId, Tree,
@@ -59,10 +60,12 @@ impl FluidContent {
         }
     }
 
-    /// Sets whether merges keep tables as they are where no other input has keys.
+    /// Returns the same content. Merges keep tables as they are where no other input has keys, if
+    /// that is known of the workload and `policy` does not mind.
     #[must_use]
-    pub(super) fn keeping_tables(self, keeps: bool) -> FluidContent {
-        FluidContent { keeps_tables: keeps, ..self }
+    pub(super) fn under(self, policy: &Arc<dyn MergePolicy>) -> FluidContent {
+        let keeps_tables = self.workload.keeps_tables() && policy.needs().lets_tables_stay();
+        FluidContent { keeps_tables, ..self }
     }
 
     /// Returns a memtable with the writes of an interval.

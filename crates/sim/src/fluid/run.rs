@@ -68,8 +68,7 @@ pub(super) fn simulate_varied(
         workload.check_reads()?;
     }
     let by_block = policy.needs().blocks;
-    let content = FluidContent::drawn(workload.clone(), by_block, variation.seed)
-        .keeping_tables(workload.keeps_tables() && policy.needs().lets_tables_stay());
+    let content = FluidContent::drawn(workload.clone(), by_block, variation.seed).under(policy);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::under(&**policy, workload.scan_items());
     let mut draws = Rng::new(variation.seed, 1);

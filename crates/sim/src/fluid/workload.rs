@@ -198,8 +198,8 @@ impl FluidWorkload {
 
     /// Returns true if simulations of the workload keep [tables](lsmith_tree::KeptTables), as keyed
     /// ones do: if its keys are written in key order. Elsewhere it hangs on single keys whether one
-    /// table ends before the next begins, and expected sizes do not know. Merges then write all that
-    /// they take, as in keyed simulations [with rewrites](crate::KeyedSim::with_rewrites).
+    /// table ends before the next begins, and expected sizes do not know. Merges then write all
+    /// that they take, as in keyed simulations [with rewrites](crate::KeyedSim::with_rewrites).
     pub fn keeps_tables(&self) -> bool {
         self.is_swept()
     }

@@ -80,7 +80,8 @@ impl KeyedSim {
     }
 
     /// Returns the same simulation, which must be empty, in which merges rewrite every table that
-    /// they take. By default they keep [tables](lsmith_tree::KeptTables) where no other input has keys.
+    /// they take. By default they keep [tables](lsmith_tree::KeptTables) where no other input has
+    /// keys.
     #[must_use]
     pub fn with_rewrites(mut self) -> KeyedSim {
         self.drive.content_mut().set_keeps_tables(false);

@@ -125,14 +125,48 @@ fn old_versions_go_when_no_snapshot_sees_them() {
         keyspace.put(key(0, number), [2; 100]).unwrap();
     }
     keyspace.flush().unwrap();
+    let entries = || {
+        let tree = keyspace.tree();
+        tree.disk_runs().map(|run| run.size().entries).sum::<u64>()
+    };
+    assert_eq!(entries(), 120);
     drop((snapshot, snapshots));
     for number in 60..2000 {
         keyspace.put(key(0, number), [3; 100]).unwrap();
     }
     keyspace.flush().unwrap();
     assert!(reused_bytes(&keyspace) > 0);
-    let entries: u64 = keyspace.tree().disk_runs().map(|run| run.size().entries).sum();
-    assert_eq!(entries, 2000);
+    assert_eq!(entries(), 2000);
+}
+
+/// Writes a stretch of the keys of one writer: mostly the next ones, sometimes older ones.
+fn write(dice: &mut Dice, keyspace: &Keyspace, next: &mut [usize; 3], model: &mut Model) {
+    let writer = if dice.chance(70) { 0 } else { dice.below(next.len()) };
+    let stretch = match dice.below(12) {
+        0 | 1 if next[writer] > 0 => {
+            let from = dice.below(next[writer]);
+            from..(from + 60).min(next[writer])
+        }
+        _ => next[writer]..next[writer] + 20 + dice.below(100),
+    };
+    next[writer] = next[writer].max(stretch.end);
+    let deletes = dice.chance(10);
+    for number in stretch.clone() {
+        let key = key(writer, number);
+        if deletes && number % 3 == 0 {
+            keyspace.delete(&key).unwrap();
+            model.remove(&key);
+        } else {
+            let value = dice.bytes(40);
+            keyspace.put(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+    }
+    if dice.chance(8) {
+        let range = key(writer, stretch.start / 2)..key(writer, stretch.start / 2 + 90);
+        keyspace.delete_range(&range.start[..]..&range.end[..]).unwrap();
+        model.retain(|key, _| !range.contains(key));
+    }
 }
 
 /// Plays one seed: writers that each write ascending keys, and sometimes write a stretch again,
@@ -150,32 +184,7 @@ fn play(seed: u64, policy: &str) -> u64 {
     let mut snapshots: Vec<(Snapshot, Model)> = Vec::new();
     let mut reused = 0;
     for round in 0..60 {
-        let writer = if dice.chance(70) { 0 } else { dice.below(next.len()) };
-        let stretch = match dice.below(12) {
-            0 | 1 if next[writer] > 0 => {
-                let from = dice.below(next[writer]);
-                from..(from + 60).min(next[writer])
-            }
-            _ => next[writer]..next[writer] + 20 + dice.below(100),
-        };
-        next[writer] = next[writer].max(stretch.end);
-        let deletes = dice.chance(10);
-        for number in stretch.clone() {
-            let key = key(writer, number);
-            if deletes && number % 3 == 0 {
-                keyspace.delete(&key).unwrap();
-                model.remove(&key);
-            } else {
-                let value = dice.bytes(40);
-                keyspace.put(&key, &value).unwrap();
-                model.insert(key, value);
-            }
-        }
-        if dice.chance(8) {
-            let range = key(writer, stretch.start / 2)..key(writer, stretch.start / 2 + 90);
-            keyspace.delete_range(&range.start[..]..&range.end[..]).unwrap();
-            model.retain(|key, _| !range.contains(key));
-        }
+        write(&mut dice, &keyspace, &mut next, &mut model);
         match dice.below(10) {
             0 => snapshots.push((store.snapshot(), model.clone())),
             1 if !snapshots.is_empty() => {
@@ -257,7 +266,7 @@ fn merges_in_parts_keep_tables() {
     let (store, keyspace) = open(build(&env, "none").observer(observer));
     let mut dice = Dice::new(3);
     let mut model = Model::new();
-    // Keys of writer 1 interleave, those of writers 0 and 2 do not.
+    // Only keys of writer 1 interleave.
     for run in 0..4 {
         let random = (0..900).map(|_| key(1, dice.below(5000)));
         let random: Vec<_> = random.collect();
