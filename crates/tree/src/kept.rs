@@ -23,13 +23,13 @@ pub struct KeptTables {
 }
 
 impl KeptTables {
-    /// A kept table has at least one part in so many of the bytes of the merge, if the plan does not
-    /// cut its output. So a run has at most as many kept tables.
+    /// If the plan does not cut its output, a kept table has at least one part in so many of the
+    /// bytes of the merge. So a run has at most as many kept tables.
     ///
     /// Measured with keys in order and memtables of equal size, which become a table each: with 256
-    /// parts each byte is written 1.6 to 2 times from 1,600 memtables on; with 64 parts 2 times, and
-    /// 3 times from 16,000 on. With 1,024 parts it is written once up to 1,024 memtables, and less
-    /// than twice up to 16,000 (more only under `constant`). An edit then names at most 1,024
+    /// parts each byte is written 1.6 to 2 times from 1,600 memtables on; with 64 parts 2 times,
+    /// and 3 times from 16,000 on. With 1,024 parts it is written once up to 1,024 memtables, and
+    /// less than twice up to 16,000 (more only under `constant`). An edit then names at most 1,024
     /// tables, at some 70 bytes each, and 5 to 10 per flush on average. Without a bound it would
     /// name all, and a store of small memtables would write more about tables than into them.
     pub const PARTS_MAX: u64 = 1024;

@@ -116,7 +116,7 @@ fn merges_by_hand_and_by_rules_rewrite_everything() {
 #[test]
 fn old_versions_go_when_no_snapshot_sees_them() {
     let env = MemEnv::new();
-    let (store, keyspace) = open(small(&env).policy("tiered(ratio=3)"));
+    let (store, keyspace) = open(small(&env).memtable_bytes(20_000).policy("tiered(ratio=3)"));
     let snapshot = store.snapshot();
     let mut snapshots = Vec::new();
     for number in 0..60 {
