@@ -311,7 +311,6 @@ impl Builder {
     /// Merges by hand always write all that they take, and so do merges of a keyspace that has an
     /// operator, a filter or expiry.
     #[doc(alias = "trivial move")]
-    #[must_use]
     pub fn keep_tables(mut self, keep: bool) -> Builder {
         self.options.keep_tables = keep;
         self

@@ -8,18 +8,19 @@ use lsmith_workload::{NoInputs, Workload};
 const MEMTABLE_BYTES: u64 = 32 << 10;
 
 fn workload(spec: &str) -> KeyedWorkload {
-    let workload = Workload::from_spec(&spec.parse().unwrap(), &NoInputs).unwrap();
+    let spec = spec.parse().expect("a spec");
+    let workload = Workload::from_spec(&spec, &NoInputs).expect("a workload");
     KeyedWorkload::new(workload)
 }
 
 fn figures(policy: &str, workload: &KeyedWorkload) -> Figures {
-    let policy = Registry::builtin().build(policy).unwrap();
+    let policy = Registry::builtin().build(policy).expect("a policy");
     let mut check = |event: Event<'_>| {
         if let Event::Rest { tree } = event {
             assert_eq!(check_tree(tree), Ok(()));
         }
     };
-    simulate_keyed(&policy, workload, MEMTABLE_BYTES, &mut check).unwrap().figures
+    simulate_keyed(&policy, workload, MEMTABLE_BYTES, &mut check).expect("plans are legal").figures
 }
 
 /// Returns the bytes that flushes and merges write per flushed byte.
