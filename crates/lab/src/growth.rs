@@ -85,7 +85,9 @@ impl Formula {
     /// Returns the costs of `policy`, and may run it. A policy that merges whole runs decides which
     /// runs merge when, on the expected sizes of `workload`; the formula computes the sizes of the
     /// outputs. `None` for policies that keep blocks, for policies that merge parts of runs except
-    /// `leveled` and `jungle`, and for workloads whose deletes leave less than half of the keys.
+    /// `leveled` and `jungle`, for stacks whose keys come in order or fill a memtable each,
+    /// because their merges [keep tables](lsmith_tree::KeptTables), and for workloads whose deletes leave less than half of the
+    /// keys.
     ///
     /// # Errors
     /// Fails if the policy breaks a rule.
@@ -103,6 +105,13 @@ impl Formula {
         let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
         let takes_parts = has_levels && spec.param("pick") != Some("whole_level");
         let is_moved = has_levels && profile.order == KeyOrder::Ascending;
+        // Such tables share no keys. Merges of a stack keep them, and its formulas rewrite them.
+        let is_apart =
+            profile.order == KeyOrder::Ascending || profile.setting(memtable_bytes).memtable <= 1.0;
+        let merges = spec.name != "none";
+        if is_apart && merges && !has_levels && policy.needs().lets_tables_stay() {
+            return Ok(None);
+        }
         let costs = match workload {
             Some(workload) if !takes_parts && !is_moved => {
                 let all = profile.at(1.0);
