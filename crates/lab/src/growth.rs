@@ -85,9 +85,9 @@ impl Formula {
     /// Returns the costs of `policy`, and may run it. A policy that merges whole runs decides which
     /// runs merge when, on the expected sizes of `workload`; the formula computes the sizes of the
     /// outputs. `None` for policies that keep blocks, for policies that merge parts of runs except
-    /// `leveled` and `jungle`, for stacks whose keys come in order or fill a memtable each,
-    /// because their merges [keep tables](lsmith_tree::KeptTables), and for workloads whose deletes leave less than half of the
-    /// keys.
+    /// `leveled` and `jungle`, for stacks whose keys come in order or fill a memtable each, because
+    /// their merges [keep tables](lsmith_tree::KeptTables), and for workloads whose deletes leave
+    /// less than half of the keys.
     ///
     /// # Errors
     /// Fails if the policy breaks a rule.
