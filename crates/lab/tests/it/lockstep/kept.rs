@@ -43,7 +43,7 @@ fn keys_that_are_written_in_order_again_and_again() {
 
 #[test]
 fn keys_nearly_in_order_of_time() {
-    let late = |at: u64| if at % 7 == 0 { at.saturating_sub(at * 31 % 900) } else { at };
+    let late = |at: u64| if at.is_multiple_of(7) { at.saturating_sub(at * 31 % 900) } else { at };
     keeps(trace((0..12_000).map(|at| ("put", late(at)))));
 }
 
