@@ -29,7 +29,11 @@ const WRITTEN: [(&str, &str, &str); 6] = [
     ("zipf", "puts to Zipf keys", "mix(put=1, keys=20k, ops=1M, value=100B, dist=zipf"),
     ("tpc", "orders in districts", "tpc(warehouses=10, keys=20k, ops=1M, deletes=0, value=100B"),
     ("local", "new keys around a mean", "normal(keys=20k, ops=1M, deletes=0, value=100B"),
-    ("order", "new keys in order", "update(keys=1M, order=sequential, value=100B"),
+    (
+        "order",
+        "new keys in order, and updates of late ones",
+        "update(keys=1M, order=sequential, value=100B",
+    ),
 ];
 
 /// In these, keys are spread evenly over all flushes.
