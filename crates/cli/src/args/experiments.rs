@@ -146,7 +146,7 @@ pub(crate) struct SimulateArgs {
     /// The cache holds data blocks that lookups and range reads look at. Keyed content only.
     #[arg(long, value_name = "BYTES", value_parser = lsmith_spec::parse_bytes)]
     pub(crate) cache: Option<u64>,
-    /// Also the least of merges of parts of runs, in N key ranges
+    /// Also show the least of merges of parts
     ///
     /// 2 to 64 key ranges with equally many keys. Each range merges by itself. The least for
     /// merges of whole runs is shown anyway. Keyed content only, and at most 300 flushes.

@@ -193,13 +193,14 @@ fn words_say_what_a_choice_is_to_be_good_at() {
     assert!(figure(&latency, "read_cost_mean") < figure(&bytes, "read_cost_mean"), "{latency}");
 }
 
-/// Keys in order are moved, never merged; a formula that does not know the order says 17.
+/// Merges keep keys in order where they are, so that each is written to the log and to one table. A
+/// formula that does not know the order says 17.
 #[test]
 fn the_order_of_keys_counts() {
     let sequential = "load(keys=60k, value=100B, order=sequential)";
     let arguments = ["tune", "--workload", sequential, "--memtable", "64KiB"];
     let found = json(&[&arguments[..], &["--read-cost-max", "4"]].concat());
-    assert!(figure(&found["best"], "write_cost_system") < 1.01, "{}", found["best"]);
+    assert!(figure(&found["best"], "write_cost_user") < 2.2, "{}", found["best"]);
 }
 
 /// The run phase overwrites what the load phase wrote; the load phase alone says 1.0.

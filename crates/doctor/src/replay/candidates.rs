@@ -7,6 +7,9 @@ use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::format_bytes;
 use std::sync::Arc;
 
+/// The store of lsmith's policies, as reports name it.
+const LSMITH: &str = "lsmith";
+
 /// Policies of lsmith that are played. The nearest one is played too.
 const OURS: [&str; 6] = [
     "leveled(ratio=4, pick=best_ratio)",
@@ -116,8 +119,13 @@ impl Present {
 }
 
 impl Candidate {
+    /// Returns true for a policy of lsmith.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.store == LSMITH
+    }
+
     pub(crate) fn ours(name: &str, policy: Arc<dyn MergePolicy>) -> Candidate {
-        let (store, name) = ("lsmith", name.to_owned());
+        let (store, name) = (LSMITH, name.to_owned());
         Candidate { store, name, options: Vec::new(), policy, is_nearest: false, is_slow: false }
     }
 }
