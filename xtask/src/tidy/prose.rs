@@ -1,12 +1,13 @@
-//! Documents are wrapped, so that they can be read and compared in a terminal.
+//! Documents are wrapped, so that they can be read and compared in a terminal. Tables stay tables.
 
 use super::finding::Finding;
 
 /// The most columns of a line of a document.
 const COLUMNS_MAX: usize = 100;
 
-/// Returns the lines of the Markdown file at `path` that are too wide. Rows of tables, fenced code,
-/// and lines of a single word or link, which cannot be broken, may be wider.
+/// Returns the lines of the Markdown file at `path` that are too wide, and lines in which rows of a
+/// table were joined. Rows of tables, fenced code, and lines of a single word or link, which cannot
+/// be broken, may be wider.
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut fence: Option<&str> = None;
@@ -20,6 +21,14 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
                 open => open,
             };
             continue;
+        }
+        // The line below the head of a table begins with its mark.
+        if fence.is_none() && line.contains("| |--") {
+            findings.push(Finding {
+                place: format!("{path}:{}", index + 1),
+                what: "the rows of a table are on one line: begin a line for each".to_string(),
+                excuse: None,
+            });
         }
         let columns = line.chars().count();
         let is_exempt = fence.is_some() || content.starts_with('|') || !is_breakable(content);
@@ -99,6 +108,13 @@ mod tests {
         assert_eq!(places(&format!("| {} |", text_of(150))), [""; 0]);
         assert_eq!(places(&format!("  | {} |", text_of(150))), [""; 0]);
         assert_eq!(places(&format!("a | {} |", text_of(150))), ["a.md:1"]);
+    }
+
+    #[test]
+    fn rows_of_tables_that_were_joined_are_found() {
+        assert_eq!(places("| a | b | |---|---| | c | d |"), ["a.md:1"]);
+        assert_eq!(places("| a | b |\n|---|---|\n| c | |\n| | d |"), [""; 0]);
+        assert_eq!(places("```\n| a | |---|\n```\n"), [""; 0]);
     }
 
     #[test]
