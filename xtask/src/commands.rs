@@ -16,9 +16,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Workspaces of their own, each with features that take longer than a minute to compile.
+/// Workspaces of their own, each with features that take longer than a minute to compile or need
+/// more than a C compiler.
 const OTHERS: [(&str, &[&str]); 4] = [
-    ("crates/rivals", &["rocksdb", "leveldb"]),
+    ("crates/rivals", &["rocksdb", "leveldb", "mdbx"]),
     ("examples/raft-kv", &[]),
     ("examples/own-policy", &[]),
     ("hosts/python", &[]),

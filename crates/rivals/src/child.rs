@@ -6,7 +6,7 @@ use crate::limit;
 use crate::meter::{Reading, disk_bytes, rss_bytes, wait_until_quiet};
 use crate::phases::{self, Dataset, Phase, Worked};
 use crate::report::Row;
-use crate::stores::{self, Settings};
+use crate::stores::{self, Lacks, Settings};
 use anyhow::{Context, Result, ensure};
 use std::io::Write;
 use std::sync::atomic::AtomicU64;
@@ -23,13 +23,14 @@ pub(crate) fn run(args: &Args, store: &str) -> Result<()> {
     let chain = chains.remove(0).phases;
     let first = &chain[0];
     let keys = first.keys(args.ops);
+    let value_bytes = first.value_bytes.unwrap_or(args.value);
     // What a store makes when it opens, such as a log allocated ahead, belongs to its first writes.
     let mut before = Reading::now()?;
     let data = Dataset {
-        store: contender.open(&dir, Settings::default())?,
+        store: contender.open(&dir, Settings { value_bytes, ..Settings::default() })?,
         dir,
         order: first.order(),
-        values: Values::new(first.value_bytes.unwrap_or(args.value)),
+        values: Values::new(value_bytes),
         keys: AtomicU64::new(0),
     };
     if !first.fills() {
@@ -38,7 +39,13 @@ pub(crate) fn run(args: &Args, store: &str) -> Result<()> {
         before = Reading::now()?;
     }
     for (place, phase) in chain.iter().enumerate() {
-        let worked = phases::run(phase, &data, phase.ops(keys))?;
+        let worked = match phases::run(phase, &data, phase.ops(keys)) {
+            Err(error) if error.is::<Lacks>() => {
+                eprintln!("{store}: {} is left out: {error}", phase.name);
+                continue;
+            }
+            worked => worked?,
+        };
         settle(&data)?;
         let row = row(store, phase, &data, &worked, Reading::now()?.since(before))?;
         let mut out = std::io::stdout().lock();

@@ -1,5 +1,7 @@
 //! The stores: which there are, one file for each.
 
+#[cfg(feature = "bftree")]
+mod bftree;
 #[cfg(feature = "fjall")]
 mod fjall;
 #[cfg(feature = "leveldb")]
@@ -7,6 +9,8 @@ mod leveldb;
 #[cfg(feature = "lmdb")]
 mod lmdb;
 mod lsmith;
+#[cfg(feature = "mdbx")]
+mod mdbx;
 #[cfg(feature = "redb")]
 mod redb;
 #[cfg(feature = "rocksdb")]
@@ -15,7 +19,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use store::{Configs, Contender, Kind, Levels, Settings, Store};
+pub(crate) use store::{Configs, Contender, Kind, Lacks, Levels, Settings, Store};
 
 use anyhow::{Result, bail, ensure};
 use std::fmt::Write;
@@ -33,6 +37,10 @@ pub(crate) const KINDS: &[Kind] = &[
     lmdb::KIND,
     #[cfg(feature = "redb")]
     redb::KIND,
+    #[cfg(feature = "mdbx")]
+    mdbx::KIND,
+    #[cfg(feature = "bftree")]
+    bftree::KIND,
 ];
 
 /// The names of all stores that were built in.
@@ -88,7 +96,7 @@ fn kind(name: &str) -> Result<Kind> {
     if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
         return Ok(*kind);
     }
-    let known = ["rocksdb", "fjall", "leveldb", "lmdb", "redb"].contains(&name);
+    let known = ["rocksdb", "fjall", "leveldb", "lmdb", "redb", "mdbx", "bftree"].contains(&name);
     let built = names();
     match known {
         true => bail!("{name} was not built in: build with `--features {name}` (now: {built})"),

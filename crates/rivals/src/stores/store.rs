@@ -13,6 +13,9 @@ pub(crate) struct Settings {
     pub(crate) cache_bytes: usize,
     /// Bits of the Bloom filter per key.
     pub(crate) filter_bits: u8,
+    /// Bytes of a value, at most.
+    #[cfg_attr(not(feature = "bftree"), expect(dead_code, reason = "only Bf-Tree has a limit"))]
+    pub(crate) value_bytes: usize,
     /// What follows the store's name on the command line: lsmith's merge policy, or the
     /// configurations of another store, joined by `+`.
     pub(crate) config: Option<String>,
@@ -43,6 +46,7 @@ impl Default for Settings {
             buffer_bytes: 64 << 20,
             cache_bytes: 64 << 20,
             filter_bits: 10,
+            value_bytes: 100,
             config: None,
             levels: None,
         }
@@ -57,6 +61,18 @@ pub(crate) type Look<'a> = &'a mut dyn FnMut(&[u8]);
 
 /// What looks at an entry and says whether to go on.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> bool;
+
+/// What a store does not have, as the error of an operation. The phase is left out.
+#[derive(Debug)]
+pub(crate) struct Lacks(pub(super) &'static str);
+
+impl std::fmt::Display for Lacks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the store has no {}", self.0)
+    }
+}
+
+impl std::error::Error for Lacks {}
 
 /// An open store. Several threads may use it at once. Unless asked to sync, a write survives the
 /// death of the process at most.
@@ -110,7 +126,7 @@ pub(crate) trait Store: Send + Sync {
 impl Settings {
     /// Returns true if the configuration called `name` is asked for.
     #[cfg_attr(
-        not(any(feature = "rocksdb", feature = "fjall", feature = "lmdb")),
+        not(any(feature = "rocksdb", feature = "fjall", feature = "lmdb", feature = "mdbx")),
         expect(dead_code, reason = "lsmith alone has a policy instead")
     )]
     pub(super) fn has(&self, name: &str) -> bool {
@@ -130,7 +146,9 @@ pub(crate) enum Configs {
             feature = "fjall",
             feature = "leveldb",
             feature = "lmdb",
-            feature = "redb"
+            feature = "redb",
+            feature = "bftree",
+            feature = "mdbx"
         )),
         expect(dead_code, reason = "lsmith alone has a policy instead")
     )]
