@@ -1,7 +1,7 @@
 //! All checks of CI, in its order.
 
 use crate::chores::{cargo, package, plain, run, schedules};
-use crate::{commands, pages, python, tidy};
+use crate::{c, commands, pages, python, tidy};
 use anyhow::Result;
 use std::path::Path;
 
@@ -20,6 +20,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     run(cargo(root).args(debug).env("LSMITH_QUICK", "1"))?;
     plain(root)?;
     package(root)?;
+    c::c(root)?;
     python::python(root)?;
     schedules(root)?;
     pages::run(root, None)

@@ -1,12 +1,14 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask modules`, `cargo xtask bless`,
 //! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask pages`, `cargo xtask planted`,
-//! `cargo xtask schedules`, `cargo xtask plain`, `cargo xtask package`, `cargo xtask python`.
+//! `cargo xtask schedules`, `cargo xtask plain`, `cargo xtask package`, `cargo xtask c`,
+//! `cargo xtask python`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
     reason = "chores read and write files"
 )]
 
+mod c;
 mod chores;
 mod ci;
 mod commands;
@@ -36,6 +38,7 @@ cargo xtask instructions [--bless]
                      what the store's hot paths take, against the record (needs valgrind)
 cargo xtask pages [LSMITH]
                      opens pages of LSMITH, a binary, or of a release build, in chromium
+cargo xtask c        compiles what is in C and C++, and runs it (needs cc; valgrind if there is one)
 cargo xtask python   builds the Python package and runs its tests (needs python3)
 cargo xtask planted [WORD]
                      plants bugs whose names contain WORD, and sees the tests catch each
@@ -56,6 +59,7 @@ fn chore(words: &[&str]) -> Option<Chore> {
         ["commands", "all"] => Box::new(|root| commands::check(root, true)),
         ["plain"] => Box::new(chores::plain),
         ["package"] => Box::new(chores::package),
+        ["c"] => Box::new(c::c),
         ["python"] => Box::new(python::python),
         ["ci"] => Box::new(ci::ci),
         ["instructions"] => Box::new(|root| instructions::instructions(root, false)),

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The workspace packages that each package may use outside its tests. Every package may use
 /// `lsmith-spec`.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &[]),
     ("lsmith-policy", &["lsmith-tree"]),
@@ -49,6 +49,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
             "lsmith-doctor",
         ],
     ),
+    ("lsmith-capi", &["lsmith"]),
     // Only tests use it, so no package lists it.
     ("lsmith-fuzz", &[]),
     ("xtask", &[]),
