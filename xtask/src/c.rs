@@ -84,6 +84,7 @@ fn compile(root: &Path, place: &Path, source: &Path) -> Result<PathBuf> {
     command.arg(root.join(CRATE).join("include")).arg(source);
     command.arg(root.join("target/debug/liblsmith_c.a"));
     command.args(["-lpthread", "-ldl", "-lm", "-o"]).arg(&program);
-    run(&mut command)?;
+    let status = command.status()?;
+    ensure!(status.success(), "{} does not compile: {status}", source.display());
     Ok(program)
 }
