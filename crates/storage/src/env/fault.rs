@@ -214,6 +214,10 @@ impl Env for FaultEnv {
         self.inner.open_files_max()
     }
 
+    fn memory_max(&self) -> Option<u64> {
+        self.inner.memory_max()
+    }
+
     fn now(&self) -> Duration {
         self.inner.now()
     }

@@ -122,6 +122,10 @@ impl Env for HeldEnv {
         self.env.open_files_max()
     }
 
+    fn memory_max(&self) -> Option<u64> {
+        self.env.memory_max()
+    }
+
     fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {
         self.at(dir)?.lock(dir)
     }

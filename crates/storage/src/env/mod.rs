@@ -167,6 +167,12 @@ pub trait Env: Debug + Send + Sync + 'static {
         None
     }
 
+    /// Returns the bytes of memory that the control groups of this process leave to it, or `None`
+    /// if that is not limited or not known.
+    fn memory_max(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns the time since an arbitrary moment; it never goes back. Use it only for statistics,
     /// pacing, and estimates of how long something takes.
     fn now(&self) -> Duration;

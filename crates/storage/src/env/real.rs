@@ -1,6 +1,7 @@
 //! The environment that calls the operating system.
 
 mod descriptor;
+mod group;
 mod held;
 mod holder;
 mod log;
@@ -225,6 +226,10 @@ impl Env for RealEnv {
 
     fn open_files_max(&self) -> Option<u64> {
         open::files_max()
+    }
+
+    fn memory_max(&self) -> Option<u64> {
+        group::memory_max()
     }
 
     fn now(&self) -> Duration {
