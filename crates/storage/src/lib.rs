@@ -26,6 +26,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+pub mod account;
 pub mod bounds;
 pub mod combine;
 pub mod cursor;

@@ -48,6 +48,11 @@ impl FencesBuilder {
         self.last.extend_from_slice(suffix);
     }
 
+    /// Returns the bytes of memory that the fences take.
+    pub fn memory_bytes(&self) -> u64 {
+        self.out.capacity() as u64
+    }
+
     /// Returns the payload of the index block.
     pub fn finish(self) -> Vec<u8> {
         self.out

@@ -88,25 +88,48 @@ fn line_index(hash: u64, lines: usize) -> usize {
 #[derive(Debug)]
 pub struct FilterBuilder {
     hashes: Vec<u64>,
+    /// The hashes before those, [`FULL_HASHES`] in each. One list of all would be moved as it
+    /// grows, and take three times its memory meanwhile.
+    full: Vec<Vec<u64>>,
     bits_per_key: f64,
 }
+
+/// Hashes in a full list: 64 KiB.
+const FULL_HASHES: usize = 8192;
 
 impl FilterBuilder {
     /// Creates a builder for about `bits_per_key` bits per key, more than 0.
     pub fn new(bits_per_key: impl Into<f64>) -> FilterBuilder {
-        FilterBuilder { hashes: Vec::new(), bits_per_key: bits_per_key.into() }
+        let bits_per_key = bits_per_key.into();
+        FilterBuilder { hashes: Vec::new(), full: Vec::new(), bits_per_key }
     }
 
     /// Adds a key by its [`key_hash`], or a prefix by its [`prefix_hash`]. Adding one twice makes
     /// the filter larger than needed.
     pub fn add(&mut self, hash: u64) {
         self.hashes.push(hash);
+        if self.hashes.len() == FULL_HASHES {
+            self.full.push(std::mem::take(&mut self.hashes));
+        }
+    }
+
+    fn keys(&self) -> u64 {
+        (self.full.len() * FULL_HASHES + self.hashes.len()) as u64
+    }
+
+    /// Returns the bytes of memory that the hashes take, and that [`finish`](FilterBuilder::finish)
+    /// will take beside them.
+    pub fn memory_bytes(&self) -> u64 {
+        let filter_bytes = self.bits_per_key / 8.0;
+        8 * self.hashes.capacity() as u64
+            + (self.full.len() * FULL_HASHES * 8) as u64
+            + (self.keys() as f64 * 2.0 * filter_bytes) as u64
     }
 
     /// Returns the payload of the filter block.
     pub fn finish(self) -> Vec<u8> {
-        let mut filter = Filter::with_room(self.hashes.len() as u64, self.bits_per_key);
-        for hash in self.hashes {
+        let mut filter = Filter::with_room(self.keys(), self.bits_per_key);
+        for hash in self.full.into_iter().chain([self.hashes]).flatten() {
             filter.insert(hash);
         }
         filter.encode()

@@ -6,14 +6,13 @@
 //! A free word is accessed only by the writer. Consecutive words may lie in two chunks, so that no
 //! word is lost at the end of a chunk.
 
+use super::chunk::{CHUNK_WORDS, Chunks, OwnChunks};
 use crate::format::key_prefix;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::unscheduled::AtomicU64;
 use lsmith_tree::SeqNo;
 use std::cmp::Ordering;
-
-/// Words of a chunk: 32 KiB. Readers wait while the writer adds one, as for a split.
-const CHUNK_WORDS: usize = 4096;
+use std::sync::Arc;
 
 /// Freed holes of up to this many words are reused, by size; larger ones are not.
 pub(super) const HOLE_WORDS_MAX: usize = 64;
@@ -30,12 +29,10 @@ const NONE: u32 = u32::MAX;
 /// Words in a cache line.
 pub(super) const LINE_WORDS: usize = 8;
 
-type Chunk = [AtomicU64; CHUNK_WORDS];
-
 /// Words that all threads may read.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
-    chunks: Vec<Box<Chunk>>,
+    chunks: OwnChunks,
     /// The sequence number of the first write.
     pub(super) first: SeqNo,
 }
@@ -61,26 +58,36 @@ pub(super) fn words_of(bytes: usize) -> usize {
 }
 
 impl Arena {
-    /// Adds chunks until there is room for `words` more words. Write `seq` needs them.
-    pub(super) fn grow(&mut self, free: &FreeWords, words: usize, seq: SeqNo) {
-        if self.chunks.is_empty() {
+    /// Returns an arena that takes its memory from `chunks`.
+    pub(super) fn new(chunks: &Arc<Chunks>) -> Arena {
+        Arena { chunks: OwnChunks::new(chunks), first: SeqNo::default() }
+    }
+
+    /// Adds words until there is room for `words` more. Write `seq` needs them. `beside_bytes` is
+    /// what the memtable has in memory beside the arena.
+    pub(super) fn grow(&mut self, free: &FreeWords, words: usize, seq: SeqNo, beside_bytes: usize) {
+        if self.chunks.ready == 0 {
             self.first = seq;
         }
         while !self.has_room(free, words) {
-            let chunk: Box<[AtomicU64]> = (0..CHUNK_WORDS).map(|_| AtomicU64::new(0)).collect();
-            self.chunks.push(chunk.try_into().expect("it has as many words as a chunk"));
+            self.chunks.grow(beside_bytes as u64);
         }
+    }
+
+    /// Returns the bytes of memory that the arena takes.
+    pub(super) fn held_bytes(&self) -> usize {
+        8 * self.chunks.ready
     }
 
     /// Returns true if there is room for `words` more words.
     pub(super) fn has_room(&self, free: &FreeWords, words: usize) -> bool {
-        free.end + words <= self.chunks.len() * CHUNK_WORDS
+        free.end + words <= self.chunks.ready
     }
 
     /// Returns the words from `at` to the end of their chunk, but at most `words`.
     #[inline]
     fn run(&self, at: usize, words: usize) -> &[AtomicU64] {
-        let rest = &self.chunks[at / CHUNK_WORDS][at % CHUNK_WORDS..];
+        let rest = &self.chunks.chunk(at / CHUNK_WORDS).words()[at % CHUNK_WORDS..];
         &rest[..words.min(rest.len())]
     }
 
@@ -101,14 +108,14 @@ impl Arena {
     #[inline]
     pub(super) fn word(&self, at: u32) -> u64 {
         let at = at as usize;
-        self.chunks[at / CHUNK_WORDS][at % CHUNK_WORDS].load(Relaxed)
+        self.chunks.chunk(at / CHUNK_WORDS).words()[at % CHUNK_WORDS].load(Relaxed)
     }
 
     /// Writes the word at `at`.
     #[inline]
     pub(super) fn set_word(&self, at: u32, word: u64) {
         let at = at as usize;
-        self.chunks[at / CHUNK_WORDS][at % CHUNK_WORDS].store(word, Relaxed);
+        self.chunks.chunk(at / CHUNK_WORDS).words()[at % CHUNK_WORDS].store(word, Relaxed);
     }
 
     /// Writes `bytes` at `at`.
@@ -187,16 +194,12 @@ impl Arena {
     #[inline]
     pub(super) fn touch(&self, at: u32) -> u64 {
         let at = at as usize;
-        self.chunks.get(at / CHUNK_WORDS).map_or(0, |chunk| chunk[at % CHUNK_WORDS].load(Relaxed))
+        let chunk = self.chunks.get(at / CHUNK_WORDS);
+        chunk.map_or(0, |chunk| chunk.words()[at % CHUNK_WORDS].load(Relaxed))
     }
 }
 
 impl FreeWords {
-    /// Returns the number of bytes in use or in holes.
-    pub(super) fn used_bytes(&self) -> usize {
-        8 * self.end
-    }
-
     /// Returns true if the memtable must be sealed for lack of word offsets, whatever the policy
     /// allows. There is still room for any batch.
     pub(super) fn is_short(&self) -> bool {
@@ -249,7 +252,7 @@ mod tests {
     fn arena(words: usize) -> (Arena, FreeWords) {
         let mut arena = Arena::default();
         let free = FreeWords::default();
-        arena.grow(&free, words, SeqNo(1));
+        arena.grow(&free, words, SeqNo(1), 0);
         (arena, free)
     }
 
@@ -290,9 +293,9 @@ mod tests {
         let [first, second] = [free.take(&arena, 3), free.take(&arena, 3)];
         free.release(&arena, first, 3);
         free.release(&arena, second, 3);
-        let end = free.used_bytes();
+        let end = free.end;
         assert_eq!([3, 3].map(|words| free.take(&arena, words)), [second, first]);
-        assert_eq!(free.used_bytes(), end);
+        assert_eq!(free.end, end);
         assert_eq!(free.take(&arena, 3), second + 3);
     }
 

@@ -2,6 +2,7 @@
 
 use super::arena::FreeWords;
 use super::arena_entry::{ArenaEntry, Memory};
+use super::chunk::Chunks;
 use super::index::Index;
 use super::leaf::WriteEffect;
 use super::versions::{FoundVersion, KeepFrom};
@@ -10,6 +11,7 @@ use crate::cursor::EntryRef;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use lsmith_tree::{EntryKind, KeyRange, RangeDeletes, Readers, SeqNo, logical_bytes};
+use std::sync::Arc;
 
 /// A sorted buffer of writes. See the [module](super).
 #[derive(Debug, Default)]
@@ -81,6 +83,11 @@ impl Memtable {
         Memtable::default()
     }
 
+    /// Creates an empty memtable that takes its memory from `chunks`.
+    pub fn within(chunks: &Arc<Chunks>) -> Memtable {
+        Memtable { index: RwLock::new(Index::new(chunks)), ..Memtable::default() }
+    }
+
     /// Adds a write and drops the versions of its key that no reader can read any more: those under
     /// the newest version at or below `keep`. Writes must come in the order of their sequence
     /// numbers. `keep` must be older than the write itself, which no reader sees yet.
@@ -93,7 +100,8 @@ impl Memtable {
             let index = self.index.read();
             if !index.arena.has_room(free, words) {
                 drop(index);
-                self.index.write().arena.grow(free, words, entry.seq);
+                let beside_bytes = counts.beside_bytes;
+                self.index.write().arena.grow(free, words, entry.seq, beside_bytes);
                 // Here, because the first write finds no room, and few others do.
                 self.has_begun.store(true, Ordering::Release);
                 continue;
@@ -225,8 +233,8 @@ impl Memtable {
 
     /// Returns the memory in use in bytes, roughly. Old versions held for snapshots count too.
     pub fn allocated_bytes(&self) -> usize {
-        let Writer { counts, free } = &*self.writer.lock();
-        counts.beside_bytes + free.used_bytes()
+        let beside_bytes = self.writer.lock().counts.beside_bytes;
+        beside_bytes + self.index.read().arena.held_bytes()
     }
 
     /// Returns the smallest and the greatest sequence number ever written here, including dropped

@@ -1,10 +1,12 @@
 //! Finds the leaf of a key: a tree of nodes with separators.
 
 use super::arena::Arena;
+use super::chunk::Chunks;
 use super::leaf::Leaf;
 use super::numbers::{KEYS_MAX, Numbers};
 use crate::format::{common_prefix_bytes, key_prefix};
 use crate::sync::RwLock;
+use std::sync::Arc;
 
 /// Leaves in key order. A thread locks a leaf only while it holds the index.
 #[derive(Debug, Default)]
@@ -49,6 +51,11 @@ pub(super) struct FoundLeaf<'a> {
 type Half = (Box<[u8]>, Node);
 
 impl Index {
+    /// Returns an empty index whose arena takes its memory from `chunks`.
+    pub(super) fn new(chunks: &Arc<Chunks>) -> Index {
+        Index { root: Node::default(), arena: Arena::new(chunks) }
+    }
+
     /// Returns the leaf that must hold `key` if the memtable has it.
     #[inline]
     pub(super) fn leaf(&self, key: &[u8]) -> &RwLock<Leaf> {

@@ -15,7 +15,7 @@
 //!
 //! Keys and values lie in an `Arena` in the order of their arrival, and stay there. A write fills
 //! the memory behind the previous write, no memory is reserved for future keys, a split of a leaf
-//! moves twelve bytes per key, and the end of a memtable frees some thousand chunks, not a million
+//! moves twelve bytes per key, and the end of a memtable frees some [`Chunks`], not a million
 //! values. The price: a walk in key order jumps about in the arena. So it loads the cache lines of
 //! many entries ahead, in parallel.
 //!
@@ -36,6 +36,7 @@ mod arena;
 mod arena_entry;
 mod buffer;
 mod chain;
+mod chunk;
 mod cursor;
 mod folded;
 mod index;
@@ -48,6 +49,7 @@ mod versions;
 mod tests;
 
 pub use buffer::{Fill, Memtable, range_deletes_key};
+pub use chunk::Chunks;
 pub use cursor::MemtableCursor;
 pub use folded::{Folded, FoldedBuilder, FoldedRest};
 pub use sealed::Sealed;

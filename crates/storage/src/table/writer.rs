@@ -1,5 +1,6 @@
 //! Writes a table.
 
+use crate::account::{Account, Charge};
 use crate::cursor::EntryRef;
 use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
@@ -58,7 +59,7 @@ impl Default for TableOptions {
 
 impl TableOptions {
     /// Returns the bits of the filter for each key; 0 or less for no filter.
-    pub(super) fn bits_per_key(&self) -> f64 {
+    pub fn bits_per_key(&self) -> f64 {
         self.filter_bits.unwrap_or(self.filter_bits_per_key.into())
     }
 }
@@ -89,6 +90,8 @@ pub struct TableWriter {
     facts: FactsBuilder,
     last_key: Vec<u8>,
     last_seq: SeqNo,
+    /// Counts the memory of the writer, if anything does.
+    charge: Option<Charge>,
 }
 
 impl TableWriter {
@@ -127,7 +130,20 @@ impl TableWriter {
                 .outside(table == OUTSIDE),
             last_key: Vec::new(),
             last_seq: SeqNo::MAX,
+            charge: None,
         })
+    }
+
+    /// Counts the memory of the writer in `account` from now on.
+    pub fn charge(&mut self, account: &Arc<Account>) {
+        self.charge = Some(Charge::new(account));
+    }
+
+    /// Returns the bytes of memory that the writer holds: blocks that are not written yet, and what
+    /// becomes filter, fences and profile.
+    pub fn memory_bytes(&self) -> u64 {
+        let filter = self.filter.as_ref().map_or(0, FilterBuilder::memory_bytes);
+        self.out.capacity() as u64 + filter + self.fences.memory_bytes()
     }
 
     /// Returns the logical bytes of the entries added so far.
@@ -272,6 +288,10 @@ impl TableWriter {
         self.fences.add(Fence { key: &self.fence, continued: self.continued, block_bytes });
         self.facts.add_block(block_bytes);
         self.open_bytes = 0;
+        if let Some(mut charge) = self.charge.take() {
+            charge.set(self.memory_bytes());
+            self.charge = Some(charge);
+        }
         if self.out.len() >= WRITE_BYTES { self.write_pages() } else { Ok(()) }
     }
 
