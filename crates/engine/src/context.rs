@@ -6,15 +6,18 @@
 use crate::followers::Followers;
 use crate::leases::Leases;
 use crate::leftovers::Leftovers;
+use crate::limit::MemoryLimit;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::recorder::Recorder;
 use crate::snapshots::{SnapshotGuard, Snapshots};
 use crate::stats::{Counts, Recorders, Timer};
 use crate::version::TablePlace;
+use lsmith_storage::account::Account;
 use lsmith_storage::directory;
 use lsmith_storage::env::{Env, HeldDir, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::memtable::{Chunks, Memtable};
 use lsmith_storage::names::FileKind;
 use lsmith_storage::sync::Process;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,11 +26,28 @@ use lsmith_tree::SeqNo;
 use std::path::Path;
 use std::sync::Arc;
 
+/// How long memory that memtables have left waits for the next one, in nanoseconds.
+const UNUSED_NANOS: u64 = 90_000_000;
+
+/// Returns the most bytes of memory that memtables leave for the next ones: about one memtable.
+fn spare_max(options: &Options) -> u64 {
+    // Without threads that merge, nobody would free them later.
+    if options.lockstep { 0 } else { options.memtable_bytes.saturating_mul(5) / 4 }
+}
+
 /// The state that all parts of an open store share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) options: Options,
+    /// The limit on memory.
+    pub(crate) limit: MemoryLimit,
     pub(crate) cache: Arc<BlockCache>,
+    /// The memory of memtables.
+    pub(crate) chunks: Arc<Chunks>,
+    /// The memory of tables that merges write.
+    pub(crate) merging: Arc<Account>,
+    /// When memory of memtables was last freed because no other one had used it, in nanoseconds.
+    freed_at: AtomicU64,
     pub(crate) counts: Arc<Counts>,
     /// The histograms, if [`Builder::histograms`](crate::Builder::histograms) asks for them.
     pub(crate) recorders: Option<Recorders>,
@@ -59,18 +79,23 @@ impl Context {
     /// Returns the context of a store whose directory is `held`. From then on, files of the store
     /// are touched only while its path leads there.
     pub(crate) fn new(mut options: Options, held: Arc<dyn HeldDir>) -> Context {
+        let limit = MemoryLimit::new(options.memory_bytes);
         let outer_env = Arc::clone(&options.env);
         let inner = HeldEnv::new(Arc::clone(&outer_env), &options.dir, Arc::clone(&held));
         options.env = Arc::new(inner);
         let cache = match &options.cache {
             Some(cache) => BlockCache::within(cache),
-            None => BlockCache::new(options.memory_bytes.unwrap_or(options.cache_bytes)),
+            None => BlockCache::new(limit.cache_bytes(0, 0).unwrap_or(options.cache_bytes)),
         };
         let cache = cache.with_open_files(options.open_files());
         let cache = if options.unleased { cache.unmapped() } else { cache };
         let counts = Arc::default();
         Context {
+            limit,
             cache: Arc::new(cache),
+            chunks: Arc::new(Chunks::new(spare_max(&options))),
+            merging: Arc::default(),
+            freed_at: AtomicU64::new(0),
             recorder: Recorder::new(&outer_env, &counts),
             counts,
             recorders: options.histograms.then(Recorders::default),
@@ -88,6 +113,33 @@ impl Context {
             outer_env,
             options,
         }
+    }
+
+    /// Returns an empty memtable.
+    pub(crate) fn new_memtable(&self) -> Arc<Memtable> {
+        Arc::new(Memtable::within(&self.chunks))
+    }
+
+    /// Frees memory that memtables have left and that no other one has used for a while. Threads
+    /// that merge call this when they find no work.
+    pub(crate) fn free_unused(&self) {
+        let now = self.options.env.now().as_nanos() as u64;
+        let last = self.freed_at.load(Ordering::Relaxed);
+        if now.saturating_sub(last) >= UNUSED_NANOS
+            && self
+                .freed_at
+                .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            self.chunks.free_unused();
+        }
+    }
+
+    /// Returns true if memtables have so much of the limit on memory that one should be sealed
+    /// early, or writers wait.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.chunks.held_bytes() > self.limit.memtables_low
     }
 
     /// Returns where the tables of the store are.

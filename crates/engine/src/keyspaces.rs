@@ -1,16 +1,15 @@
-//! All keyspaces of a store, and the one bound on the memory of all of them.
+//! All keyspaces of a store, and what they hold of its memory.
 //!
-//! Memtables grow with writes, and open tables need their fence pointers and filters. Only the
-//! cache can shrink. So the cache gets the rest of the bound. Its capacity is set anew whenever a
-//! memtable is sealed, and whenever tables are added or removed.
+//! Under a [limit](crate::limit), the capacity of the cache is set anew whenever a memtable is
+//! sealed, and whenever tables are added or removed.
 
 use crate::context::Context;
 use crate::group::Member;
 use crate::keyspace::KeyspaceShared;
-use crate::options::MEMORY_PARTS;
 use crate::stats::MemoryUse;
 use crate::version::TableHandle;
 use lsmith_storage::sync::RwLock;
+use lsmith_storage::sync::atomic::{AtomicBool, Ordering};
 use lsmith_storage::table::ReadTable;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -47,6 +46,8 @@ pub(crate) fn find(by_name: &ByName, name: &str) -> Option<Named> {
 pub(crate) struct Keyspaces {
     context: Arc<Context>,
     by_name: RwLock<ByName>,
+    /// True while the store needs more than the limit on its memory.
+    exceeds: AtomicBool,
 }
 
 impl Keyspaces {
@@ -57,7 +58,7 @@ impl Keyspaces {
     ) -> Keyspaces {
         let named = |keyspace: Arc<KeyspaceShared>| (keyspace.name.to_string(), keyspace);
         let by_name = RwLock::new(keyspaces.into_iter().map(named).collect());
-        Keyspaces { context: Arc::clone(context), by_name }
+        Keyspaces { context: Arc::clone(context), by_name, exceeds: AtomicBool::new(false) }
     }
 
     /// Returns all keyspaces and groups, sorted by name.
@@ -106,20 +107,25 @@ impl Keyspaces {
 
     /// Returns the bytes that the store holds in memory now.
     pub(crate) fn memory(&self) -> MemoryUse {
-        let mut all = MemoryUse::default();
+        let mut all = MemoryUse { limit: self.context.limit.bytes, ..MemoryUse::default() };
+        let mut written = 0;
         for keyspace in self.all() {
-            let held = keyspace.state.lock().memory();
+            let state = keyspace.state.lock();
+            let held = state.memory();
+            written += state.written_bytes();
             all.memtables += held.memtables;
             all.fences += held.fences;
             all.filters += held.filters;
             all.profiles += held.profiles;
         }
+        all.spare = self.context.chunks.held_bytes().saturating_sub(written);
+        all.merges = self.context.merging.bytes();
         // The cache is read last, because it shrinks before tables are added.
         all.cache = self.context.cache.bytes();
         all
     }
 
-    /// Sets the capacity of the cache to the rest of the bound on memory, if there is a bound. The
+    /// Sets the capacity of the cache to what the limit on memory leaves, if there is a limit. The
     /// caller may hold the lock of the log's writer, and no other lock.
     pub(crate) fn balance_memory(&self) {
         self.balance_memory_for(&[]);
@@ -128,17 +134,37 @@ impl Keyspaces {
     /// Sets the capacity of the cache as [`balance_memory`](Keyspaces::balance_memory) does, and
     /// leaves room for the tables `coming`, which are about to be added.
     pub(crate) fn balance_memory_for(&self, coming: &[Arc<TableHandle>]) {
-        let Some(bytes) = self.context.options.memory_bytes else { return };
-        let mut others = coming.iter().map(|table| table.table().memory().total()).sum::<u64>();
+        let limit = self.context.limit;
+        if limit.bytes.is_none() {
+            return;
+        }
+        let mut tables = coming.iter().map(|table| table.table().memory().total()).sum::<u64>();
+        let mut memtables = 0;
         for keyspace in self.all() {
             let state = keyspace.state.lock();
             // The active memtable will grow until it is full. Short entries need nearly twice
             // their logical bytes, because of their sequence numbers and lengths.
             let active = state.active.memtable.allocated_bytes() as u64;
             let full = state.policy.seal_bytes(&state.view).min(keyspace.memtable_bytes);
-            others += state.memory().total() + (2 * full).saturating_sub(active);
+            let held = state.memory();
+            memtables += held.memtables + (2 * full).saturating_sub(active);
+            tables += held.tables();
         }
-        let left = bytes.saturating_sub(others).max(bytes / MEMORY_PARTS);
-        self.context.cache.set_capacity(left);
+        // Writers are held back before memtables take more.
+        let memtables = memtables.min(limit.memtables_max).max(self.context.chunks.held_bytes());
+        if let Some(cache_bytes) = limit.cache_bytes(memtables, tables) {
+            self.context.cache.set_capacity(cache_bytes);
+            self.tell_excess(memtables + tables + cache_bytes);
+        }
+    }
+
+    /// Warns once whenever memtables, open tables and cache come to need more than their part of
+    /// the limit: `needed` bytes.
+    fn tell_excess(&self, needed: u64) {
+        let exceeds = self.context.limit.is_exceeded_by(needed);
+        if self.exceeds.swap(exceeds, Ordering::Relaxed) != exceeds && exceeds {
+            let limit = self.context.limit.bytes.unwrap_or(u64::MAX);
+            tracing::warn!(limit, needed, "open tables make the store exceed its limit on memory");
+        }
     }
 }

@@ -110,7 +110,7 @@
 //! |---|---|---|---|
 //! | [`memtable_bytes`](Builder::memtable_bytes) | 56 MiB | fewer bytes rewritten; memory, longer recovery | more merges |
 //! | [`cache_bytes`](Builder::cache_bytes) | 64 MiB | compressed blocks are read less often; memory | more reads |
-//! | [`memory_bytes`](Builder::memory_bytes) | none | one bound on all memory instead of the two above | |
+//! | [`memory_bytes`](Builder::memory_bytes) | half of a control group below 512 MiB, else none | one limit on all memory in place of the two above | |
 //! | [`filter_bits`](Builder::filter_bits) | 10 per key | fewer reads of absent keys; memory | 0: each run is read |
 //! | [`prefix_bytes`](KeyspaceOptions::prefix_bytes) | none | scans of absent prefixes skip runs; memory | |
 //! | [`block_bytes`](Builder::block_bytes) | 4096 | less memory for fence pointers | less read per lookup |
@@ -224,6 +224,7 @@ mod keyspaces;
 mod leases;
 mod left_out;
 mod leftovers;
+mod limit;
 mod manifest;
 mod memory;
 mod merge;

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::compression::Compression;
 use crate::event::Observer;
+use crate::limit::MemoryLimit;
 use crate::rules::{CombineOperators, Expiry, Filters};
 use crate::threads::{Threads, check_threads};
 use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
@@ -23,9 +24,6 @@ pub const DEFAULT_POLICY: &str = "minlatency(k=6)";
 
 /// The smallest bound on memory, in bytes.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
-
-/// A memtable gets this part of a bound on memory, and the cache keeps at least this part.
-pub(crate) const MEMORY_PARTS: u64 = 16;
 
 /// The largest memtable that options may ask for, in logical bytes: 1 TiB, far more than one can
 /// hold.
@@ -236,8 +234,10 @@ pub(crate) struct Options {
     pub(crate) cache_bytes: u64,
     /// A cache that other stores share.
     pub(crate) cache: Option<Cache>,
-    /// The bound on memtables, open tables and cache together, in bytes.
+    /// The limit on all memory, in bytes.
     pub(crate) memory_bytes: Option<u64>,
+    /// True if the caller chose the size of memtables or of the cache.
+    pub(crate) names_sizes: bool,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) log_bytes_max: Option<u64>,
     /// The bytes of logs that are kept for change feeds.
@@ -290,6 +290,23 @@ impl Options {
                 Ok(Arc::clone(policy))
             }
             _ => self.registry.build(spec),
+        }
+    }
+
+    /// Sets a limit on all memory, in bytes.
+    pub(crate) fn limit_memory(&mut self, bytes: u64) {
+        self.memory_bytes = Some(bytes);
+        self.memtable_bytes = MemoryLimit::memtable_bytes(bytes).min(MEMTABLE_BYTES_MAX);
+    }
+
+    /// Keeps the memory of the store within its part of what the control group leaves, if the
+    /// caller has said nothing of memory.
+    pub(crate) fn fit_into_group(&mut self) {
+        if self.memory_bytes.is_some() || self.names_sizes {
+            return;
+        }
+        if let Some(bytes) = self.env.memory_max().and_then(MemoryLimit::in_group) {
+            self.limit_memory(bytes.max(MEMORY_BYTES_MIN));
         }
     }
 

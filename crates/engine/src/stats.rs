@@ -145,6 +145,12 @@ stats! {
 pub struct MemoryUse {
     /// Bytes that active and sealed memtables have allocated.
     pub memtables: u64,
+    /// Bytes that memtables have left for the next one, and bytes of memtables that are being freed
+    /// or that only readers of older versions use.
+    pub spare: u64,
+    /// Bytes of tables that merges are writing: blocks on their way to the file, and what becomes
+    /// filters and fence pointers.
+    pub merges: u64,
     /// Bytes of blocks in the cache. A shared cache counts the blocks of all its stores.
     pub cache: u64,
     /// Bytes of the fence pointers of open tables, with the offsets of their blocks.
@@ -153,12 +159,34 @@ pub struct MemoryUse {
     pub filters: u64,
     /// Bytes of the profiles of open tables, at whose points plans cut.
     pub profiles: u64,
+    /// The limit on all of them, if there is one. See
+    /// [`Builder::memory_bytes`](crate::Builder::memory_bytes).
+    pub limit: Option<u64>,
 }
 
 impl MemoryUse {
     /// Returns the sum of all parts, in bytes.
     pub fn total(&self) -> u64 {
-        self.memtables + self.cache + self.fences + self.filters + self.profiles
+        self.parts().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Returns the names and the bytes of all parts, in a fixed order.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("memtables", self.memtables),
+            ("spare", self.spare),
+            ("merges", self.merges),
+            ("cache", self.cache),
+            ("fences", self.fences),
+            ("filters", self.filters),
+            ("profiles", self.profiles),
+        ]
+        .into_iter()
+    }
+
+    /// Returns the bytes of open tables.
+    pub(crate) fn tables(&self) -> u64 {
+        self.fences + self.filters + self.profiles
     }
 }
 

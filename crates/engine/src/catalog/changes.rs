@@ -55,7 +55,7 @@ impl Catalog {
         let step = self.context.one_step();
         keyspaces.remove(name);
         let mut state = dropped.state.lock();
-        let (version, spill) = state.forget_all(dropped);
+        let (version, spill) = state.forget_all(&self.context, dropped);
         let old = dropped.version.swap(Arc::new(version));
         let mut unused = self.context.snapshots.unpin(dropped.id);
         step.over();

@@ -4,7 +4,7 @@ use super::Store;
 use crate::clock::Clock;
 use crate::event::Observer;
 use crate::options::RecordOptions;
-use crate::options::{DEFAULT_POLICY, MEMORY_PARTS, MEMTABLE_BYTES_MAX, Options, PersistMode};
+use crate::options::{DEFAULT_POLICY, Options, PersistMode};
 use crate::rules::{CombineOperators, Filters, MergeFilter};
 use crate::threads::Threads;
 use lsmith_policy::{PolicyChoice, Registry};
@@ -51,6 +51,7 @@ impl Builder {
                 cache_bytes: 64 << 20,
                 cache: None,
                 memory_bytes: None,
+                names_sizes: false,
                 log_bytes: None,
                 log_bytes_max: None,
                 changes_bytes: 0,
@@ -139,6 +140,7 @@ impl Builder {
     #[doc(alias = "write buffer size")]
     pub fn memtable_bytes(mut self, bytes: u64) -> Builder {
         self.options.memtable_bytes = bytes;
+        self.options.names_sizes = true;
         self
     }
 
@@ -165,6 +167,7 @@ impl Builder {
     #[doc(alias = "block cache")]
     pub fn cache_bytes(mut self, bytes: u64) -> Builder {
         self.options.cache_bytes = bytes;
+        self.options.names_sizes = true;
         self
     }
 
@@ -182,24 +185,37 @@ impl Builder {
     /// ```
     pub fn cache(mut self, cache: &Cache) -> Builder {
         self.options.cache = Some(cache.clone());
+        self.options.names_sizes = true;
         self
     }
 
-    /// A bound in bytes, at least 1 MiB, on all memory of the store: memtables, block cache, and
-    /// the fence pointers, filters and profiles of open tables. Default: no bound.
+    /// A limit in bytes, at least 1 MiB, on all memory of the store: memtables, block cache, merges
+    /// under way, and the fence pointers, filters and profiles of open tables. Default: half of
+    /// what the control group of the process leaves, if that is less than 256 MiB and no other
+    /// option chooses a size of memtables or cache; otherwise no limit.
     ///
     /// * It replaces [`cache_bytes`](Builder::cache_bytes), and excludes [`cache`](Builder::cache).
     /// * It sets [`memtable_bytes`](Builder::memtable_bytes) to a sixteenth of `bytes`; call that
-    ///   method afterwards for another size. A keyspace has up to five memtables while merges are
-    ///   behind.
-    /// * The cache has what the other parts leave, and at least a sixteenth of `bytes`. So the
-    ///   bound is exceeded if the memtables of many keyspaces, or the tables (about 12 bits per
-    ///   entry and 60 bytes per block), need more than the rest. [`Store::memory`] returns each
-    ///   part.
-    /// * The system's page cache, which holds mapped tables, is not counted.
+    ///   method afterwards for another size.
+    /// * All memtables together have up to five sixteenths. From three on, the largest one is
+    ///   sealed before it is full. At five, writers wait for merges.
+    /// * Merges have a sixteenth. They cut tables so that what becomes a filter fits into it.
+    /// * A quarter is left to the allocator of the process, for what it holds beyond what it was
+    ///   asked for.
+    /// * The cache has what is left, one to five sixteenths. It shrinks as open tables come to need
+    ///   more (about 12 bits per entry and 60 bytes per block). Where they need more than five
+    ///   sixteenths, the store can exceed the limit by the difference, and says so: in
+    ///   [`Store::memory`], and in a warning of the log of the process. Reads never fail for it.
+    ///   Fewer [filter bits](Builder::filter_bits) or larger [blocks](Builder::block_bytes) help.
+    /// * Not counted are memtables that only iterators and snapshots still read while they are
+    ///   freed, blocks and values that callers hold, and the system's page cache, which holds
+    ///   mapped tables.
+    ///
+    /// From 32 MiB on, the memory of a process that does nothing else stays within `bytes` to a
+    /// tenth. docs/memory.md has figures.
+    #[doc(alias("memory limit", "write buffer manager"))]
     pub fn memory_bytes(mut self, bytes: u64) -> Builder {
-        self.options.memory_bytes = Some(bytes);
-        self.options.memtable_bytes = (bytes / MEMORY_PARTS).min(MEMTABLE_BYTES_MAX);
+        self.options.limit_memory(bytes);
         self
     }
 
@@ -441,7 +457,8 @@ impl Builder {
     ///   registered, or a clock of another name.
     /// * `Full` if the device has no room.
     /// * `Io` if the system refuses an operation, or if a file of the store is not a regular file.
-    pub fn open(self) -> Result<Store> {
+    pub fn open(mut self) -> Result<Store> {
+        self.options.fit_into_group();
         self.options.check()?;
         Store::open(self.options)
     }

@@ -103,14 +103,12 @@ impl Store {
     fn put_memory(&self, text: &mut MetricsText) {
         let memory = self.memory();
         text.gauge("memory_bytes", "Bytes that the store holds in memory, by part.");
-        for (part, bytes) in [
-            ("memtables", memory.memtables),
-            ("cache", memory.cache),
-            ("fences", memory.fences),
-            ("filters", memory.filters),
-            ("profiles", memory.profiles),
-        ] {
+        for (part, bytes) in memory.parts() {
             text.value("memory_bytes", &[("part", part)], bytes);
+        }
+        if let Some(limit) = memory.limit {
+            text.gauge("memory_limit_bytes", "The limit on those bytes.");
+            text.value("memory_limit_bytes", &[], limit);
         }
         text.gauge("poisoned", "1 if the store refuses writes until it is opened again.");
         text.value("poisoned", &[], u8::from(self.context().is_poisoned()));

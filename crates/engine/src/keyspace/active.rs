@@ -1,5 +1,6 @@
 //! The active memtable of a keyspace.
 
+use crate::context::Context;
 use lsmith_policy::is_memtable_full;
 use lsmith_storage::memtable::Memtable;
 use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +19,8 @@ pub(crate) struct Active {
 
 impl Active {
     /// Returns an empty memtable.
-    pub(crate) fn new() -> Arc<Active> {
-        Arc::new(Active { memtable: Arc::new(Memtable::new()), log: AtomicU64::new(NO_LOG) })
+    pub(crate) fn new(context: &Context) -> Arc<Active> {
+        Arc::new(Active { memtable: context.new_memtable(), log: AtomicU64::new(NO_LOG) })
     }
 
     /// Returns the file id of the log that holds the oldest entry, or `None` if there is none.

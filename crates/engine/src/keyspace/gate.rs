@@ -79,6 +79,12 @@ impl Gate {
             && !self.failing.load(Ordering::Relaxed)
     }
 
+    /// Returns the logical bytes of memtables that wait to be merged and are going to be.
+    pub(crate) fn coming_free(&self) -> u64 {
+        let is_failing = self.failing.load(Ordering::Relaxed);
+        if is_failing { 0 } else { self.waiting_bytes.load(Ordering::Relaxed) }
+    }
+
     /// Returns how long the writer of `bytes` must sleep now, and why, if at all. One of many small
     /// writes sleeps for all ([`sleep_nanos`]). `active_bytes`
     /// returns the logical bytes in the active memtable.

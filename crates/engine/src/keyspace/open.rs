@@ -80,7 +80,7 @@ pub(crate) fn open_keyspace(
         rules,
         view,
         coming: None,
-        active: Active::new(),
+        active: Active::new(context),
         sealed: Vec::new(),
         vanished: None,
         spill: known.spill,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) fn seal(context: &Context, keyspace: &KeyspaceShared, state: &mut KeyspaceState) {
     let Some((oldest, newest)) = state.active.memtable.seq_range() else { return };
     let step = context.one_step();
-    let full = std::mem::replace(&mut state.active, Active::new());
+    let full = std::mem::replace(&mut state.active, Active::new(context));
     keyspace.active.store(Arc::clone(&state.active));
     let memtable = Arc::clone(&full.memtable);
     // A memtable with a large entry is one memtable, however large.
@@ -102,7 +102,7 @@ pub(crate) fn seal_while_opening(context: &Context, keyspace: &KeyspaceShared) {
         return;
     }
     let Some((oldest, newest)) = state.active.memtable.seq_range() else { return };
-    let full = std::mem::replace(&mut state.active, Active::new());
+    let full = std::mem::replace(&mut state.active, Active::new(context));
     keyspace.active.store(Arc::clone(&state.active));
     let writes = WriteSpan { oldest, newest, log: full.log() };
     seal_as_written(context, &mut state, Arc::clone(&full.memtable), writes);

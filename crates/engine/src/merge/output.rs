@@ -19,6 +19,8 @@ pub(super) struct Output<'a> {
     throttle: &'a Throttle,
     table: TableOptions,
     cut_bytes: Option<u64>,
+    /// The entries at which a table is cut, because of the limit on memory.
+    cut_entries: u64,
     /// Keys at which tables are cut whatever their size.
     cuts: CutWalk<Key>,
     /// True if tables are cut between keyspaces of a group, where the first byte of keys changes.
@@ -63,6 +65,7 @@ impl<'a> Output<'a> {
         Output {
             context,
             throttle,
+            cut_entries: context.limit.table_entries(context.options.threads, &table),
             table,
             cut_bytes,
             cuts: CutWalk::default(),
@@ -132,7 +135,9 @@ impl<'a> Output<'a> {
                         TableWriter::create(env, path, file_id, &self.table)
                     })?;
                 self.created.push(file_id);
-                self.writer.insert(writer)
+                let writer = self.writer.insert(writer);
+                writer.charge(&self.context.merging);
+                writer
             }
         };
         writer.add(entry)
@@ -154,8 +159,10 @@ impl<'a> Output<'a> {
 
     /// Allows a cut of the table after `key` if the table is large enough.
     fn mark_full(&mut self, key: &[u8]) {
-        let full =
-            |writer: &TableWriter| self.cut_bytes.is_some_and(|c| writer.logical_bytes() >= c);
+        let full = |writer: &TableWriter| {
+            writer.entries() >= self.cut_entries
+                || self.cut_bytes.is_some_and(|bytes| writer.logical_bytes() >= bytes)
+        };
         if self.writer.as_ref().is_some_and(full) {
             self.last_key.clear();
             self.last_key.extend_from_slice(key);

@@ -126,7 +126,11 @@ impl Scheduler {
         }
         // In each round: a writer that never pauses keeps these threads busy for ever.
         worked |= self.record.work_once();
-        worked || self.merger.help()
+        worked |= self.merger.help();
+        if !worked {
+            self.context.free_unused();
+        }
+        worked
     }
 
     /// Does up to [`PLANS_IN_ROW`] pieces of work for `keyspace`. Returns true if there was any.

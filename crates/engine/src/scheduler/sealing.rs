@@ -31,6 +31,31 @@ impl Scheduler {
         }
     }
 
+    /// Seals the active memtable that takes most memory, if all of them together take at least
+    /// `bytes_min`. Returns true if it did.
+    pub(crate) fn seal_largest(&self, writer: &mut WalWriter, bytes_min: u64) -> bool {
+        let bytes_of = |keyspace: &Arc<KeyspaceShared>| {
+            keyspace.active.load().memtable.allocated_bytes() as u64
+        };
+        let all = self.keyspaces.all();
+        let together = all.iter().map(bytes_of).sum::<u64>();
+        let largest = all.iter().max_by_key(|keyspace| bytes_of(keyspace));
+        let Some(keyspace) = largest.filter(|_| together >= bytes_min) else { return false };
+        let mut state = keyspace.state.lock();
+        if state.is_dropped || state.active.memtable.is_empty() {
+            return false;
+        }
+        seal(&self.context, keyspace, &mut state);
+        drop(state);
+        self.after_seal(writer);
+        true
+    }
+
+    /// Returns the logical bytes of memtables that wait to be merged and are going to be.
+    pub(crate) fn coming_free(&self) -> u64 {
+        self.keyspaces.all().iter().map(|keyspace| keyspace.gate.coming_free()).sum()
+    }
+
     /// Locks the state of `keyspace`, to see whether its memtable is full.
     ///
     /// If a thread that plans or commits holds the lock, a writer goes on, and marks the memtable

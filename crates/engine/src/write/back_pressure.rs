@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How long a stopped writer sleeps before it looks again, if no progress wakes it.
 const LOOK_AGAIN: Duration = Duration::from_nanos(LOOK_AGAIN_NANOS);
 
+/// Less than this part of what memtables may have is not worth waiting for.
+const LITTLE_PART: u64 = 8;
+
 /// What a writer must do, given the state of its keyspace.
 enum Verdict {
     Go,
@@ -50,6 +53,47 @@ impl WritePath {
             }
         }
         Ok(())
+    }
+
+    /// Seals the largest memtable if all together have too much of the limit on memory and none is
+    /// about to be freed. Otherwise waits while they have all that they may have.
+    ///
+    /// Does neither if that would free little: readers may hold memtables that were merged long
+    /// ago.
+    ///
+    /// # Errors
+    /// As [`hold_back`](WritePath::hold_back).
+    #[cold]
+    pub(super) fn make_room(&self) -> Result<()> {
+        let limit = self.context.limit;
+        let little = limit.memtables_low / LITTLE_PART;
+        loop {
+            let turn = self.context.progress.turn();
+            let chunks = &self.context.chunks;
+            if chunks.held_bytes() > limit.memtables_max {
+                chunks.free_spare();
+            }
+            let used = chunks.held_bytes().saturating_sub(chunks.spare_bytes());
+            if used <= limit.memtables_low {
+                return Ok(());
+            }
+            if self.scheduler.coming_free() < little {
+                let mut guard = self.wal.lock();
+                let Some(writer) = guard.as_mut() else { return Ok(()) };
+                if !self.scheduler.seal_largest(writer, limit.memtables_low / 2) {
+                    return Ok(());
+                }
+            } else if used <= limit.memtables_max {
+                return Ok(());
+            } else {
+                let start = self.context.options.env.now();
+                self.context.progress.wait_beyond(turn, LOOK_AGAIN);
+                let delay = self.context.options.env.now().saturating_sub(start);
+                add(&self.context.counts.held_back_micros, delay.as_micros() as u64);
+                add(&self.context.counts.stopped_by_memory_micros, delay.as_micros() as u64);
+            }
+            self.context.check_writable()?;
+        }
     }
 
     /// Counts that a writer waited for `delay`, and tells it.

@@ -99,6 +99,9 @@ impl WritePath {
             let ranges = ops.iter().filter(|op| op.kind == OpKind::DeleteRange);
             self.committer.allow_ranges(ranges.map(|op| op.keyspace))?;
         }
+        if context.is_crowded() {
+            self.make_room()?;
+        }
         for keyspace in ops.keyspaces() {
             self.hold_back(keyspace, ops.bytes() as u64)?;
         }

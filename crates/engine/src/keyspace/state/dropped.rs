@@ -1,11 +1,11 @@
 //! The end of a keyspace.
 
 use super::KeyspaceState;
+use crate::context::Context;
 use crate::keyspace::{Active, KeyspaceShared, Requests};
 use crate::manifest::Spill;
 use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::memtable::Memtable;
 use lsmith_tree::Tree;
 use std::sync::Arc;
 
@@ -38,7 +38,11 @@ impl KeyspaceState {
     /// Forgets everything, because the manifest no longer has the keyspace. Returns the version
     /// that readers see from now on, which is empty and refuses reads, and the spill that
     /// is not needed any more.
-    pub(crate) fn forget_all(&mut self, keyspace: &KeyspaceShared) -> (Version, Option<Spill>) {
+    pub(crate) fn forget_all(
+        &mut self,
+        context: &Context,
+        keyspace: &KeyspaceShared,
+    ) -> (Version, Option<Spill>) {
         self.is_dropped = true;
         self.view.tree = Tree::new();
         self.view.reservations.clear();
@@ -46,12 +50,12 @@ impl KeyspaceState {
         self.sealed.clear();
         self.vanished = None;
         self.requests = Requests::default();
-        self.active = Active::new();
+        self.active = Active::new(context);
         keyspace.active.store(Arc::clone(&self.active));
         self.tables.drain().for_each(|(_, table)| table.retire());
         // A batch on its way may still write to the active memtable. Nobody is to see that.
         let mut version = self.version(None);
-        version.active = Arc::new(Memtable::new());
+        version.active = context.new_memtable();
         (version, self.spill.take())
     }
 }

@@ -297,6 +297,13 @@ impl KeyspaceState {
         self.sealed.iter().filter(move |run| !stays(run))
     }
 
+    /// Returns the bytes that memtables hold in memory as they were written.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        let sealed = self.sealed.iter().filter(|run| !run.sealed.is_folded());
+        let sealed = sealed.map(|run| run.sealed.allocated_bytes() as u64);
+        sealed.sum::<u64>() + self.active.memtable.allocated_bytes() as u64
+    }
+
     /// Returns the bytes that memtables and open tables of the keyspace hold in memory.
     pub(crate) fn memory(&self) -> MemoryUse {
         let sealed = self.sealed.iter().map(|run| run.sealed.allocated_bytes() as u64);
