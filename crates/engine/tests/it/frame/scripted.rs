@@ -371,6 +371,10 @@ impl<S: Script> Env for Scripted<S> {
         self.disk.open_files_max()
     }
 
+    fn memory_max(&self) -> Option<u64> {
+        self.disk.memory_max()
+    }
+
     fn now(&self) -> Duration {
         let mut call = Call::new(Op::Now, When::Done, Path::new(""));
         call.time = self.disk.now();

@@ -1,11 +1,12 @@
 //! The memory that stores hold.
 //!
 //! Promised: stores that share a cache do not see each other's blocks, and together keep to its
-//! capacity; the blocks of a store leave the cache with the store. One bound on memory holds for
-//! memtables, blocks, fence pointers, filters and profiles together, as long as the tables leave
-//! room for the least cache. Filters by size save reads for absent keys, with no more memory.
+//! capacity; the blocks of a store leave the cache with the store. One limit on memory holds for
+//! memtables of all keyspaces, merges, blocks, fence pointers, filters and profiles together, as
+//! long as the tables leave room for the least cache. What memtables leave is freed. Filters by
+//! size save reads for absent keys, with no more memory.
 
-use crate::frame::small::{open, small};
+use crate::frame::small::{open, plain, small, threaded};
 use lsmith::env::MemEnv;
 use lsmith::{Builder, Cache, ErrorKind, Store};
 
@@ -77,6 +78,10 @@ fn one_bound_holds_for_all_memory() {
                 let held = store.memory();
                 most = most.max(held.total());
                 assert!(held.total() <= BYTES, "{held:?}");
+                // Five sixteenths are for merges and the allocator.
+                let others = held.total() - held.cache;
+                let left = (BYTES / 16 * 11).saturating_sub(others).max(BYTES / 16);
+                assert!(!lockstep || held.cache <= left, "{held:?}");
             }
         }
         assert!(most > BYTES / 2, "what there is is used: {most}");
@@ -93,8 +98,89 @@ fn one_bound_holds_for_all_memory() {
             store.keyspace("default").unwrap().get(key(number)).unwrap().unwrap();
         }
         let held = store.memory();
-        assert!(held.total() <= BYTES && held.cache > BYTES / 2, "{held:?}");
+        assert!(held.total() <= BYTES && held.cache > BYTES / 4, "{held:?}");
     }
+}
+
+/// Each keyspace may fill a memtable of a sixteenth of the limit.
+#[test]
+fn memtables_of_many_keyspaces_stay_within_their_part() {
+    const BYTES: u64 = 16 << 20;
+    for lockstep in [true, false] {
+        let store = plain(&MemEnv::new()).memory_bytes(BYTES).lockstep(lockstep).open().unwrap();
+        let spaces: Vec<_> =
+            (0..40).map(|space| store.keyspace(&format!("space-{space}")).unwrap()).collect();
+        assert_eq!(spaces[0].stats().memtable_bytes, BYTES / 16);
+        let mut most = 0;
+        for number in 0..200_000 {
+            spaces[number as usize % 40].put(key(number), [3; 100]).unwrap();
+            if number % 500 == 0 {
+                let held = store.memory();
+                most = most.max(held.memtables + held.spare);
+                assert!(held.total() <= BYTES, "{held:?}");
+            }
+        }
+        // A write of each keyspace may come between a look and a seal.
+        assert!(most <= BYTES / 16 * 5 + 40 * 32 * 1024, "{most}");
+        assert!(most > BYTES / 16 * 2, "what there is is used: {most}");
+    }
+}
+
+#[test]
+fn tables_are_cut_before_their_filters_take_too_much() {
+    let tables = |builder: Builder| {
+        let (store, space) = open(builder.policy("minlatency(k=3)").lockstep(true));
+        fill(&store, 60_000, &[7; 20]);
+        space.merge_range::<&[u8]>(..).unwrap();
+        assert_eq!(space.stats().entries, 60_000);
+        space.stats().tables
+    };
+    let env = [MemEnv::new(), MemEnv::new()];
+    assert_eq!(tables(small(&env[0])), 1);
+    assert_eq!(tables(small(&env[1]).memory_bytes(1 << 20)), 4);
+}
+
+#[test]
+fn memory_of_a_table_under_construction_is_counted() {
+    let env = MemEnv::new();
+    let store = small(&env).memory_bytes(64 << 20).memtable_bytes(20_000).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    fill(&store, 20_000, &[7; 100]);
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let most = std::thread::scope(|scope| {
+        let sampler = scope.spawn(|| {
+            let mut most = 0;
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                most = store.memory().merges.max(most);
+            }
+            most
+        });
+        for _ in 0..3 {
+            space.merge_range::<&[u8]>(..).unwrap();
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        sampler.join().unwrap()
+    });
+    // A hash of eight bytes for each key, and blocks on their way to the file.
+    assert!(most > 8 * 20_000, "{most}");
+    store.settle().unwrap();
+    assert_eq!(store.memory().merges, 0);
+}
+
+#[test]
+fn memory_that_memtables_leave_is_freed_when_none_takes_it() {
+    let store = threaded(&MemEnv::new()).memtable_bytes(4 << 20).open().unwrap();
+    fill(&store, 100_000, &[7; 100]);
+    store.flush().unwrap();
+    store.settle().unwrap();
+    let is_freed = || store.memory().spare == 0;
+    for _ in 0..100 {
+        if is_freed() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(is_freed(), "{:?}", store.memory());
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The memory that stores hold.
 
 mod budget;
+mod limits;
 mod merges;
 mod sealing;
