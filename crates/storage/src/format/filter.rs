@@ -109,7 +109,8 @@ impl FilterBuilder {
     pub fn add(&mut self, hash: u64) {
         self.hashes.push(hash);
         if self.hashes.len() == FULL_HASHES {
-            self.full.push(std::mem::take(&mut self.hashes));
+            let next = Vec::with_capacity(FULL_HASHES);
+            self.full.push(std::mem::replace(&mut self.hashes, next));
         }
     }
 
@@ -129,8 +130,8 @@ impl FilterBuilder {
     /// Returns the payload of the filter block.
     pub fn finish(self) -> Vec<u8> {
         let mut filter = Filter::with_room(self.keys(), self.bits_per_key);
-        for hash in self.full.into_iter().chain([self.hashes]).flatten() {
-            filter.insert(hash);
+        for hashes in self.full.iter().chain([&self.hashes]) {
+            hashes.iter().for_each(|hash| filter.insert(*hash));
         }
         filter.encode()
     }

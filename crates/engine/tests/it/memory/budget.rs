@@ -102,6 +102,28 @@ fn one_bound_holds_for_all_memory() {
     }
 }
 
+/// Even where they need more than there is: reads go on, with the least cache.
+#[test]
+fn the_cache_makes_room_for_tables() {
+    const BYTES: u64 = 1 << 20;
+    let env = MemEnv::new();
+    let store = builder(&env).memory_bytes(BYTES).block_bytes(100).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    let read = |entries: u64| {
+        for number in 0..entries {
+            assert_eq!(space.get(key(number)).unwrap().unwrap(), vec![1; 50]);
+        }
+        store.memory()
+    };
+    fill(&store, 4000, &[1; 50]);
+    let early = read(4000);
+    assert!(early.cache > BYTES / 8, "{early:?}");
+    fill(&store, 40_000, &[1; 50]);
+    let late = read(40_000);
+    assert!(late.fences + late.filters + late.profiles > BYTES / 16 * 11, "{late:?}");
+    assert!((1..=BYTES / 16).contains(&late.cache), "{late:?}");
+}
+
 /// Each keyspace may fill a memtable of a sixteenth of the limit.
 #[test]
 fn memtables_of_many_keyspaces_stay_within_their_part() {
