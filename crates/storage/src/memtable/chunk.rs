@@ -121,11 +121,14 @@ impl Chunks {
     /// Keeps `chunks`, or frees them.
     fn give_back(&self, mut chunks: Vec<Chunk>) {
         let mut spare = self.spare.lock();
+        let mut kept = Vec::new();
         while let Some(chunk) = chunks.pop_if(|chunk| spare.bytes + chunk.bytes() <= self.spare_max)
         {
             spare.bytes += chunk.bytes();
-            spare.chunks.push(chunk);
+            kept.push(chunk);
         }
+        // The last one, of which least is ready, is taken first: a small memtable needs no more.
+        spare.chunks.extend(kept.into_iter().rev());
         drop(spare);
         self.held.take(chunks.iter().map(Chunk::bytes).sum());
     }
