@@ -127,7 +127,7 @@ impl Chunks {
             spare.bytes += chunk.bytes();
             kept.push(chunk);
         }
-        // The last one, of which least is ready, is taken first: a small memtable needs no more.
+        // The last one has the least memory and is taken first: a small memtable needs no more.
         spare.chunks.extend(kept.into_iter().rev());
         drop(spare);
         self.held.take(chunks.iter().map(Chunk::bytes).sum());
