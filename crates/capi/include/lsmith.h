@@ -502,7 +502,7 @@ size_t lsmith_verify(const lsmith_t *store, lsmith_error_t **error);
 
 // Returns what the store tells of itself. The caller frees the text. `stats`: all counts since the
 // store was opened, a name and a number on each line. `memory`: the bytes that it holds in memory,
-// by part.
+// by part, and their limit.
 char *lsmith_property_value(const lsmith_t *store, const char *name, lsmith_error_t **error);
 
 // Begins a transaction. Returns null on error.

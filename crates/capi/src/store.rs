@@ -180,7 +180,7 @@ pub extern "C" fn lsmith_verify(
 
 /// Returns what the store tells of itself. The caller frees the text. `stats`: all counts since the
 /// store was opened, a name and a number on each line. `memory`: the bytes that it holds in memory,
-/// by part.
+/// by part, and their limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lsmith_property_value(
     store: Option<&lsmith_t>,
@@ -199,7 +199,12 @@ pub unsafe extern "C" fn lsmith_property_value(
                 }
             }
             "memory" => {
-                let _ = writeln!(told, "{:#?}", store.memory());
+                let memory = store.memory();
+                for (name, bytes) in
+                    memory.parts().chain(memory.limit.map(|limit| ("limit", limit)))
+                {
+                    let _ = writeln!(told, "{name} {bytes}");
+                }
             }
             other => {
                 return Err(invalid(format!("expected `stats` or `memory`, found `{other}`")));
