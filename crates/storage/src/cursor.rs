@@ -1,8 +1,9 @@
 //! The interface that walks entries in order, in memtables, tables and merged sources.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::reference;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, KeyRange, SeqNo};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo, logical_bytes};
 use std::cmp::Ordering;
 
 /// The entry under a cursor.
@@ -14,8 +15,23 @@ pub struct EntryRef<'a> {
     pub seq: SeqNo,
     /// Put, delete, insert, remove or combine.
     pub kind: EntryKind,
-    /// The value; empty for tombstones, the operand for a combine.
+    /// The value; empty for tombstones, the operand for a combine, a
+    /// [reference](crate::reference::ValueReference) if the value lies in a value file.
     pub value: &'a [u8],
+}
+
+impl EntryRef<'_> {
+    /// Returns the length of the value in bytes, wherever it lies.
+    #[inline]
+    pub fn value_bytes(&self) -> usize {
+        if self.kind.is_reference() { reference::value_bytes(self.value) } else { self.value.len() }
+    }
+
+    /// Returns the logical bytes of the entry, wherever its value lies.
+    #[inline]
+    pub fn logical_bytes(&self) -> u64 {
+        logical_bytes(self.key.len(), self.value_bytes())
+    }
 }
 
 /// What is wrong with a table in which a search goes astray.

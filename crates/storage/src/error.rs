@@ -150,7 +150,8 @@ impl Error {
         self.0.offset
     }
 
-    /// Returns the key, if the error is about one key alone: its value cannot be combined.
+    /// Returns the key, if the error is about one key alone: its value cannot be combined, or lies
+    /// in a value file and cannot be read.
     /// Iterators go on behind it, and a put or a delete of the key ends the error.
     pub fn key(&self) -> Option<&[u8]> {
         self.0.key.as_deref()

@@ -6,6 +6,7 @@
 //! 000012.manifest  edits of the trees
 //! 000013.wal       batches that are not yet flushed
 //! 000014.table     a table
+//! 000016.values    values that tables refer to
 //! 000015.spill     a copy of sealed memtables, which replaces older logs
 //! CURRENT.coming        the mark of a copy of a store that is not whole yet, and of the remains of
 //!                       a store that is being destroyed
@@ -58,13 +59,21 @@ pub enum FileKind {
     Table,
     /// A copy of memtables that replaces older logs.
     Spill,
+    /// Values that tables refer to.
+    Values,
     /// A log that is being rewritten.
     NewWal,
 }
 
 impl FileKind {
-    const ALL: [FileKind; 5] =
-        [FileKind::Manifest, FileKind::Wal, FileKind::Table, FileKind::Spill, FileKind::NewWal];
+    const ALL: [FileKind; 6] = [
+        FileKind::Manifest,
+        FileKind::Wal,
+        FileKind::Table,
+        FileKind::Spill,
+        FileKind::Values,
+        FileKind::NewWal,
+    ];
 
     fn extension(self) -> &'static str {
         match self {
@@ -72,6 +81,7 @@ impl FileKind {
             FileKind::Wal => "wal",
             FileKind::Table => "table",
             FileKind::Spill => "spill",
+            FileKind::Values => "values",
             FileKind::NewWal => "wal.new",
         }
     }

@@ -27,7 +27,7 @@ impl fmt::Display for SeqNo {
 /// `Combine` is an update that waits to be applied: its value is an operand for the operator of the
 /// keyspace.
 ///
-/// The codes are stored in files. 4 is a range delete, which is in logs only.
+/// The codes are stored in files. In logs 4 is a range delete, and there are no references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
@@ -44,6 +44,10 @@ pub enum EntryKind {
     /// The key has this value, whatever was there before, until a time that stands in front of the
     /// value. Then it is absent.
     Expiring = 6,
+    /// A put whose value lies in a value file. The entry has a reference in its place.
+    PutReference = 4,
+    /// An insert whose value lies in a value file.
+    InsertReference = 7,
 }
 
 impl EntryKind {
@@ -54,8 +58,10 @@ impl EntryKind {
             1 => Some(EntryKind::Delete),
             2 => Some(EntryKind::Insert),
             3 => Some(EntryKind::Remove),
+            4 => Some(EntryKind::PutReference),
             5 => Some(EntryKind::Combine),
             6 => Some(EntryKind::Expiring),
+            7 => Some(EntryKind::InsertReference),
             _ => None,
         }
     }
@@ -73,6 +79,31 @@ impl EntryKind {
         self as u8 & !DIFFERENCE == EntryKind::Put as u8
     }
 
+    /// Returns true if the value of the entry lies in a value file.
+    #[inline]
+    pub fn is_reference(self) -> bool {
+        matches!(self, EntryKind::PutReference | EntryKind::InsertReference)
+    }
+
+    /// Returns the kind of the same entry with its value in a value file. Only puts and inserts
+    /// have one.
+    pub fn referring(self) -> Option<EntryKind> {
+        match self {
+            EntryKind::Put | EntryKind::PutReference => Some(EntryKind::PutReference),
+            EntryKind::Insert | EntryKind::InsertReference => Some(EntryKind::InsertReference),
+            _ => None,
+        }
+    }
+
+    /// Returns the kind of the same entry with its value in its place.
+    pub fn resolved(self) -> EntryKind {
+        match self {
+            EntryKind::PutReference => EntryKind::Put,
+            EntryKind::InsertReference => EntryKind::Insert,
+            kind => kind,
+        }
+    }
+
     /// Returns the kind of the one entry that replaces `self` and the older entry `older` of the
     /// same key, with the value of `self`, or, over a combine or under one, with what the operator
     /// makes of both. Returns `None` if the two cancel each other out. No snapshot may lie between
@@ -84,8 +115,11 @@ impl EntryKind {
     /// otherwise deleted data would return). A combine is an update too: over anything but another
     /// combine the value is known.
     pub fn over(self, older: EntryKind) -> Option<EntryKind> {
-        use EntryKind::{Combine, Delete, Expiring, Insert, Put, Remove};
-        match (self, older) {
+        use EntryKind::Remove;
+        use EntryKind::{Combine, Delete, Expiring, Insert, InsertReference, Put, PutReference};
+        match (self, older.resolved()) {
+            (PutReference | InsertReference, Insert) => Some(InsertReference),
+            (PutReference | InsertReference, _) => Some(PutReference),
             (Expiring, _) => Some(Expiring),
             (Remove, Insert) => None,
             (Combine, Combine) => Some(Combine),
@@ -93,7 +127,7 @@ impl EntryKind {
             (Put | Insert | Combine, _) => Some(Put),
             (Delete, _) => Some(Delete),
             (Remove, Delete) => Some(Delete),
-            (Remove, Put | Remove | Combine | Expiring) => Some(Remove),
+            (Remove, _) => Some(Remove),
         }
     }
 }
@@ -107,22 +141,45 @@ pub const fn logical_bytes(key_bytes: usize, value_bytes: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::EntryKind::{Combine, Delete, Expiring, Insert, Put, Remove};
+    use super::EntryKind::{InsertReference, PutReference};
     use super::*;
+
+    const ALL: [EntryKind; 8] =
+        [Put, Delete, Insert, Remove, Combine, Expiring, PutReference, InsertReference];
 
     #[test]
     fn kinds_survive_their_bytes() {
-        for kind in [Put, Delete, Insert, Remove, Combine, Expiring] {
+        for kind in ALL {
             assert_eq!(EntryKind::from_byte(kind as u8), Some(kind));
         }
-        assert_eq!(EntryKind::from_byte(4), None);
+        assert_eq!(EntryKind::from_byte(8), None);
+    }
+
+    #[test]
+    fn place_of_a_value_changes_nothing_else() {
+        for kind in ALL {
+            assert_eq!(kind.is_reference(), kind.resolved() != kind);
+            assert!(!(kind.is_reference() && (kind.is_value() || kind.is_tombstone())), "{kind:?}");
+            if let Some(referring) = kind.referring() {
+                assert_eq!(referring.resolved(), kind.resolved());
+            }
+            for older in ALL {
+                let over = kind.over(older);
+                let plain = kind.resolved().over(older.resolved());
+                assert_eq!(over.map(EntryKind::resolved), plain, "{kind:?} {older:?}");
+                let refers = over.is_some_and(EntryKind::is_reference);
+                assert_eq!(refers, kind.is_reference(), "the value of {kind:?} stays");
+            }
+        }
     }
 
     #[test]
     fn only_a_remove_over_an_insert_leaves_nothing() {
-        for newer in [Put, Delete, Insert, Remove, Combine, Expiring] {
-            for older in [Put, Delete, Insert, Remove, Combine, Expiring] {
+        for newer in ALL {
+            for older in ALL {
                 let vanishes = newer.over(older).is_none();
-                assert_eq!(vanishes, newer == Remove && older == Insert, "{newer:?} {older:?}");
+                let is_pair = newer == Remove && older.resolved() == Insert;
+                assert_eq!(vanishes, is_pair, "{newer:?} {older:?}");
             }
         }
     }

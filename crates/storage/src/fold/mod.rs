@@ -37,7 +37,7 @@ use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::common_prefix_bytes;
 use crate::read::Leaps;
-use lsmith_tree::{EntryKind, KeyRange, RangeDeleteWalk, RangeDeletes, SeqNo, Size, logical_bytes};
+use lsmith_tree::{EntryKind, KeyRange, RangeDeleteWalk, RangeDeletes, SeqNo, Size};
 use operands::Waiting;
 use std::ops::AddAssign;
 
@@ -220,7 +220,7 @@ impl HeldEntry {
 
     fn size(&self) -> Size {
         Size {
-            bytes: logical_bytes(self.key.len(), self.value.len()),
+            bytes: self.entry().logical_bytes(),
             entries: 1,
             tombstones: u64::from(self.kind.is_tombstone()),
         }

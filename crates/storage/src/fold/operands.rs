@@ -19,7 +19,7 @@
 use super::{Fold, Walk};
 use crate::combine::{Combiner, Verdict};
 use crate::cursor::EntryRef;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::expiry::{EXPIRY_BYTES, has_expired};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::sync::Arc;
@@ -68,6 +68,13 @@ struct Stripe {
     is_divided: bool,
 }
 
+/// Returns the error of a merge whose operators need a value in a value file.
+fn not_read() -> Error {
+    let message = "a filter or an operator needs a value in a value file, which merges that keep \
+                   blocks do not read: give the keyspace a policy that keeps none, or no filter";
+    Error::new(ErrorKind::Unsupported, message)
+}
+
 impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     /// Returns what becomes of the held entry, whose kind is `kind` now. An entry that has expired
     /// is deleted for every reader. A filter decides on the newest value of a key, unless a live
@@ -78,6 +85,10 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         let Some(operators) = &self.operators else { return Ok(kind) };
         if self.held.mark != 0 || kind.is_tombstone() {
             return Ok(kind);
+        }
+        if kind.is_reference() {
+            // Merges read values for filters and operators. Merges that keep blocks do not.
+            return Err(not_read());
         }
         if has_expired(kind, &self.held.value, operators.now) {
             self.held.value.clear();
@@ -172,6 +183,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                     0 => (self.cursor.read_value()?.into_owned(), 0),
                     _ => (entry.value.to_vec(), self.cursor.mark()),
                 };
+                if kind.is_reference() && self.operators.is_some() {
+                    return Err(not_read());
+                }
                 let version = Waiting { seq, kind, value, mark };
                 match kind {
                     EntryKind::Combine => stripe.operands.push(version),

@@ -46,7 +46,10 @@ impl OpKind {
     pub fn from_byte(byte: u8) -> Option<OpKind> {
         match byte {
             DELETE_RANGE => Some(OpKind::DeleteRange),
-            kind => EntryKind::from_byte(kind).map(OpKind::Entry),
+            kind => {
+                let kind = EntryKind::from_byte(kind).filter(|kind| !kind.is_reference());
+                kind.map(OpKind::Entry)
+            }
         }
     }
 

@@ -3,15 +3,17 @@
 //! ```text
 //! data blocks | size | least sequence number | greatest - least
 //! | first key | last key | grain | points | point ...
-//! | [prefix bytes] | [expires] | [operator] | [range deletes | range delete ...] | seal
+//! | [prefix bytes] | [expires] | [operator] | [range deletes | range delete ...]
+//! | [value files | value file ...] | seal
 //! size = entries | tombstones | logical bytes
 //! point = key | size | last key below
 //! range delete = start | end, empty for none | sequence number
+//! value file = id, less the one before | values | bytes
 //! ```
 //!
 //! `expires` exists in tables with [its feature](super::FEATURE_EXPIRES), the name of the operator
-//! with [its own](FEATURE_OPERANDS), and the range deletes with [theirs](FEATURE_RANGE_DELETES).
-//! Their starts and ends have their lengths in front.
+//! with [its own](FEATURE_OPERANDS), the range deletes with [theirs](FEATURE_RANGE_DELETES), and
+//! the value files with [theirs](FEATURE_VALUES). Starts and ends have their lengths in front.
 //!
 //! All integers are varints. First and last key have their lengths in front. A point of the profile
 //! says how much lies below its key; it stores the difference to the previous point. Keys of points
@@ -24,14 +26,17 @@ use super::batch::{deleted_range, take_range};
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
 use super::footer::{
-    FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_RANGE_DELETES, FOOTER_BYTES, Footer,
+    FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_RANGE_DELETES, FEATURE_VALUES, FOOTER_BYTES, Footer,
 };
+use super::value_file::{VALUE_FILE_BYTES_MAX, record_bytes};
+use crate::bounds::NUMBER_MAX;
 use crate::cursor::EntryRef;
 use crate::expiry::ExpiryTally;
+use crate::reference::ValueReference;
 use lsmith_tree::{
     Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId, key_after,
-    logical_bytes,
 };
+use std::collections::BTreeMap;
 
 /// Says where the profile of a table has its points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +99,19 @@ pub struct TableFacts {
     pub operator: Option<String>,
     /// The range deletes of a table from outside of a store, with their sequence numbers, or 0.
     pub range_deletes: Vec<(KeyRange, SeqNo)>,
+    /// The value files that the table refers to, by ascending id.
+    pub value_files: Vec<ValueUse>,
+}
+
+/// How much of a value file a table refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueUse {
+    /// The id of the value file.
+    pub file: u64,
+    /// The number of references.
+    pub values: u64,
+    /// The bytes of their records in the value file.
+    pub bytes: u64,
 }
 
 impl TableFacts {
@@ -133,6 +151,9 @@ impl TableFacts {
             put_bytes(&mut out, start);
             put_bytes(&mut out, end.as_deref().unwrap_or_default());
             put_varint(&mut out, seq.0);
+        }
+        if !self.value_files.is_empty() {
+            put_value_files(&mut out, &self.value_files);
         }
         out
     }
@@ -188,6 +209,10 @@ impl TableFacts {
             0 => Vec::new(),
             _ => take_range_deletes(&mut reader)?,
         };
+        let value_files = match footer.features & FEATURE_VALUES {
+            0 => Vec::new(),
+            _ => take_value_files(&mut reader)?,
+        };
         reader.finish()?;
         let below = profile.last().map_or(Size::default(), |point| point.below);
         let last_point = profile.last().map_or(&first_key, |point| &point.key);
@@ -218,6 +243,7 @@ impl TableFacts {
             has_expiring: footer.features & FEATURE_EXPIRING != 0,
             operator,
             range_deletes,
+            value_files,
         })
     }
 }
@@ -233,6 +259,38 @@ fn take_range_deletes(reader: &mut Reader<'_>) -> Result<Vec<(KeyRange, SeqNo)>,
         range_deletes.push((deleted_range(start, end), SeqNo(reader.varint()?)));
     }
     Ok(range_deletes)
+}
+
+/// Appends `files`, which ascend.
+fn put_value_files(out: &mut Vec<u8>, files: &[ValueUse]) {
+    put_varint(out, files.len() as u64);
+    let mut before = 0;
+    for ValueUse { file, values, bytes } in files {
+        put_varint(out, file - before);
+        put_varint(out, *values);
+        put_varint(out, *bytes);
+        before = *file;
+    }
+}
+
+fn take_value_files(reader: &mut Reader<'_>) -> Result<Vec<ValueUse>, Damage> {
+    let count = reader.varint()?;
+    if count == 0 {
+        return Err(reader.damage("expected value files"));
+    }
+    let mut files = Vec::new();
+    let mut before = 0_u64;
+    for _ in 0..count {
+        let (step, values, bytes) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let file = before.checked_add(step).filter(|file| *file > before);
+        let file =
+            file.filter(|file| *file <= NUMBER_MAX && bytes <= VALUE_FILE_BYTES_MAX && values > 0);
+        let file =
+            file.ok_or_else(|| reader.damage("expected ascending value files with values"))?;
+        files.push(ValueUse { file, values, bytes });
+        before = file;
+    }
+    Ok(files)
 }
 
 fn take_operator(reader: &mut Reader<'_>) -> Result<String, Damage> {
@@ -329,6 +387,8 @@ pub struct FactsBuilder {
     facts: TableFacts,
     profile_mark_bytes: u64,
     expiring: ExpiryTally,
+    /// The number and the bytes of references, by value file.
+    value_files: BTreeMap<u64, (u64, u64)>,
     /// True if the table is written outside of a store.
     is_outside: bool,
 }
@@ -365,12 +425,14 @@ impl FactsBuilder {
             has_expiring: false,
             operator: None,
             range_deletes: Vec::new(),
+            value_files: Vec::new(),
         };
         let profile_mark_bytes = PROFILE_STEP_BYTES;
         FactsBuilder {
             facts,
             profile_mark_bytes,
             expiring: ExpiryTally::default(),
+            value_files: BTreeMap::new(),
             is_outside: false,
         }
     }
@@ -410,13 +472,24 @@ impl FactsBuilder {
         if place.new_key && self.has_point(place) {
             self.add_point(entry.key, place);
         }
-        let bytes = logical_bytes(entry.key.len(), entry.value.len());
+        let bytes = entry.logical_bytes();
         let tombstones = u64::from(entry.kind.is_tombstone());
         self.add_size(Size { bytes, entries: 1, tombstones });
         self.expiring.add(entry.kind, entry.value);
+        if entry.kind.is_reference() {
+            self.refer(entry.value);
+        }
         let facts = &mut self.facts;
         facts.seq_min = facts.seq_min.min(entry.seq);
         facts.seq_max = facts.seq_max.max(entry.seq);
+    }
+
+    #[cold]
+    fn refer(&mut self, reference: &[u8]) {
+        let Some(reference) = ValueReference::decode(reference) else { return };
+        let (values, bytes) = self.value_files.entry(reference.file).or_default();
+        *values += 1;
+        *bytes += record_bytes(reference.value_bytes as usize);
     }
 
     /// Adds entries of this size that continue a block. Only for the grain of blocks, which then
@@ -465,6 +538,9 @@ impl FactsBuilder {
         if self.expiring.is_all_of(self.facts.size) {
             self.facts.expires = self.expiring.latest();
         }
+        let files = self.value_files.into_iter();
+        let files = files.map(|(file, (values, bytes))| ValueUse { file, values, bytes });
+        self.facts.value_files = files.collect();
         self.facts.has_expiring = self.is_outside && self.expiring.entries() > 0;
         self.facts
     }

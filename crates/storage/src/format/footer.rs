@@ -54,6 +54,9 @@ pub const FEATURE_OPERANDS: u32 = 128;
 /// them.
 pub const FEATURE_RANGE_DELETES: u32 = 256;
 
+/// Values of the table lie in value files. The properties end with the files.
+pub const FEATURE_VALUES: u32 = 512;
+
 /// All known features.
 const FEATURES: u32 = FEATURE_COMPRESSED
     | FEATURE_UNDATED
@@ -63,7 +66,8 @@ const FEATURES: u32 = FEATURE_COMPRESSED
     | FEATURE_EXPIRES
     | FEATURE_EXPIRING
     | FEATURE_OPERANDS
-    | FEATURE_RANGE_DELETES;
+    | FEATURE_RANGE_DELETES
+    | FEATURE_VALUES;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;
@@ -140,7 +144,10 @@ impl Footer {
             return Err(FooterFault::Other(version));
         }
         let features = fields.u32()?;
-        let unknown = features & !FEATURES;
+        // Value files belong to one store.
+        let is_outside = features & FEATURE_OUTSIDE != 0;
+        let known = if is_outside { FEATURES & !FEATURE_VALUES } else { FEATURES };
+        let unknown = features & !known;
         if version > 0 && unknown > 0 {
             return Err(FooterFault::Features(unknown));
         }

@@ -312,6 +312,9 @@ fn facts(choices: &mut Choices<'_>) -> TableFacts {
         range_deletes: (0..choices.below(3))
             .map(|_| (KeyRange::ALL, SeqNo(choices.border() >> 2)))
             .collect(),
+        value_files: (1..1 + choices.below(3) as u64)
+            .map(|file| ValueUse { file: file * 1000, values: 1 + file, bytes: 20 * file })
+            .collect(),
     }
 }
 
@@ -324,7 +327,8 @@ fn fuzz_properties() {
         let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
         let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
         let hides = if facts.range_deletes.is_empty() { 0 } else { FEATURE_RANGE_DELETES };
-        let kinds = expires | expiring | operands | hides;
+        let refers = if facts.value_files.is_empty() { 0 } else { FEATURE_VALUES };
+        let kinds = expires | expiring | operands | hides | refers;
         let footer = footer(4096, choices.below(2) as u32 | prefixed | kinds);
         let mut payload = facts.encode();
         assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");

@@ -20,6 +20,7 @@ mod fuzz;
 mod seal;
 #[cfg(test)]
 mod tests;
+mod value_file;
 
 pub use append::{AppendRoot, ChildRef, FILTER_PARTS_MAX, NODE_BYTES, NodeSum, Span, ValueRef};
 pub use batch::{
@@ -30,16 +31,20 @@ pub use block::{Block, BlockAnswer, Slot, Trail};
 pub use block_builder::BlockBuilder;
 pub use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};
 pub use compress::{Codec, Compressor};
-pub use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
+pub use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts, ValueUse};
 pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};
 pub use filter::{Filter, FilterBuilder, key_hash, prefix_hash, prefix_hash_of};
 pub use footer::MAGIC as TABLE_MAGIC;
 pub use footer::{
     FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_EXPIRES, FEATURE_EXPIRING, FEATURE_OPERANDS,
-    FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_RANGE_DELETES, FEATURE_UNDATED, FOOTER_BYTES,
-    Footer, FooterFault, Section,
+    FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_RANGE_DELETES, FEATURE_UNDATED, FEATURE_VALUES,
+    FOOTER_BYTES, Footer, FooterFault, Section,
 };
 pub use seal::{SEAL_BYTES, SealedPlace, codec_name, seal, unseal};
+pub use value_file::{
+    VALUE_FILE_VERSION, VALUE_HEAD_BYTES, VALUE_START_BYTES, ValueFileFault, check_record,
+    decode_value_start, encode_value_head, encode_value_start, record_bytes,
+};
 
 /// The version of the table format that is written; no other version is read.
 pub const FORMAT_VERSION: u32 = 3;

@@ -257,6 +257,7 @@ fn facts(grain: ProfileGrain, profile: Vec<ProfilePoint>) -> TableFacts {
         has_expiring: false,
         operator: None,
         range_deletes: Vec::new(),
+        value_files: Vec::new(),
     }
 }
 
@@ -290,23 +291,59 @@ fn facts_survive_encoding() {
             ],
             ..facts(ProfileGrain::Steps, Vec::new())
         },
+        TableFacts {
+            value_files: vec![
+                ValueUse { file: 4, values: 1, bytes: 12 },
+                ValueUse { file: 1 << 40, values: 300, bytes: 1 << 50 },
+            ],
+            ..facts(ProfileGrain::Steps, Vec::new())
+        },
     ] {
         let bytes = facts.encode();
         let prefixes = if facts.prefix_bytes > 0 { FEATURE_PREFIXES } else { 0 };
         let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
         let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
         let hides = if facts.range_deletes.is_empty() { 0 } else { FEATURE_RANGE_DELETES };
-        let features = prefixes | operands | expiring | hides;
+        let refers = if facts.value_files.is_empty() { 0 } else { FEATURE_VALUES };
+        let features = prefixes | operands | expiring | hides | refers;
         let with_features = |features| Footer { features, ..footer() };
         assert_eq!(TableFacts::parse(&bytes, &with_features(features)), Ok(facts));
         for end in 0..bytes.len() {
             let parsed = TableFacts::parse(&bytes[..end], &with_features(features));
             assert!(parsed.is_err(), "{end}");
         }
-        for other in [FEATURE_PREFIXES, FEATURE_OPERANDS, FEATURE_RANGE_DELETES] {
+        for other in [FEATURE_PREFIXES, FEATURE_OPERANDS, FEATURE_RANGE_DELETES, FEATURE_VALUES] {
             let other = with_features(features ^ other);
             assert!(TableFacts::parse(&bytes, &other).is_err(), "the footer says otherwise");
         }
+    }
+}
+
+#[test]
+fn tables_from_outside_have_no_value_files() {
+    for (features, is_known) in
+        [(FEATURE_VALUES, true), (FEATURE_OUTSIDE, true), (FEATURE_VALUES | FEATURE_OUTSIDE, false)]
+    {
+        let bytes = Footer { features, ..footer() }.encode().try_into().expect("of fixed size");
+        let expected = Err(FooterFault::Features(FEATURE_VALUES));
+        let read = Footer::decode(&bytes, 1300);
+        assert!(if is_known { read.is_ok() } else { read == expected }, "{features:#x}");
+    }
+}
+
+#[test]
+fn value_files_out_of_order_are_damage() {
+    let used = |file| ValueUse { file, values: 1, bytes: 20 };
+    for value_files in [
+        vec![used(0)],
+        vec![used(7), used(7)],
+        vec![ValueUse { values: 0, ..used(7) }],
+        vec![ValueUse { bytes: u64::MAX, ..used(7) }],
+        vec![used(u64::MAX)],
+    ] {
+        let bytes = TableFacts { value_files, ..facts(ProfileGrain::Steps, Vec::new()) }.encode();
+        let footer = Footer { features: FEATURE_VALUES, ..footer() };
+        assert!(TableFacts::parse(&bytes, &footer).is_err());
     }
 }
 

@@ -2,10 +2,11 @@
 
 use crate::combine::{Combiner, Stack, combined};
 use crate::cursor::{Cursor, EntryRef};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::expiry::{EXPIRY_BYTES, has_expired};
 use crate::format::key_prefix;
 use crate::read::{Hidden, Leaps};
+use crate::reference::ReadValue;
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
@@ -47,6 +48,7 @@ pub struct VisibleIter<C> {
     back_value: LeftValue,
     ended: bool,
     combiner: Option<Arc<dyn Combiner>>,
+    values: Option<Arc<dyn ReadValue>>,
     now: Option<u64>,
     /// The value that the front has computed last.
     computed: LeftValue,
@@ -72,6 +74,8 @@ enum Seen {
     Nothing,
     /// The key has the value that is kept.
     Value,
+    /// The key has a value in a value file. The reference to it is kept.
+    Reference,
     /// The newest entries are combines.
     Operands,
 }
@@ -263,6 +267,7 @@ impl<C: Cursor> VisibleIter<C> {
             back_value: LeftValue::default(),
             ended: false,
             combiner: None,
+            values: None,
             now: None,
             computed: LeftValue::default(),
             operands: BackStack::default(),
@@ -272,6 +277,12 @@ impl<C: Cursor> VisibleIter<C> {
     /// Computes the values of keys with combines by `combiner`. Without it they are errors.
     pub fn combining(mut self, combiner: Arc<dyn Combiner>) -> VisibleIter<C> {
         self.combiner = Some(combiner);
+        self
+    }
+
+    /// Reads values in value files by `values`. Without that they are errors.
+    pub fn reading(mut self, values: Option<Arc<dyn ReadValue>>) -> VisibleIter<C> {
+        self.values = values;
         self
     }
 
@@ -377,11 +388,19 @@ impl<C: Cursor> VisibleIter<C> {
     }
 
     /// Computes the value of the key under the cursor from several entries, or from one that
-    /// expires. Moves on to its last entry that matters, or behind the key. Returns false if the
-    /// key is absent.
+    /// expires or is a reference. Moves on to its last entry that matters, or behind the key.
+    /// Returns false if the key is absent.
     #[cold]
     #[inline(never)]
     fn compute_front(&mut self) -> Result<bool> {
+        if let Some(entry) = self.cursor.entry()
+            && entry.kind.is_reference()
+        {
+            let value = self.read_value(entry.value);
+            let value = value.map_err(|error| error.of_key(&entry.key[self.key_from..]))?;
+            self.computed.share(value);
+            return Ok(true);
+        }
         let now = self.now()?;
         if let Some(entry) = self.cursor.entry()
             && entry.kind == EntryKind::Expiring
@@ -399,8 +418,14 @@ impl<C: Cursor> VisibleIter<C> {
         {
             // Without sequence numbers, a transaction's own entries come even before unseen ones.
             let is_seen = entry.seq <= self.snapshot;
-            if is_seen && stack.push(entry.seq, entry.kind, self.cursor.value()) {
-                break;
+            if is_seen {
+                let value = match entry.kind.is_reference() {
+                    true => self.read_value(entry.value)?,
+                    false => self.cursor.value(),
+                };
+                if stack.push(entry.seq, entry.kind.resolved(), value) {
+                    break;
+                }
             }
             self.cursor.next()?;
         }
@@ -408,6 +433,12 @@ impl<C: Cursor> VisibleIter<C> {
         let is_there = value.is_some();
         self.computed.share(value.unwrap_or_default());
         Ok(is_there)
+    }
+
+    /// Reads the value that `reference` leads to.
+    fn read_value(&self, reference: &[u8]) -> Result<Bytes> {
+        let missing = || Error::new(ErrorKind::Corruption, "nobody knows where a value lies");
+        self.values.as_ref().ok_or_else(missing)?.read_value(reference)
     }
 
     /// Returns the time at which the iterator first had to know it.
@@ -437,7 +468,14 @@ impl<C: Cursor> VisibleIter<C> {
                     if entry.kind.is_value() {
                         seen = Seen::Value;
                         self.back_value.set(entry.value, || self.cursor.value());
+                    } else if entry.kind.is_reference() {
+                        seen = Seen::Reference;
+                        self.back_value.set(entry.value, || self.cursor.value());
                     } else if entry.kind == EntryKind::Combine {
+                        if seen == Seen::Reference {
+                            self.read_back()?;
+                            seen = Seen::Value;
+                        }
                         self.operands.push(self.cursor.value(), seen, &mut self.back_value);
                         seen = Seen::Operands;
                     } else if entry.kind == EntryKind::Expiring {
@@ -453,8 +491,13 @@ impl<C: Cursor> VisibleIter<C> {
                     _ => break,
                 }
             }
-            if seen == Seen::Operands {
-                self.combine_back()?;
+            match seen {
+                Seen::Operands => self.combine_back()?,
+                Seen::Reference => {
+                    let read = self.read_back();
+                    read.map_err(|error| error.of_key(&self.left.1.key[self.key_from..]))?;
+                }
+                Seen::Nothing | Seen::Value => {}
             }
             if seen != Seen::Nothing {
                 return Ok(Step::Entry);
@@ -471,6 +514,15 @@ impl<C: Cursor> VisibleIter<C> {
         let Some(entry) = entry else { return Ok(Seen::Nothing) };
         self.back_value.set_stored(entry.value, || self.cursor.value());
         Ok(Seen::Value)
+    }
+
+    /// Replaces the reference that is kept by the value that it leads to.
+    #[cold]
+    #[inline(never)]
+    fn read_back(&mut self) -> Result<()> {
+        let value = self.read_value(self.back_value.bytes())?;
+        self.back_value.share(value);
+        Ok(())
     }
 
     /// Combines the value of the key that the back has left.

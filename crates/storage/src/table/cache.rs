@@ -193,7 +193,7 @@ impl BlockCache {
     }
 
     /// Returns the files of this store's tables that keep descriptors.
-    pub fn open_files(&self) -> &OpenFiles {
+    pub fn open_files(&self) -> &Arc<OpenFiles> {
         &self.files
     }
 

@@ -5,7 +5,8 @@
 //! [`search`](ReadTable::search) reads one key, [`Table::cursor`] reads in order,
 //! [`verify`](ReadTable::verify) checks everything. [`AppendTable`] is one root of an append table,
 //! and writes the next one. Both kinds implement [`ReadTable`]. [`OpenTable`] is a table of either
-//! kind. Open tables share one [`BlockCache`]. The module `format` encodes and decodes the bytes,
+//! kind. [`ValueWriter`] and [`ValueFile`] write and read the files of values that lie outside of
+//! tables. Open tables share one [`BlockCache`]. The module `format` encodes and decodes the bytes,
 //! and `docs/format.md` documents them.
 
 mod append;
@@ -22,12 +23,13 @@ mod search;
 mod table_file;
 #[cfg(test)]
 mod tests;
+mod values;
 mod verify;
 mod visible;
 mod waits;
 mod writer;
 
-pub use crate::format::{Codec, ProfileGrain, TableFacts};
+pub use crate::format::{Codec, ProfileGrain, TableFacts, ValueUse};
 pub use append::{
     AppendCursor, AppendPart, AppendRemains, AppendTable, AppendWalk, Appended, BatchRules,
     FoundRoot, RemainsEntry, RemainsLoss,
@@ -42,4 +44,5 @@ pub use read_table::{ReadCursor, ReadTable};
 pub use reader::Table;
 pub use remains::{BlockWalk, Piece, TableRemains};
 pub use table_file::StoreTable;
+pub use values::{ValueFile, ValueWriter};
 pub use writer::{OUTSIDE, TableOptions, TableWriter};

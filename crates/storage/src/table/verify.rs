@@ -2,6 +2,7 @@
 
 use super::reader::Table;
 use super::table_file::{CHUNK_BYTES, ReadAhead, TableParts, Wanted};
+use super::writer::NO_REFERENCE;
 use crate::cursor::EntryRef;
 use crate::error::Result;
 use crate::expiry::EXPIRY_BYTES;
@@ -9,6 +10,7 @@ use crate::format::{
     Block, Damage, EntryPlace, FactsBuilder, KEY_BYTES_MAX, ProfileGrain, Slot,
     common_prefix_bytes, key_hash, prefix_hash_of,
 };
+use crate::reference::ValueReference;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, Size};
 use std::ops::Range;
 
@@ -208,6 +210,9 @@ impl<'a> VerifyWalk<'a> {
         }
         if slot.kind == EntryKind::Expiring && value.len() < EXPIRY_BYTES {
             return damage("an entry that expires has no time");
+        }
+        if slot.kind.is_reference() && ValueReference::decode(value).is_none() {
+            return damage(NO_REFERENCE);
         }
         self.has_operands |= slot.kind == EntryKind::Combine;
         let entry = EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value };

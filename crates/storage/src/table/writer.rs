@@ -8,12 +8,13 @@ use crate::expiry::EXPIRY_BYTES;
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_EXPIRES,
     FEATURE_EXPIRING, FEATURE_OPERANDS, FEATURE_OUTSIDE, FEATURE_PREFIXES, FEATURE_RANGE_DELETES,
-    FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer,
-    KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash,
-    prefix_hash, seal,
+    FEATURE_UNDATED, FEATURE_VALUES, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder,
+    FilterBuilder, Footer, KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section, TableFacts,
+    common_prefix_bytes, key_hash, prefix_hash, seal,
 };
+use crate::reference::ValueReference;
 use lsmith_tree::blocks::fits;
-use lsmith_tree::{EntryKind, KeyRange, SeqNo, logical_bytes};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ pub(super) const VALUE_BYTES_MAX: usize = 1 << 30;
 
 /// The id of each table that is written outside of a store. No table in a store has it.
 pub const OUTSIDE: u64 = 0;
+
+/// What is wrong with a reference of another length.
+pub(super) const NO_REFERENCE: &str = "expected a reference to a value, found other bytes";
 
 /// The number of bytes that are collected for one write to the file.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -181,7 +185,7 @@ impl TableWriter {
         let checked = check_entry(&entry).and_then(|()| self.check_order(shared, &entry));
         let new_key =
             checked.map_err(|message| Error::corruption(&self.path, self.written, message))?;
-        let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
+        let entry_bytes = entry.logical_bytes();
         if !fits(self.block_bytes, self.open_bytes, entry_bytes) {
             self.cut_block()?;
         }
@@ -245,7 +249,8 @@ impl TableWriter {
         let expiring = if facts.has_expiring { FEATURE_EXPIRING } else { 0 };
         let operands = if facts.operator.is_some() { FEATURE_OPERANDS } else { 0 };
         let hides = if facts.range_deletes.is_empty() { 0 } else { FEATURE_RANGE_DELETES };
-        let kinds = expiring | operands | hides;
+        let refers = if facts.value_files.is_empty() { 0 } else { FEATURE_VALUES };
+        let kinds = expiring | operands | hides | refers;
         let features = compressed | undated | outside | prefixes | expires | kinds;
         let footer = Footer { table: self.table, filter, index, properties, features };
         self.out.extend_from_slice(&footer.encode());
@@ -356,6 +361,9 @@ pub(super) fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'sta
     }
     if entry.kind == EntryKind::Expiring && entry.value.len() < EXPIRY_BYTES {
         return Err("an entry that expires has no time");
+    }
+    if entry.kind.is_reference() && ValueReference::decode(entry.value).is_none() {
+        return Err(NO_REFERENCE);
     }
     Ok(())
 }

@@ -288,6 +288,7 @@ fn facts(root: &AppendRoot, table: u64, end: u64) -> TableFacts {
         has_expiring: false,
         operator: None,
         range_deletes: Vec::new(),
+        value_files: Vec::new(),
     }
 }
 

@@ -226,19 +226,20 @@ fn cursor_that_meets_an_invalid_entry_is_on_no_entry() {
         let head = 4 << 2 | 2;
         let delta = 2;
         assert_eq!(payload[second..second + 3], [head, delta, b'1'], "a usual entry with a number");
-        // The last byte of the key is decoded as the length of the value and the kind.
+        // The last byte of the key is decoded as the length of the value and the kind, with the
+        // bytes behind it.
         payload[second] |= 1;
-        payload[second + 2] |= 7;
+        payload[second + 2..second + 5].fill(0xff);
     });
     let table = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();
     for fill in [CacheFill::Yes, CacheFill::No] {
         let mut cursor = table.cursor(fill);
         cursor.seek_first().unwrap();
         assert!(cursor.entry().is_some());
-        let error = cursor.next().expect_err("there is no kind 7");
+        let error = cursor.next().expect_err("no value is so long");
         assert!(section.contains(&error.offset().expect("damage has an offset")), "{error}");
         assert_eq!(cursor.entry(), None);
-        cursor.seek(b"key00\0").expect_err("the next entry is of kind 7");
+        cursor.seek(b"key00\0").expect_err("the next entry has no end");
         assert_eq!(cursor.entry(), None);
         cursor.seek(b"more").unwrap();
         assert!(cursor.entry().is_some());
