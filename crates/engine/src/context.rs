@@ -12,6 +12,7 @@ use crate::progress::Progress;
 use crate::recorder::Recorder;
 use crate::snapshots::{SnapshotGuard, Snapshots};
 use crate::stats::{Counts, Recorders, Timer};
+use crate::values::ValueFiles;
 use crate::version::TablePlace;
 use lsmith_storage::account::Account;
 use lsmith_storage::directory;
@@ -59,6 +60,8 @@ pub(crate) struct Context {
     pub(crate) leftovers: Arc<Leftovers>,
     /// What readers in other processes keep from being freed.
     pub(crate) leases: Arc<Leases>,
+    /// The files with values that lie outside of tables.
+    pub(crate) values: Arc<ValueFiles>,
     pub(crate) progress: Progress,
     pub(crate) followers: Followers,
     /// Records what callers do, while somebody wants that.
@@ -90,6 +93,8 @@ impl Context {
         let cache = cache.with_open_files(options.open_files());
         let cache = if options.unleased { cache.unmapped() } else { cache };
         let counts = Arc::default();
+        let leases = Arc::new(Leases::new(&options.env, &options.dir));
+        let values = ValueFiles::new(&options.env, &options.dir, cache.open_files(), &leases);
         Context {
             limit,
             cache: Arc::new(cache),
@@ -103,7 +108,8 @@ impl Context {
             visible: AtomicU64::new(0),
             snapshots: Arc::new(Snapshots::new()),
             leftovers: Arc::default(),
-            leases: Arc::new(Leases::new(&options.env, &options.dir)),
+            leases,
+            values: Arc::new(values),
             progress: Progress::default(),
             followers: Followers::default(),
             poisoned: AtomicBool::new(false),
@@ -149,6 +155,7 @@ impl Context {
             dir: &self.options.dir,
             cache: &self.cache,
             leases: &self.leases,
+            values: &self.values,
         }
     }
 

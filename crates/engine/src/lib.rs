@@ -241,6 +241,7 @@ mod snapshots;
 mod stats;
 mod threads;
 mod throttle;
+mod values;
 mod version;
 mod wal;
 mod write;

@@ -32,6 +32,10 @@ pub(crate) const MEMTABLE_BYTES_MAX: u64 = 1 << 40;
 /// The largest data block that options may ask for, in logical bytes: as long as the longest value.
 const BLOCK_BYTES_MAX: usize = VALUE_BYTES_MAX;
 
+/// The least bound on the space of value files. Below it most of what is written would be values
+/// that are moved.
+const VALUE_SPACE_MIN: f64 = 1.05;
+
 /// The longest prefix that filters can hold, in bytes.
 const PREFIX_BYTES_MAX: u16 = 1024;
 
@@ -251,6 +255,9 @@ pub(crate) struct Options {
     pub(crate) filters_by_size: bool,
     pub(crate) keep_tables: bool,
     pub(crate) rewrite_below: f64,
+    /// The length from which on values go into value files; `None` for all in tables.
+    pub(crate) values_from: Option<u64>,
+    pub(crate) value_space: f64,
     pub(crate) histograms: bool,
     pub(crate) lockstep: bool,
     pub(crate) read_only: bool,
@@ -316,6 +323,7 @@ impl Options {
         check_block(self.table.block_bytes)?;
         check_threads(self.threads)?;
         check_share(self.rewrite_below)?;
+        check_values(self.values_from, self.value_space)?;
         self.build_policy(&self.policy)?;
         Compression::parse(&self.compression)?;
         self.operators.names().try_for_each(check_operator_name)?;
@@ -378,6 +386,18 @@ fn check_share(share: f64) -> Result<()> {
         return Ok(());
     }
     let message = format!("rewrite_below is {share}: expected 0 to 1");
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+/// Fails if values cannot go into value files from that length on, or cannot be bounded so.
+fn check_values(from_bytes: Option<u64>, space: f64) -> Result<()> {
+    let message = match from_bytes {
+        Some(0) => "large_values is 0: expected at least 1 byte".to_string(),
+        _ if !(VALUE_SPACE_MIN..).contains(&space) => {
+            format!("value_space is {space}: expected at least {VALUE_SPACE_MIN}")
+        }
+        _ => return Ok(()),
+    };
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 

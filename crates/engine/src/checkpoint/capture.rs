@@ -22,7 +22,7 @@ use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::sync::MutexGuard;
 use lsmith_storage::table::ReadTable;
 use lsmith_tree::{SeqNo, TableId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,6 +80,7 @@ impl Capture {
         account.synced_seq = last;
         let mut files: Vec<CapturedFile> =
             tables.iter().map(|table| CapturedFile::of_table(table)).collect();
+        files.extend(values_of(&tables));
         files.extend(spills_of(&*options.env, &options.dir, &account)?);
         files.extend(logs);
         Ok(Capture { account, last, files, _hold: hold, _versions: versions, _tables: tables })
@@ -106,6 +107,15 @@ fn named_tables(account: &Account, keyspace: &KeyspaceShared) -> Vec<Arc<TableHa
     let state = keyspace.state.lock();
     let table = |id| Arc::clone(state.tables.get(id).expect("no commit is half done"));
     named.iter().map(table).collect()
+}
+
+/// Returns the value files that `tables` refer to. They do not change any more.
+fn values_of(tables: &[Arc<TableHandle>]) -> impl Iterator<Item = CapturedFile> {
+    let files = tables.iter().flat_map(|table| table.value_files());
+    let files: BTreeMap<u64, u64> = files.map(|file| (file.file_id(), file.file_bytes())).collect();
+    let file =
+        |(file_id, bytes)| CapturedFile { kind: FileKind::Values, file_id, bytes, grows: false };
+    files.into_iter().map(file)
 }
 
 /// Returns the spills that `account` names.

@@ -64,6 +64,8 @@ impl Builder {
                 filters_by_size: true,
                 keep_tables: true,
                 rewrite_below: 0.25,
+                values_from: None,
+                value_space: 2.0,
                 histograms: false,
                 lockstep: false,
                 read_only: false,
@@ -346,6 +348,49 @@ impl Builder {
     /// their table goes. High values save space, and cost rewrites.
     pub fn rewrite_below(mut self, share: f64) -> Builder {
         self.options.rewrite_below = share;
+        self
+    }
+
+    /// The length in bytes from which on values lie in files of their own, at least 1. Default:
+    /// `None`, all values lie in tables. A length of less than some hundred bytes saves nothing.
+    ///
+    /// Merges then copy references of 28 bytes in place of the values. So a value is written to the
+    /// log and once to a value file, however often its entry is merged. In return a read of such a
+    /// value reads two files, and garbage stays until a file is
+    /// [cleaned](Builder::value_space). docs/large-values.md says when that pays off.
+    ///
+    /// The option can change with each opening. Values move when merges meet them: long ones of
+    /// tables into value files, and with `None` all back into tables. Keyspaces with an operator,
+    /// with expiry or with a filter of merges, and append tables, keep all values in tables.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use lsmith::Store;
+    ///
+    /// let store = Store::builder(dir.path()).large_values(4096).open()?;
+    /// let pictures = store.keyspace("pictures")?;
+    /// pictures.put("cat", vec![7; 10_000])?;
+    /// pictures.put("dot", "short")?;
+    /// pictures.flush()?;
+    /// assert_eq!(pictures.stats().value_files, 1);
+    /// assert!(pictures.stats().table_bytes < 1000);
+    /// assert_eq!(pictures.get("cat")?.unwrap().len(), 10_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[doc(alias("blob", "value log", "key-value separation"))]
+    pub fn large_values(mut self, from_bytes: impl Into<Option<u64>>) -> Builder {
+        self.options.values_from = from_bytes.into();
+        self
+    }
+
+    /// The bound on the space of the value files of a keyspace: as many times the bytes of values
+    /// that its tables refer to, at least 1.05. Default: 2.
+    ///
+    /// Beyond it, the files with the most garbage are cleaned: their values are written again, and
+    /// the files go. Low bounds save space, and cost writes. Space that snapshots, readers and
+    /// copies under way keep from being freed comes on top.
+    pub fn value_space(mut self, ratio: f64) -> Builder {
+        self.options.value_space = ratio;
         self
     }
 

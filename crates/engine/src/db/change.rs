@@ -131,8 +131,11 @@ impl Change {
             return Change::DeleteRange { keyspace, start: key, end };
         };
         match kind {
-            EntryKind::Put => Change::Put { keyspace, key, value },
-            EntryKind::Insert => Change::Insert { keyspace, key, value },
+            // Logs have no references.
+            EntryKind::Put | EntryKind::PutReference => Change::Put { keyspace, key, value },
+            EntryKind::Insert | EntryKind::InsertReference => {
+                Change::Insert { keyspace, key, value }
+            }
             EntryKind::Delete => Change::Delete { keyspace, key },
             EntryKind::Remove => Change::Remove { keyspace, key },
             EntryKind::Combine => Change::Combine { keyspace, key, operand: value },

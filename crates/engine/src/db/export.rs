@@ -151,6 +151,7 @@ impl Snapshot {
         {
             let hidden_below = hidden.below(key, self.seq());
             if seq <= self.seq() && seq >= hidden_below && seen.as_deref() != Some(key) {
+                let apart;
                 let found = match kind {
                     EntryKind::Combine => Found::Combined,
                     EntryKind::Expiring => {
@@ -165,6 +166,10 @@ impl Snapshot {
                         }
                     }
                     kind if kind.is_value() => Found::Value(value),
+                    kind if kind.is_reference() => {
+                        apart = version.read_value(value)?;
+                        Found::Value(&apart)
+                    }
                     _ => Found::Nothing,
                 };
                 each(&key[keyspace.member_bytes()..], found, seq)?;

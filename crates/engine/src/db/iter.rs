@@ -136,7 +136,7 @@ impl Iter {
         let (lower, upper) = bounds;
         let entries = VisibleIter::new(cursor, snapshot.seq(), lower, upper);
         let entries = entries.without_first(key_from).combining(version.rules.combiner());
-        let entries = entries.hiding(version.hidden());
+        let entries = entries.hiding(version.hidden()).reading(version.value_reader());
         let (moved_in, error) = (Process::NOWHERE, None);
         let counted = version.counted.clone();
         let note = ScanNote { tally, runs: None, recorded: None, counted, store };

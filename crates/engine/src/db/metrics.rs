@@ -15,7 +15,7 @@ type OfKeyspace = (&'static str, &'static str, fn(&KeyspaceStats) -> f64);
 /// A figure of a level: its name, what it is, and its value.
 type OfLevel = (&'static str, &'static str, fn(&Counters) -> u64);
 
-const OF_KEYSPACES: [OfKeyspace; 13] = [
+const OF_KEYSPACES: [OfKeyspace; 16] = [
     ("keyspace_memory_bytes", "Logical bytes in memtables.", |it| it.memory_bytes as f64),
     ("keyspace_runs", "Runs on storage.", |it| it.runs as f64),
     ("keyspace_tables", "Table files.", |it| it.tables as f64),
@@ -23,6 +23,11 @@ const OF_KEYSPACES: [OfKeyspace; 13] = [
     ("keyspace_live_bytes", "Bytes of table files that the tree needs.", |it| it.live_bytes as f64),
     ("keyspace_dead_bytes", "Bytes of table files that nothing needs.", |it| it.dead_bytes as f64),
     ("keyspace_punched_bytes", "Bytes of holes in table files.", |it| it.punched_bytes as f64),
+    ("keyspace_value_files", "Value files.", |it| it.value_files as f64),
+    ("keyspace_value_bytes", "Bytes that value files occupy.", |it| it.value_bytes as f64),
+    ("keyspace_value_garbage_bytes", "Bytes of value files that no table refers to.", |it| {
+        it.value_garbage_bytes as f64
+    }),
     ("keyspace_logical_bytes", "Logical bytes in tables.", |it| it.logical_bytes as f64),
     ("keyspace_entries", "Entries in tables.", |it| it.entries as f64),
     ("keyspace_tombstones", "Tombstones in tables.", |it| it.tombstones as f64),

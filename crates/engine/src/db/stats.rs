@@ -45,6 +45,14 @@ pub struct KeyspaceStats {
     pub dead_bytes: u64,
     /// Bytes of blocks that no slice needs and that were freed: holes in the files.
     pub punched_bytes: u64,
+    /// The number of value files that tables refer to. Their bytes are in none of the figures
+    /// above. Counts the whole group.
+    pub value_files: u64,
+    /// Bytes of these files. Files that only snapshots, readers or copies under way need are not
+    /// among them.
+    pub value_bytes: u64,
+    /// Bytes of these files that tables do not refer to.
+    pub value_garbage_bytes: u64,
     /// Logical bytes in all tables.
     pub logical_bytes: u64,
     /// The number of entries in all tables, with old versions and tombstones.
@@ -82,6 +90,7 @@ impl Keyspace {
             dead_bytes += dead;
             punched_bytes += punched;
         }
+        let values = state.value_totals();
         let mut runs = 0;
         let mut size = Size::default();
         for run in tree.disk_runs() {
@@ -107,6 +116,9 @@ impl Keyspace {
             live_bytes: table_bytes - dead_bytes,
             dead_bytes,
             punched_bytes,
+            value_files: values.files,
+            value_bytes: values.file_bytes,
+            value_garbage_bytes: values.record_bytes - values.live_bytes,
             logical_bytes: size.bytes,
             entries: size.entries,
             tombstones: size.tombstones,

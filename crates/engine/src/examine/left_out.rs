@@ -75,6 +75,11 @@ impl LeftOutSearch<'_> {
                     };
                     has(TableId(file_id))
                 }
+                FileKind::Values => {
+                    let keyspaces = self.engine.keyspaces.all();
+                    let mut states = keyspaces.iter().map(|keyspace| keyspace.state.lock());
+                    states.any(|state| state.value_files().contains_key(&file_id))
+                }
             };
         (!is_named).then_some(LeftOutReason::Unnamed)
     }

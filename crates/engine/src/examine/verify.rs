@@ -3,6 +3,8 @@
 use crate::engine::Engine;
 use crate::manifest;
 use crate::memory::read_spill;
+use crate::version::Version;
+use lsmith_storage::cursor::Cursor;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::Damage;
@@ -10,8 +12,8 @@ use lsmith_storage::format::decode_batch;
 use lsmith_storage::log::{LogId, LogKind, LogReader, LogStart};
 use lsmith_storage::names::{self, FileKind, numbered};
 use lsmith_storage::sync::atomic::Ordering;
-use lsmith_storage::table::ReadTable;
-use lsmith_tree::check_tree;
+use lsmith_storage::table::{CacheFill, OpenTable, ReadCursor, ReadTable};
+use lsmith_tree::{KeyRange, check_tree};
 use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
@@ -31,6 +33,9 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
         shown.sort_unstable_by_key(|(table, _)| table.file_id());
         for (table, ranges) in shown {
             collect(&mut damage, table.table().verify(&ranges))?;
+            if table.value_files().next().is_some() {
+                verify_values(&version, table.table(), &ranges, &mut damage)?;
+            }
         }
     }
     // While the writer and the manifest are held, no file ends in the middle of a record.
@@ -63,6 +68,33 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
         }
     }
     Ok(damage)
+}
+
+/// Reads all values in value files to which `table` refers within `ranges`. Adds their damage to
+/// `damage`.
+fn verify_values(
+    version: &Version,
+    table: &OpenTable,
+    ranges: &[KeyRange],
+    damage: &mut Vec<Error>,
+) -> Result<()> {
+    let mut cursor = table.cursor(CacheFill::No);
+    for range in ranges {
+        cursor.keep_within(range.clone());
+        if cursor.seek_first().is_err() {
+            // Reported already, as damage of the table.
+            continue;
+        }
+        while let Some(entry) = cursor.entry() {
+            if entry.kind.is_reference() {
+                collect(damage, version.read_value(entry.value).map(drop))?;
+            }
+            if cursor.next().is_err() {
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Adds the error of `found` to `damage` if it is damage; otherwise returns `found`.

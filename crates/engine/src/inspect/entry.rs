@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::reference::ValueReference;
 use lsmith_tree::{EntryKind, SeqNo};
 
 /// An entry of a table, a log or a spill.
@@ -14,8 +15,16 @@ pub struct Entry {
     pub seq: SeqNo,
     /// The kind: put, delete, insert, remove or combine.
     pub kind: EntryKind,
-    /// The value; empty for tombstones, the operand for a combine.
+    /// The value; empty for tombstones, the operand for a combine, a reference if the value lies in
+    /// a value file.
     pub value: Bytes,
+}
+
+impl Entry {
+    /// Returns the place of the value, if it lies in a value file.
+    pub fn reference(&self) -> Option<ValueReference> {
+        if self.kind.is_reference() { ValueReference::decode(&self.value) } else { None }
+    }
 }
 
 impl From<EntryRef<'_>> for Entry {

@@ -18,6 +18,8 @@ pub enum FileType {
     Copy,
     /// A table.
     Table,
+    /// Values that tables refer to.
+    Values,
 }
 
 impl FileType {
@@ -34,6 +36,7 @@ impl FileType {
             FileKind::Manifest => FileType::Manifest,
             FileKind::Wal => FileType::Log,
             FileKind::NewWal => return None,
+            FileKind::Values => FileType::Values,
             FileKind::Spill => FileType::Copy,
             FileKind::Table => FileType::Table,
         };

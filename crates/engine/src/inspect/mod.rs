@@ -46,6 +46,7 @@ pub use append_file::{AppendFile, AppendLeaf, Root, RootProperties};
 pub use entry::Entry;
 pub use file_type::FileType;
 pub use log::{Content, LogFile, LogRecord, Write};
+pub use lsmith_storage::reference::ValueReference;
 pub use lsmith_tree::EntryKind;
 pub use table::{Filter, Footer, Properties, TableBlock, TableFile, is_table};
 pub use trees::{KeyspaceTree, trees};
@@ -53,6 +54,7 @@ pub use trees::{KeyspaceTree, trees};
 use crate::manifest;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::table::{OpenFiles, ValueFile};
 use std::path::Path;
 
 /// Returns all damage in the files of `dir`, each checked by itself. For a store that does not
@@ -71,6 +73,7 @@ pub fn damage(env: &dyn Env, dir: &Path) -> Result<Vec<Error>> {
             None => Ok(()),
             Some((FileType::Current, _)) => current(env, &path).map(drop),
             Some((FileType::Table, _)) => table_damage(env, &path, &mut damage),
+            Some((FileType::Values, file_id)) => value_damage(env, &path, file_id, &mut damage),
             Some(_) => log_damage(env, &path, &mut damage),
         };
         match found {
@@ -96,6 +99,12 @@ fn table_damage(env: &dyn Env, path: &Path, damage: &mut Vec<Error>) -> Result<(
         }
     }
     damage.append(&mut table.take_damage());
+    Ok(())
+}
+
+fn value_damage(env: &dyn Env, path: &Path, file_id: u64, damage: &mut Vec<Error>) -> Result<()> {
+    let file = ValueFile::open(env, path, file_id, &OpenFiles::few())?;
+    damage.extend(file.damage()?);
     Ok(())
 }
 

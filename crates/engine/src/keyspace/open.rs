@@ -90,6 +90,7 @@ pub(crate) fn open_keyspace(
         failed_in_row: 0,
         leaving: 0,
         arrivals: 0,
+        values: Arc::clone(&context.values),
         causes: context.options.histograms.then(Causes::default),
         kept_range: None,
         requests: Requests::default(),

@@ -5,6 +5,7 @@ mod dropped;
 mod failure;
 mod sealed;
 mod tables;
+mod values;
 
 pub(crate) use failure::Failure;
 pub(crate) use sealed::{Replacement, SEALED_MAX, SealedRun, WriteSpan};
@@ -13,6 +14,7 @@ use super::{Active, Policy, Request, Requests};
 use crate::compression::Compression;
 use crate::manifest::Spill;
 use crate::rules::Rules;
+use crate::values::ValueFiles;
 use crate::version::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use lsmith_tree::{
     Causes, KeyRange, MergePlan, RangeDeletes, Reservation, ReservationState, Run, Slice, TableId,
@@ -51,6 +53,8 @@ pub(crate) struct KeyspaceState {
     pub(crate) leaving: usize,
     /// The number of ingests of tables with sequence numbers of their own.
     pub(crate) arrivals: u64,
+    /// The value files of the store.
+    pub(crate) values: Arc<ValueFiles>,
     /// Why merges have written what they wrote, if that is counted.
     pub(crate) causes: Option<Causes>,
     /// A key range in which no new plan takes runs on storage, because an ingest, or a caller who
@@ -168,6 +172,7 @@ impl KeyspaceState {
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),
             rules: Arc::clone(&self.rules),
+            values: self.values.are_used().then(|| Arc::clone(&self.values)),
             counted: self.policy.counted().cloned(),
             ticket: Some(self.reclaim.ticket()),
             is_dropped: self.is_dropped,

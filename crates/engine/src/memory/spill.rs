@@ -332,7 +332,8 @@ pub(crate) fn take_record(
     let mut entries = Vec::new();
     for _ in 0..count {
         let [kind] = reader.array()?;
-        let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
+        let kind = EntryKind::from_byte(kind).filter(|kind| !kind.is_reference());
+        let kind = kind.ok_or_else(|| reader.damage("an unknown kind"))?;
         let seq = SeqNo(reader.varint()?);
         if seq == SeqNo(0) || seq > newest {
             return Err(reader.damage("the sequence number of an entry is outside of the copy"));

@@ -64,7 +64,7 @@ impl Merger {
         let bytes: u64 = inputs.map(|run| run.bytes()).sum();
         reserved.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
         let era = self.begin_era(&keyspace);
-        let plan = SplitPlan::new(&self.context, reserved, &version, table);
+        let plan = SplitPlan::new(self, reserved, &version, table);
         let split = self.offer(plan, parts, version, self.parts_ahead());
         // Even after a panic, no thread may take another part or keep the version.
         let result =

@@ -1,12 +1,14 @@
 //! Cursors over the inputs of a plan, which add up the sizes of the entries they take.
 
 use crate::version::{Source, Version};
+use bytes::Bytes;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::{Hiding, Walk};
 use lsmith_storage::read::MergingCursor;
+use lsmith_storage::reference::ReadValue;
 use lsmith_storage::table::{CacheFill, ReadTally};
-use lsmith_tree::{Input, KeptTables, LevelId, SeqNo, Size, logical_bytes};
+use lsmith_tree::{Input, KeptTables, LevelId, SeqNo, Size};
 use std::sync::Arc;
 
 /// Returns a cursor over the entries of `input` in `version`, without the tables in `kept`. Adds
@@ -26,7 +28,7 @@ fn entries(version: &Version, input: &Input, kept: &KeptTables, tally: &Arc<Read
 /// Returns the logical size of `entry`.
 pub(super) fn entry_size(entry: &EntryRef<'_>) -> Size {
     Size {
-        bytes: logical_bytes(entry.key.len(), entry.value.len()),
+        bytes: entry.logical_bytes(),
         entries: 1,
         tombstones: u64::from(entry.kind.is_tombstone()),
     }
@@ -55,6 +57,10 @@ pub(super) struct InputCursor {
     /// The range deletes, and the live snapshots.
     hiding: Hiding,
     snapshots: Vec<SeqNo>,
+    /// Reads values in value files, if the merge needs them.
+    values: Option<Arc<dyn ReadValue>>,
+    /// The value of the reference under the cursor, if the merge needs it.
+    value: Option<Bytes>,
 }
 
 /// An input, and the size of its entries that were taken so far.
@@ -105,6 +111,8 @@ impl InputCursor {
             merging: MergingCursor::new(cursors.collect()),
             hiding: Hiding::default(),
             snapshots: Vec::new(),
+            values: None,
+            value: None,
         }
     }
 
@@ -114,8 +122,26 @@ impl InputCursor {
         InputCursor { hiding, snapshots: snapshots.to_vec(), ..self }
     }
 
-    fn leap(&mut self) -> Result<()> {
-        self.hiding.leap(&mut self.merging, &self.snapshots)
+    /// Has values in value files read, as if they lay in the tables of `version`, if `reads`.
+    pub(super) fn reading_if(self, reads: bool, version: &Version) -> InputCursor {
+        InputCursor { values: version.value_reader().filter(|_| reads), ..self }
+    }
+
+    /// Passes over what is hidden, and reads the value there if that is wanted.
+    #[cold]
+    fn settle(&mut self) -> Result<()> {
+        if !self.hiding.is_empty() {
+            self.hiding.leap(&mut self.merging, &self.snapshots)?;
+        }
+        let Some(values) = &self.values else { return Ok(()) };
+        let reference = self.merging.entry().filter(|entry| entry.kind.is_reference());
+        self.value = reference.map(|entry| values.read_value(entry.value)).transpose()?;
+        Ok(())
+    }
+
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.hiding.is_empty() && self.values.is_none()
     }
 
     /// Returns the sizes that went into the merge, once the cursor is at its end.
@@ -132,7 +158,7 @@ impl InputCursor {
 impl Walk for InputCursor {
     fn begin(&mut self) -> Result<()> {
         self.merging.seek_first()?;
-        if self.hiding.is_empty() { Ok(()) } else { self.leap() }
+        if self.is_plain() { Ok(()) } else { self.settle() }
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -146,11 +172,21 @@ impl Walk for InputCursor {
             self.inputs[source].size += size;
         }
         self.merging.next()?;
-        if self.hiding.is_empty() { Ok(()) } else { self.leap() }
+        if self.is_plain() { Ok(()) } else { self.settle() }
     }
 
     #[inline]
     fn here(&self) -> Option<EntryRef<'_>> {
-        self.merging.entry()
+        let entry = self.merging.entry();
+        match &self.value {
+            Some(value) => entry.map(|entry| resolved(entry, value)),
+            None => entry,
+        }
     }
+}
+
+/// Returns `entry`, a reference, with its `value` in its place.
+#[cold]
+fn resolved<'a>(entry: EntryRef<'a>, value: &'a [u8]) -> EntryRef<'a> {
+    EntryRef { kind: entry.kind.resolved(), value, ..entry }
 }

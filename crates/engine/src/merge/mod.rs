@@ -40,6 +40,7 @@ mod reserved;
 mod rewrite;
 mod side;
 mod split;
+mod values;
 
 pub(crate) use by_part::PlanPart;
 use input::{InputCursor, TakenSizes, entry_size};
@@ -47,6 +48,7 @@ use output::Output;
 pub(crate) use plan_output::PlanOutput;
 pub(crate) use reserved::ReservedPlan;
 use split::Split;
+use values::NEVER;
 
 use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
@@ -110,6 +112,7 @@ impl Merger {
         let output = self.output(reserved.plan.cut_bytes, options.clone());
         let mut output = output
             .limited(reserved.is_limited())
+            .separating(self.values_from(&reserved.keyspace))
             .cutting_keyspaces(reserved.keyspace.members.is_some());
         let execute = || match (reserved.rewrites, reserved.plan.reuse) {
             (Some(table), _) => self.rewrite(reserved, table, version, &mut output),
@@ -148,6 +151,14 @@ impl Merger {
         let bits = || filters::bits_by_size(average, &reserved.plan, &version.tree);
         let filter_bits = by_size.then(bits);
         TableOptions { grain, codec, filter_bits, ..table }
+    }
+
+    /// Returns the length from which on merges of `keyspace` put values into value files. Values
+    /// that operators, expiry, filters or append tables need stay in tables.
+    fn values_from(&self, keyspace: &KeyspaceShared) -> usize {
+        let stay = keyspace.rules.for_merges().is_some() || keyspace.state.lock().policy.appends();
+        let from_bytes = self.context.options.values_from.filter(|_| !stay);
+        from_bytes.map_or(NEVER, |bytes| usize::try_from(bytes).unwrap_or(NEVER))
     }
 
     /// Acts once in [`ENTRIES_PER_LOOK`] entries of a merge in `keyspace`: fails if the store is

@@ -1,5 +1,6 @@
 //! The tables that a plan writes.
 
+use super::values::{NEVER, ValueSink, WrittenValues};
 use crate::context::Context;
 use crate::options::Options;
 use crate::throttle::{PACE_BYTES, Throttle};
@@ -32,6 +33,8 @@ pub(super) struct Output<'a> {
     last_key: Vec<u8>,
     /// The ids of all files created.
     created: Vec<u64>,
+    /// Where long values go.
+    values: ValueSink<'a>,
     /// Logical bytes written since the last call of the throttle. `None` without a limit.
     unpaced_bytes: Option<u64>,
     /// The finished tables.
@@ -44,12 +47,14 @@ pub(super) struct Output<'a> {
 pub(super) struct Written {
     created: Vec<u64>,
     facts: Vec<TableFacts>,
+    values: WrittenValues,
 }
 
 impl Written {
-    /// Returns the bytes of the table files.
+    /// Returns the bytes of the files.
     pub(super) fn file_bytes(&self) -> u64 {
-        self.facts.iter().map(|facts| facts.file_bytes).sum()
+        let tables: u64 = self.facts.iter().map(|facts| facts.file_bytes).sum();
+        tables + self.values.file_bytes
     }
 }
 
@@ -74,6 +79,7 @@ impl<'a> Output<'a> {
             writer: None,
             last_key: Vec::new(),
             created: Vec::new(),
+            values: ValueSink::new(context, NEVER),
             unpaced_bytes: None,
             facts: Vec::new(),
             handles: Vec::new(),
@@ -89,6 +95,12 @@ impl<'a> Output<'a> {
     /// Cuts tables where the first byte of keys changes, if `cuts` is true.
     pub(super) fn cutting_keyspaces(mut self, cuts: bool) -> Output<'a> {
         self.cuts_keyspaces = cuts;
+        self
+    }
+
+    /// Puts values of `from_bytes` bytes and longer into value files.
+    pub(super) fn separating(mut self, from_bytes: usize) -> Output<'a> {
+        self.values.set_from_bytes(from_bytes);
         self
     }
 
@@ -140,6 +152,13 @@ impl<'a> Output<'a> {
                 writer
             }
         };
+        if self.values.stays(&entry) {
+            return writer.add(entry);
+        }
+        let (entry, value_bytes) = self.values.place(entry)?;
+        if let Some(bytes) = &mut self.unpaced_bytes {
+            *bytes += value_bytes;
+        }
         writer.add(entry)
     }
 
@@ -177,6 +196,7 @@ impl<'a> Output<'a> {
     /// Finishes the table under construction, if there is one.
     pub(super) fn finish_table(&mut self) -> Result<()> {
         self.last_key.clear();
+        self.values.finish_file()?;
         if let Some(writer) = self.writer.take() {
             self.facts.push(writer.finish()?);
         }
@@ -186,17 +206,19 @@ impl<'a> Output<'a> {
     /// Returns the tables, for another output to [append](Output::append). No table may be under
     /// construction.
     pub(super) fn into_written(self) -> Written {
-        Written { created: self.created, facts: self.facts }
+        Written { created: self.created, facts: self.facts, values: self.values.into_written() }
     }
 
     /// Adds the tables of `written` behind the tables of this output.
     pub(super) fn append(&mut self, written: Written) {
         self.created.extend(written.created);
         self.facts.extend(written.facts);
+        self.values.append(written.values);
     }
 
     /// Makes the names of the files survive power loss, and opens the tables.
     pub(super) fn open_tables(&mut self) -> Result<()> {
+        debug_assert!(!self.created.is_empty() || !self.values.has_files(), "values have tables");
         if self.created.is_empty() {
             return Ok(());
         }
@@ -219,12 +241,21 @@ impl<'a> Output<'a> {
         outcome.slices.extend(self.handles.iter().map(|handle| handle.whole()));
     }
 
+    /// Returns the bytes of all finished files.
+    pub(super) fn file_bytes(&self) -> u64 {
+        let tables: u64 = self.facts.iter().map(|facts| facts.file_bytes).sum();
+        tables + self.values.file_bytes()
+    }
+
     /// Removes all files of the output.
     pub(super) fn remove(mut self) {
         drop(self.writer.take());
         self.handles.clear();
         for &file_id in &self.created {
             let path = self.path(file_id);
+            directory::remove(&*self.options().env, &path, "a failed output");
+        }
+        for path in self.values.paths() {
             directory::remove(&*self.options().env, &path, "a failed output");
         }
     }

@@ -41,7 +41,7 @@ impl PlanOutput {
 
     /// Adds the tables of `output`, all of them open, and the bytes read from files.
     pub(super) fn written(self, output: Output<'_>, bytes_read: u64) -> PlanOutput {
-        let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
+        let bytes_written = output.file_bytes();
         self.with(output.handles, bytes_read, bytes_written)
     }
 

@@ -10,7 +10,6 @@ use super::kept::add_kept;
 use super::output::{Output, Written};
 use super::{Merged, hiding, named, outcome_of};
 use super::{Merger, ReservedPlan};
-use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
 use crate::version::Version;
 use lsmith_storage::error::Result;
@@ -34,6 +33,8 @@ pub(super) struct SplitPlan {
     /// True if the limit on bytes written per second applies to the output.
     pub(super) limited: bool,
     pub(super) cut_bytes: Option<u64>,
+    /// The length from which on values go into value files.
+    values_from: usize,
     /// The tables that the merge keeps.
     pub(super) kept: KeptTables,
     /// The keys at which the output is cut whatever the size of its tables.
@@ -51,18 +52,19 @@ impl SplitPlan {
     /// Returns the properties of the plan of `reserved`. The inputs are fixed already: snapshots
     /// taken later see the newest version of all their keys.
     pub(super) fn new(
-        context: &Context,
+        merger: &Merger,
         reserved: &ReservedPlan,
         version: &Version,
         table: TableOptions,
     ) -> SplitPlan {
-        let (hiding, snapshots) = hiding(context, &reserved.plan, version);
+        let (hiding, snapshots) = hiding(&merger.context, &reserved.plan, version);
         SplitPlan {
             keyspace: Arc::clone(&reserved.keyspace),
             inputs: reserved.plan.inputs.clone(),
             bottom: reserved.bottom,
             forgets: reserved.forgets,
             limited: reserved.is_limited(),
+            values_from: merger.values_from(&reserved.keyspace),
             cut_bytes: reserved.plan.cut_bytes,
             cut_keys: reserved.kept.cut_keys(reserved.plan.cut_keys(&version.tree)),
             kept: reserved.kept.clone(),
@@ -209,7 +211,7 @@ impl Merger {
         output: &mut Output<'_>,
         table: TableOptions,
     ) -> Result<Merged> {
-        let plan = SplitPlan::new(&self.context, reserved, version, table);
+        let plan = SplitPlan::new(self, reserved, version, table);
         let tally = Arc::clone(&plan.tally);
         let deletes_applied = plan.hiding.deletes_applied(&reserved.plan.hull(), &plan.snapshots);
         let parts = self.parts_of(reserved, version);
@@ -305,6 +307,7 @@ impl Merger {
         version: &Version,
     ) -> Result<PartOutput> {
         let output = self.output(plan.cut_bytes, plan.table.clone()).limited(plan.limited);
+        let output = output.separating(plan.values_from);
         let mut output =
             output.cutting_keyspaces(plan.keyspace.members.is_some()).cutting_at(&plan.cut_keys);
         let merge = || self.write_merged(plan, inputs, version, &mut output);
@@ -326,6 +329,7 @@ impl Merger {
     ) -> Result<(FoldCounts, Vec<Size>)> {
         let cursor = InputCursor::new(version, inputs, &plan.kept, &plan.tally);
         let cursor = cursor.leaping(plan.hiding.clone(), &plan.snapshots);
+        let cursor = cursor.reading_if(plan.operators.is_some(), version);
         let fold = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
         let fold = fold.forgetting(plan.forgets).combining(plan.operators.clone());
         let mut fold = fold.hiding(plan.hiding.clone());

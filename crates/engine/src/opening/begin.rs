@@ -2,6 +2,7 @@
 
 use super::Opening;
 use crate::identity::Identity;
+use crate::keyspace::KeyspaceShared;
 use crate::manifest::{Account, LogRow, Manifest, Record, check_room};
 use crate::memory::seal;
 use crate::wal::{Log, Wal};
@@ -10,9 +11,11 @@ use lsmith_storage::error::{Error, Result};
 use lsmith_storage::names::{FileKind, lost, numbered};
 use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{SeqNo, TableId};
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The bytes of a log that are copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
@@ -133,6 +136,9 @@ impl Opening {
     /// Removes numbered files that nothing names.
     fn remove_unnamed(&self) {
         let dir = &self.context.options.dir;
+        let files = |keyspace: &Arc<KeyspaceShared>| keyspace.state.lock().value_files();
+        let values: BTreeSet<u64> =
+            self.keyspaces.values().flat_map(|keyspace| files(keyspace).into_keys()).collect();
         let named = |kind, file_id| match kind {
             FileKind::Wal => !self.left_out.unneeded.contains(&file_id),
             FileKind::Manifest | FileKind::NewWal => false,
@@ -144,6 +150,7 @@ impl Opening {
                 .keyspaces
                 .values()
                 .any(|keyspace| keyspace.state.lock().tables.contains_key(&TableId(file_id))),
+            FileKind::Values => values.contains(&file_id),
         };
         for &(kind, file_id) in &self.files {
             if named(kind, file_id) {

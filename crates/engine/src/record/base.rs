@@ -50,7 +50,8 @@ impl Base {
         let lower = self.behind.take().map_or(Bound::Unbounded, Bound::Excluded);
         let cursor = version.cursor_within(None, || KeyRange::ALL, &tally);
         let entries = VisibleIter::new(cursor, self.snapshot.seq(), lower, Bound::Unbounded);
-        let mut entries = entries.combining(version.rules.combiner()).hiding(version.hidden());
+        let entries = entries.combining(version.rules.combiner()).hiding(version.hidden());
+        let mut entries = entries.reading(version.value_reader());
         // The last key, empty at the end.
         let mut last = Vec::new();
         for _ in 0..PIECE_ENTRIES {

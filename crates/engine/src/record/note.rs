@@ -38,6 +38,8 @@ fn note_picked_write(
     let bytes = value.len();
     let picked = match kind {
         OpKind::Entry(EntryKind::Put | EntryKind::Insert) => Picked::Put(user, bytes),
+        // Nobody writes references.
+        OpKind::Entry(EntryKind::PutReference | EntryKind::InsertReference) => return,
         OpKind::Entry(EntryKind::Delete | EntryKind::Remove) => Picked::Delete(user),
         OpKind::Entry(EntryKind::Combine) => Picked::Combine(user, bytes),
         OpKind::Entry(EntryKind::Expiring) => {

@@ -2,6 +2,7 @@
 
 use super::options::RepairOptions;
 use super::report::{Finding, FindingKind};
+use super::values::ValueRemains;
 use crate::leases::Position;
 use crate::manifest;
 use crate::opening::take_lock_to_read;
@@ -12,6 +13,7 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{self, FileKind};
 use lsmith_storage::table::OpenFiles;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The store that is repaired, and what was found in it so far.
@@ -25,6 +27,8 @@ pub(super) struct DamagedStore {
     pub(super) findings: Vec<Finding>,
     /// The tables that keep a descriptor.
     pub(super) open_files: Arc<OpenFiles>,
+    /// The files of the values that tables refer to.
+    pub(super) values: Rc<ValueRemains>,
     /// How far the manifest had come before anything else was read, if that is known.
     pub(super) position: Option<Position>,
 }
@@ -46,8 +50,10 @@ impl DamagedStore {
         let held = take_lock_to_read(&*env, dir)?;
         let open_files = OpenFiles::new(OpenFiles::usual_max(&*env));
         let position = manifest::position(&*env, dir).ok().flatten();
+        let env: Arc<dyn Env> = Arc::new(HeldEnv::new(env, dir, held));
         let mut old = DamagedStore {
-            env: Arc::new(HeldEnv::new(env, dir, held)),
+            values: Rc::new(ValueRemains::new(&env, dir, &open_files)),
+            env,
             dir: dir.to_path_buf(),
             registry: options.registry.clone(),
             operators: options.operators.clone(),

@@ -20,6 +20,7 @@ mod options;
 mod reading;
 mod report;
 mod sources;
+mod values;
 
 pub use options::RepairOptions;
 pub use report::{Finding, FindingKind, RepairReport, RepairedKeyspace};

@@ -2,6 +2,7 @@
 
 use super::damaged::DamagedStore;
 use super::report::{Finding, FindingKind};
+use super::values::ValueRemains;
 use crate::inspect::Entry;
 use bytes::Bytes;
 use lsmith_storage::error::Error;
@@ -10,7 +11,7 @@ use lsmith_storage::table::{
     AppendPart, AppendRemains, AppendWalk, BlockWalk, Piece, RemainsEntry, RemainsLoss,
     TableRemains,
 };
-use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo, Slice, Table};
+use lsmith_tree::{EntryKind, Key, KeyRange, SeqNo, Slice, Table, key_after};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -158,7 +159,10 @@ impl RunSource {
         range: KeyRange,
     ) {
         let error = match old.table(tables, file_id, named) {
-            Ok(Some(table)) => return self.slices.push_back(table.walk(range, named)),
+            Ok(Some(table)) => {
+                let (entries, values) = (table.walk(range, named), Rc::clone(&old.values));
+                return self.slices.push_back(Box::new(ValuesWalk { entries, values }));
+            }
             Ok(None) => "the table cannot be read".to_string(),
             Err(error) => error.message().to_string(),
         };
@@ -253,6 +257,40 @@ impl SliceWalk for SortedWalk {
                     let error = self.table.damaged(damage, piece);
                     lost.push(RemainsLoss { keys, only: None, error });
                     self.block = None;
+                }
+            }
+        }
+    }
+}
+
+/// A walk that has the values of references in their place, and loses entries without a value.
+struct ValuesWalk {
+    entries: Box<dyn SliceWalk>,
+    values: Rc<ValueRemains>,
+}
+
+impl SliceWalk for ValuesWalk {
+    fn next(&mut self, lost: &mut Vec<RemainsLoss>) -> Option<Found> {
+        let mut lost_key = None;
+        loop {
+            let mut found = self.entries.next(lost)?;
+            found.is_older |= lost_key.as_ref() == Some(&found.entry.key);
+            if !found.entry.kind.is_reference() {
+                return Some(found);
+            }
+            match self.values.read(&found.entry.value) {
+                Ok(value) => {
+                    found.entry.kind = found.entry.kind.resolved();
+                    found.entry.value = value;
+                    return Some(found);
+                }
+                Err(error) => {
+                    let key = found.entry.key;
+                    let end = Some(key_after(&key));
+                    let keys = KeyRange { start: key.as_ref().into(), end };
+                    let only = Some(BTreeSet::from([key.clone()]));
+                    lost.push(RemainsLoss { keys, only, error });
+                    lost_key = Some(key);
                 }
             }
         }

@@ -19,7 +19,7 @@ pub(super) enum Origin {
     Flush,
     /// The store: range deletes hide all that the plan drops, or it has expired.
     Drop,
-    /// The store: little of this table is live.
+    /// The store: little of this table is live, or it refers to files of garbage.
     Rewrite(TableId),
 }
 
@@ -44,6 +44,10 @@ impl Scheduler {
         }
         if let Some(plan) = self.drop_unread(state) {
             return Some(Proposal { plan, origin: Origin::Drop });
+        }
+        // Before the plans of the policy: writers that never pause keep it busy for ever.
+        if let Some((plan, table)) = state.clean_values(self.context.options.value_space) {
+            return Some(Proposal { plan, origin: Origin::Rewrite(table) });
         }
         let start = thread_cpu_nanos();
         let plan = state.policy.next_merge(&state.view);

@@ -2,11 +2,13 @@
 
 use super::own::{OwnWrites, hide_stored};
 use super::{MemoryRun, Moment, OpenRun, Source, Value, Version};
+use bytes::Bytes;
 use lsmith_storage::combine::{Combiner, Stack};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
 use lsmith_storage::format::key_hash;
 use lsmith_storage::read::MergingCursor;
+use lsmith_storage::reference::ReadValue;
 use lsmith_storage::table::{CacheFill, OpenTable, ReadCount, ReadTable, ReadTally};
 use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::hint::black_box;
@@ -91,7 +93,7 @@ impl Version {
     }
 
     /// Returns the value of `key`, whose newest entry at `moment`, with value `stored`, does not
-    /// say it by itself: it is a combine, a tombstone, or expires.
+    /// say it by itself: it is a combine, a tombstone, expires, or lies in a value file.
     #[cold]
     #[inline(never)]
     fn compute<'a>(
@@ -104,6 +106,10 @@ impl Version {
     ) -> Result<Option<Value<'a>>> {
         if kind.is_tombstone() {
             return Ok(None);
+        }
+        if kind.is_reference() {
+            let value = self.read_value(stored.bytes());
+            return Ok(Some(Value::InMemory(value.map_err(|error| error.of_key(key))?)));
         }
         if kind == EntryKind::Expiring {
             let has_expired = has_expired(kind, stored.bytes(), self.rules.now()?);
@@ -120,6 +126,17 @@ impl Version {
         };
         let value = stack.combine(key, Some(&*self.rules))?;
         Ok(value.map(Value::InMemory))
+    }
+
+    /// Reads the value that `reference` leads to.
+    pub(crate) fn read_value(&self, reference: &[u8]) -> Result<Bytes> {
+        let missing = || Error::new(ErrorKind::Corruption, "a table names no value file");
+        self.values.as_ref().ok_or_else(missing)?.read_value(reference)
+    }
+
+    /// Returns what reads the values of its references.
+    pub(crate) fn value_reader(&self) -> Option<Arc<dyn ReadValue>> {
+        self.values.as_ref().map(|values| Arc::clone(values) as Arc<dyn ReadValue>)
     }
 
     /// Reads all entries of `key` down to the first that is no combine, or that lies under the
@@ -144,7 +161,10 @@ impl Version {
             while !stack.is_whole()
                 && let Some((block, slot)) = table.table().find(key, hash, seq, reads)?
             {
-                stack.push(slot.seq, slot.kind, block.shared_value(&slot));
+                let stored = block.shared_value(&slot);
+                let value =
+                    if slot.kind.is_reference() { self.read_value(&stored)? } else { stored };
+                stack.push(slot.seq, slot.kind.resolved(), value);
                 // A combine always has a sequence number, and older entries of the table smaller
                 // ones.
                 let Some(older) = slot.seq.0.checked_sub(1) else { break };

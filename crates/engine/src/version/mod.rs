@@ -33,6 +33,7 @@ pub(crate) use table_handle::{TableHandle, TablePlace};
 pub(crate) use value::Value;
 
 use crate::rules::Rules;
+use crate::values::ValueFiles;
 use lsmith_storage::memtable::Memtable;
 use lsmith_tree::{RangeDeletes, RunId, Tree};
 use std::sync::Arc;
@@ -48,6 +49,8 @@ pub(crate) struct Version {
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
     pub(crate) rules: Arc<Rules>,
+    /// The value files, if there may be any.
+    pub(crate) values: Option<Arc<ValueFiles>>,
     /// Where reads are counted. `None` if the policy does not need that.
     pub(crate) counted: Option<Arc<CountedReads>>,
     /// Dropped last. Until then nothing that the runs show is freed.
@@ -84,6 +87,7 @@ impl Version {
             runs: Vec::new(),
             tree: Tree::new(),
             rules: Arc::default(),
+            values: None,
             counted: None,
             ticket: None,
             is_dropped: false,

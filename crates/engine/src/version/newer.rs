@@ -112,7 +112,7 @@ impl Version {
         let end = range.end.as_ref().map(|end| Bytes::copy_from_slice(end));
         let upper = end.map_or(Bound::Unbounded, Bound::Excluded);
         let seen = VisibleIter::new(cursor, seq, lower, upper).combining(self.rules.combiner());
-        seen.hiding(self.hidden())
+        seen.hiding(self.hidden()).reading(self.value_reader())
     }
 }
 

@@ -1,6 +1,7 @@
 //! An open table, which removes its file when it is obsolete and no longer read.
 
 use crate::leases::Leases;
+use crate::values::{TableValues, ValueFiles, ValueHandle};
 use lsmith_storage::env::{Env, PAGE_BYTES};
 use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
@@ -25,6 +26,7 @@ pub(crate) struct TablePlace<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) cache: &'a Arc<BlockCache>,
     pub(crate) leases: &'a Arc<Leases>,
+    pub(crate) values: &'a Arc<ValueFiles>,
 }
 
 /// An open table: a sorted one, or one root of an append table. Dropping the last handle of an
@@ -33,6 +35,8 @@ pub(crate) struct TablePlace<'a> {
 pub(crate) struct TableHandle {
     table: OpenTable,
     file: Arc<HeldFile>,
+    /// The value files that the table refers to.
+    values: Vec<TableValues>,
     /// True if the file had a root before this one.
     is_next_root: bool,
     file_bytes: u64,
@@ -105,13 +109,23 @@ impl TableHandle {
     ) -> Result<Arc<TableHandle>> {
         let path = numbered(place.dir, FileKind::Table, id.0);
         let table = OpenTable::open(place.env, &path, id.0, root, Arc::clone(place.cache))?;
+        let uses = &table.facts().value_files;
+        let files: Result<Vec<_>> = uses.iter().map(|used| place.values.open(used.file)).collect();
+        let values = files?.into_iter().zip(uses);
+        let values = values.map(|(file, used)| TableValues::new(file, used.bytes)).collect();
         let (env, leases) = (Arc::clone(place.env), Arc::clone(place.leases));
         let file = HeldFile { id, path, env, leases, obsolete: AtomicBool::new(false) };
-        Ok(TableHandle::new(table, Arc::new(file), false))
+        Ok(TableHandle::new(table, Arc::new(file), values, false))
     }
 
-    fn new(table: OpenTable, file: Arc<HeldFile>, is_next_root: bool) -> Arc<TableHandle> {
+    fn new(
+        table: OpenTable,
+        file: Arc<HeldFile>,
+        values: Vec<TableValues>,
+        is_next_root: bool,
+    ) -> Arc<TableHandle> {
         Arc::new(TableHandle {
+            values,
             file_bytes: table.facts().file_bytes,
             punched_bytes: AtomicU64::new(0),
             table,
@@ -125,7 +139,7 @@ impl TableHandle {
     /// handle.
     pub(crate) fn open_next(&self, base: &AppendTable, root: u64) -> Result<Arc<TableHandle>> {
         let table = OpenTable::Append(base.open_next(root)?);
-        Ok(TableHandle::new(table, Arc::clone(&self.file), true))
+        Ok(TableHandle::new(table, Arc::clone(&self.file), Vec::new(), true))
     }
 
     /// Returns true if the entries have no sequence number yet; see [`date`](TableHandle::date).
@@ -184,6 +198,11 @@ impl TableHandle {
         let dead = self.table.dead_places(ranges);
         let mut space = self.space.lock();
         space.dead_bytes = dead.iter().map(|place| place.end - place.start).sum();
+        if !self.values.is_empty() && !self.file.is_obsolete() {
+            let data_bytes = self.table.facts().data_bytes;
+            let share = (data_bytes - space.dead_bytes) as f64 / data_bytes as f64;
+            self.values.iter().for_each(|values| values.show(share));
+        }
         // Its file may have other names, even in another store, where these blocks are needed.
         if self.table.is_from_outside() {
             return Vec::new();
@@ -227,7 +246,14 @@ impl TableHandle {
 
     /// Marks the file as obsolete: no tree names it any more.
     pub(crate) fn retire(&self) {
-        self.file.obsolete.store(true, Ordering::Release);
+        if !self.file.obsolete.swap(true, Ordering::AcqRel) {
+            self.values.iter().for_each(TableValues::let_go);
+        }
+    }
+
+    /// Returns the value files that the table refers to.
+    pub(crate) fn value_files(&self) -> impl Iterator<Item = &Arc<ValueHandle>> {
+        self.values.iter().map(TableValues::file)
     }
 
     /// Gives up a new table that no tree names. Its file is obsolete, unless it has an older root.

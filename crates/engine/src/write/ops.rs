@@ -117,6 +117,7 @@ impl OpBuffer {
             OpKind::Entry(EntryKind::Remove) => "a remove",
             OpKind::Entry(EntryKind::Combine) => "a combine",
             OpKind::Entry(EntryKind::Expiring) => "a put that expires",
+            OpKind::Entry(EntryKind::PutReference | EntryKind::InsertReference) => "a reference",
             OpKind::DeleteRange => "a range delete",
         };
         let index = self.len;

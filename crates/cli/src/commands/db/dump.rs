@@ -48,6 +48,9 @@ pub(super) fn dump(dir: &Path, args: &DumpArgs, print: Print) -> anyhow::Result<
         }
         FileType::Table => dump.table()?,
         FileType::Current => dump.current()?,
+        FileType::Values => {
+            bail!("a value file has values alone: a dump of a table says where its values lie")
+        }
         _ => dump.log()?,
     }
     let places = dump.damage.len();
@@ -157,7 +160,12 @@ impl Dump {
             text += &format!(" keyspace {keyspace}");
             fields.insert("keyspace".into(), json!(keyspace));
         }
-        if self.values {
+        if let Some(reference) = entry.reference() {
+            let (file, offset) = (reference.file, reference.offset);
+            text += &format!(" to {} bytes in file {file} at {offset}", reference.value_bytes);
+            fields.insert("value_file".into(), json!(file));
+            fields.insert("value_offset".into(), json!(offset));
+        } else if self.values {
             text += &format!(" {}", self.show(value));
             self.coding.add(&mut fields, "value", value);
         }
@@ -208,5 +216,7 @@ fn kind_name(kind: EntryKind) -> &'static str {
         EntryKind::Remove => "remove",
         EntryKind::Combine => "combine",
         EntryKind::Expiring => "expiring",
+        EntryKind::PutReference => "put_reference",
+        EntryKind::InsertReference => "insert_reference",
     }
 }

@@ -2,7 +2,7 @@
 
 use super::KeyspaceState;
 use crate::version::{ShownRanges, TableHandle, Version};
-use lsmith_tree::{KeyRange, MergePlan, Place, Reason, TableId, TreeEdit, check_plan};
+use lsmith_tree::{KeyRange, MergePlan, Place, Reason, Slice, TableId, TreeEdit, check_plan};
 use std::sync::Arc;
 
 impl KeyspaceState {
@@ -12,10 +12,11 @@ impl KeyspaceState {
         self.tables.extend(tables.into_iter().map(named));
     }
 
-    /// Returns the bytes that the files of all tables take on the device. Counts parts that no
-    /// slice shows until they are freed.
+    /// Returns the bytes that the files of all tables, and of their values, take on the device.
+    /// Counts parts that no slice shows until they are freed.
     pub(crate) fn table_bytes(&self) -> u64 {
-        self.tables.values().map(|table| table.held_bytes()).sum()
+        let tables: u64 = self.tables.values().map(|table| table.held_bytes()).sum();
+        tables + self.value_totals().file_bytes
     }
 
     /// Frees the parts of all tables that `now`, the newest version, does not need.
@@ -65,15 +66,28 @@ impl KeyspaceState {
         if small.is_empty() {
             return None;
         }
+        self.rewrite_one("little of table {} is needed", |id| small.contains(&id))
+    }
+
+    /// Returns a legal plan that rewrites the slices of a `wanted` table in one run, for `reason`,
+    /// and the table.
+    pub(super) fn rewrite_one(
+        &self,
+        reason: &'static str,
+        wanted: impl Fn(TableId) -> bool,
+    ) -> Option<(MergePlan, TableId)> {
         self.view.tree.disk_runs().find_map(|run| {
             let slices = run.slices().iter();
             let of = |id: TableId| slices.clone().filter(move |slice| slice.table().id == id);
-            let id = slices.clone().map(|slice| slice.table().id).find(|id| small.contains(id))?;
-            let range = of(id).fold(KeyRange::new("", ""), |hull, slice| hull.hull(slice.range()));
-            let reason = Reason::new("little of table {} is needed", [id.0, 0, 0]);
-            let mut plan = MergePlan::merge([run.id()], Place::Into(run.id()), reason);
-            plan.inputs[0].range = range;
-            check_plan(&self.view, &plan).is_ok().then_some((plan, id))
+            let mut found = slices.clone().map(|slice| slice.table().id).filter(|id| wanted(*id));
+            found.find_map(|id| {
+                let hull = |hull: KeyRange, slice: &Slice| hull.hull(slice.range());
+                let range = of(id).fold(KeyRange::new("", ""), hull);
+                let reason = Reason::new(reason, [id.0, 0, 0]);
+                let mut plan = MergePlan::merge([run.id()], Place::Into(run.id()), reason);
+                plan.inputs[0].range = range;
+                check_plan(&self.view, &plan).is_ok().then_some((plan, id))
+            })
         })
     }
 }

@@ -91,6 +91,7 @@ impl AppendPlan<'_> {
         let cursor =
             InputCursor::new(self.version, &self.inputs, &KeptTables::default(), &self.tally);
         let cursor = cursor.leaping(self.hiding.clone(), &self.snapshots);
+        let cursor = cursor.reading_if(true, self.version);
         let bottom = drops && self.reserved.bottom;
         let forgets = drops && self.reserved.forgets;
         let fold = Fold::new(cursor, self.snapshots.clone(), move |_| bottom)?;
