@@ -182,8 +182,11 @@ impl Run {
         } else {
             Arc::new(env)
         };
+        let from_bytes: Option<u64> = *self.dice.pick(&[None, None, Some(1), Some(8)]);
         let mut builder = Store::builder(dir)
             .env(env)
+            .large_values(from_bytes)
+            .value_space([1.05, 1.5, 3.0][self.dice.below(3)])
             .policy(self.policy())
             .memtable_bytes([200, 600, 1500][self.dice.below(3)])
             .block_bytes([40, 80, 200][self.dice.below(3)])

@@ -29,5 +29,6 @@ mod repair;
 mod store;
 mod tables;
 mod transactions;
+mod values;
 
 use lsmith_fuzz::dice;

@@ -220,6 +220,8 @@ impl Child {
 
 fn open(dir: &Path, read_only: bool) -> lsmith::Result<Store> {
     let builder = Store::builder(dir).read_only(read_only).policy("tiered(ratio=3)");
+    // Some values lie in tables, some in value files.
+    let builder = builder.large_values(400).value_space(1.2);
     builder.memtable_bytes(9000).log_bytes(24 << 10).block_bytes(500).threads(1).open()
 }
 

@@ -6,9 +6,10 @@
 
 mod kept;
 mod names;
+mod values;
 
 use lsmith::env::MemEnv;
-use lsmith::{Clock, Event, Keyspace, KeyspaceOptions, Observer, Store};
+use lsmith::{Builder, Clock, Event, Keyspace, KeyspaceOptions, Observer, Store};
 use lsmith_lab::{FileInputs, Newest};
 use lsmith_policy::{MergePolicy, Registry, check_group_policy};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
@@ -241,6 +242,16 @@ pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
 }
 
 fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64)) {
+    stored_with(policy, workload, memtable, |builder| builder)
+}
+
+/// Runs `workload` in a store with these `options`.
+fn stored_with(
+    policy: &str,
+    workload: &Workload,
+    memtable: u64,
+    options: impl FnOnce(Builder) -> Builder,
+) -> (Steps, (u64, u64)) {
     let blocks = knows_blocks(BLOCK_POLICIES.contains(&policy), workload);
     let recorder = Arc::new(Recorder { blocks, ..Recorder::default() });
     let observer: Arc<dyn Observer> = Arc::<Recorder>::clone(&recorder);
@@ -250,7 +261,7 @@ fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64
     let clock = Arc::clone(&writes);
     // The store also works when a log file begins, and may find then that tables have expired.
     let store = store.log_bytes(16 << 20);
-    let store = store
+    let store = options(store)
         .operator(Newest)
         .clock(Clock::new("writes", move || clock.load(Ordering::SeqCst)))
         .open()

@@ -38,7 +38,8 @@ fn a_checkpoint_and_its_store_live_their_own_lives() {
     for policy in POLICIES {
         let env = MemEnv::new();
         let batches = Batches { keys: 300, value_bytes: 300, ..Batches::new(2) };
-        let open = |dir: &str| small_at(dir, &env).policy(policy).open().unwrap();
+        let values = |builder: lsmith::Builder| builder.large_values(150).value_space(1.1);
+        let open = |dir: &str| values(small_at(dir, &env)).policy(policy).open().unwrap();
         let store = open(DIR);
         let mut first = Progress::default();
         write(&store, &batches, &mut first, 150);

@@ -214,6 +214,25 @@ const DROPS: Script = Script {
     ..PLAIN
 };
 
+/// Values in value files, which are cleaned all the time.
+const VALUES: Script = Script {
+    name: "values",
+    batches: Batches { value_bytes: 300, ..BATCHES },
+    options: |builder| {
+        let builder = builder.policy("leveled(ratio=2, l0=1, table=2kB)").memtable_bytes(3000);
+        builder.large_values(50).value_space(1.05)
+    },
+    before: |store, life| life.write(store, 40, PersistMode::Buffer),
+    work: |store, life| {
+        life.write(store, 20, PersistMode::Buffer)?;
+        life.write(store, 1, PersistMode::SyncData)?;
+        store.keyspace("left")?.merge()?;
+        life.write(store, 10, PersistMode::Buffer)
+    },
+    proof: |env, disk| names(disk, DIR, ".values").len() > 1 && env.count(OpClass::Remove) > 10,
+    ..PLAIN
+};
+
 /// A manifest that is nearly full is followed by a new one.
 const ROLL_OVER: Script = Script {
     name: "roll_over",
@@ -258,6 +277,7 @@ fn a_store_survives_every_stop_and_every_loss() {
         SPILLS,
         MIXED_SPILLS,
         DROPS,
+        VALUES,
         ROLL_OVER,
     ] {
         script.stop_everywhere(seed, &mut told);

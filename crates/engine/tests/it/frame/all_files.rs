@@ -15,6 +15,7 @@ pub(crate) struct Base {
     pub(crate) env: MemEnv,
     pub(crate) policy: &'static str,
     pub(crate) codec: &'static str,
+    pub(crate) values_from: Option<u64>,
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
     pub(crate) maps: BTreeMap<String, Map>,
     /// A short name of the content of all keyspaces after each write.
@@ -38,6 +39,7 @@ impl Base {
             env: MemEnv::new(),
             policy: POLICIES[seed as usize % POLICIES.len()],
             codec: ["none", "lz4", "zstd"][(seed / 2) as usize % 3],
+            values_from: seed.is_multiple_of(3).then_some(20),
             files: Vec::new(),
             maps: BTreeMap::new(),
             states: Vec::new(),
@@ -70,6 +72,8 @@ impl Base {
             .cache_bytes(20_000)
             .log_bytes(8 << 10)
             .log_bytes_max(16 << 10)
+            .large_values(self.values_from)
+            .value_space(1.2)
     }
 }
 

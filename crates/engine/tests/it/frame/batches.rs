@@ -208,7 +208,10 @@ fn text(number: u64) -> Vec<u8> {
 
 /// Returns options under which everything happens often, chosen by `dice`.
 pub(crate) fn restless(builder: Builder, dice: &mut Dice) -> Builder {
+    let from_bytes: Option<u64> = *dice.pick(&[None, None, Some(1), Some(30), Some(700)]);
     builder
+        .large_values(from_bytes)
+        .value_space(*dice.pick(&[1.05, 1.3, 2.0]))
         .policy(*dice.pick(&POLICIES))
         .memtable_bytes([500, 2000, 8000, 200_000][dice.below(4)])
         .block_bytes(100)

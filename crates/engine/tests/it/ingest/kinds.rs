@@ -395,7 +395,7 @@ fn a_table_that_lies_about_its_entries_is_damaged() {
         (flip(&puts, expiring, b"", 0), [&sessions, &sessions], "do not agree with the entries"),
         (flip(&operands, operator, b"", 7), [&plain, &notes], "do not agree with the entries"),
         (flip(&puts, operator, &name, 0), [&notes, &notes], "do not agree with the entries"),
-        (flip(&operands, operator | 1 << 9, b"", 7), [&notes, &notes], "features"),
+        (flip(&operands, operator | 1 << 10, b"", 7), [&notes, &notes], "features"),
     ];
     for (file, spaces, says) in cases {
         for space in spaces {
