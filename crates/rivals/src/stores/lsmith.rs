@@ -14,22 +14,46 @@ pub(super) const KIND: Kind = Kind {
     open: |dir, settings| Ok(Box::new(Lsmith::open(dir, settings)?)),
 };
 
+/// The length from which on values lie in value files, as in the rivals' blob files.
+const VALUES_FROM: u64 = 1024;
+
+/// The bound on their space, if none is asked for: the default of lsmith.
+const VALUE_SPACE: f64 = 2.0;
+
 struct Lsmith {
     store: lsmith::Store,
     keyspace: Keyspace,
 }
 
 impl Lsmith {
-    /// Nothing is set but the policy, where one is asked for: the defaults are on trial. The other
-    /// stores are given the same buffers, cache and filters.
+    /// Nothing is set but what is asked for: the defaults are on trial. The other stores are given
+    /// the same buffers, cache and filters.
     fn open(dir: &Path, settings: &Settings) -> Result<Lsmith> {
         let mut builder = lsmith::Store::builder(dir);
-        if let Some(policy) = &settings.config {
-            builder = builder.policy(policy);
+        if let Some(config) = settings.config.as_deref() {
+            let (values, policy) = match config.split_once('+') {
+                _ if !config.starts_with("values") => (None, Some(config)),
+                Some((values, policy)) => (Some(values), Some(policy)),
+                None => (Some(config), None),
+            };
+            if let Some(values) = values {
+                builder = builder.large_values(VALUES_FROM).value_space(space_of(values)?);
+            }
+            if let Some(policy) = policy {
+                builder = builder.policy(policy);
+            }
         }
         let store = builder.open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
         Ok(Lsmith { store, keyspace })
+    }
+}
+
+/// Returns the bound on space in `values`, or in `values=1.5`.
+fn space_of(values: &str) -> Result<f64> {
+    match values.split_once('=') {
+        Some((_, space)) => Ok(space.parse()?),
+        None => Ok(VALUE_SPACE),
     }
 }
 

@@ -59,6 +59,10 @@ pub(crate) fn list() -> String {
         match kind.configs {
             Configs::Policy => {
                 let _ = writeln!(told, "{name}:POLICY      with this merge policy");
+                let values = "values of 1 KiB and more in value files, also as values+POLICY";
+                let _ = writeln!(told, "{name}:values      {values}");
+                let space = "the same within 1.5 times the space of the values";
+                let _ = writeln!(told, "{name}:values=1.5  {space}");
             }
             Configs::Named(configs) => {
                 for (config, meaning) in configs {
