@@ -160,8 +160,8 @@ impl ValueFile {
         Ok(record.slice(VALUE_HEAD_BYTES..))
     }
 
-    /// Reads all records, also those that no table refers to. Returns their damage. Behind a record
-    /// with a damaged length nothing is found.
+    /// Reads all records, garbage too, and returns their damage. Behind a record with a damaged
+    /// length nothing is found.
     ///
     /// # Errors
     /// Fails with `Io`.
