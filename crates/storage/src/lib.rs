@@ -9,7 +9,7 @@
 //!   greatest numbers that files may hold.
 //! * [`format`](mod@format): decodes and encodes bytes, without I/O.
 //! * [`combine`]: calls the operators of keyspaces.
-//! * [`reference`]: where a value is that lies in a value file.
+//! * [`reference`](mod@reference): where a value is that lies in a value file.
 //! * [`cursor`], [`read`], [`fold`]: walk sorted entries, merge several sorted sources into one,
 //!   and decide which entries a merge writes.
 //! * [`memtable`], [`table`], [`log`]: the three things that hold entries.
