@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, store: &str) -> Result<()> {
     for (place, phase) in chain.iter().enumerate() {
         let worked = match phases::run(phase, &data, phase.ops(keys)) {
             Err(error) if error.is::<Lacks>() => {
-                eprintln!("{store}: {} is left out: {error}", phase.name);
+                eprintln!("{store}: {} is left out: {}", phase.name, error.root_cause());
                 continue;
             }
             worked => worked?,
