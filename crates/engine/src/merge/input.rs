@@ -61,6 +61,8 @@ pub(super) struct InputCursor {
     values: Option<Arc<dyn ReadValue>>,
     /// The value of the reference under the cursor, if the merge needs it.
     value: Option<Bytes>,
+    /// True if nothing is hidden and no value is read.
+    is_plain: bool,
 }
 
 /// An input, and the size of its entries that were taken so far.
@@ -113,18 +115,22 @@ impl InputCursor {
             snapshots: Vec::new(),
             values: None,
             value: None,
+            is_plain: true,
         }
     }
 
     /// Passes over entries of tables that a range delete hides as a whole from all readers. They
     /// are not read, and do not count as taken.
     pub(super) fn leaping(self, hiding: Hiding, snapshots: &[SeqNo]) -> InputCursor {
-        InputCursor { hiding, snapshots: snapshots.to_vec(), ..self }
+        let is_plain = self.is_plain && hiding.is_empty();
+        InputCursor { hiding, snapshots: snapshots.to_vec(), is_plain, ..self }
     }
 
     /// Has values in value files read, as if they lay in the tables of `version`, if `reads`.
     pub(super) fn reading_if(self, reads: bool, version: &Version) -> InputCursor {
-        InputCursor { values: version.value_reader().filter(|_| reads), ..self }
+        let values = version.value_reader().filter(|_| reads);
+        let is_plain = self.is_plain && values.is_none();
+        InputCursor { values, is_plain, ..self }
     }
 
     /// Passes over what is hidden, and reads the value there if that is wanted.
@@ -139,9 +145,13 @@ impl InputCursor {
         Ok(())
     }
 
-    #[inline]
-    fn is_plain(&self) -> bool {
-        self.hiding.is_empty() && self.values.is_none()
+    /// Returns the reference under the cursor with the value that was read in its place.
+    #[cold]
+    #[inline(never)]
+    fn read_here(&self) -> Option<EntryRef<'_>> {
+        let entry = self.merging.entry()?;
+        let value = self.value.as_deref().unwrap_or(entry.value);
+        Some(EntryRef { kind: entry.kind.resolved(), value, ..entry })
     }
 
     /// Returns the sizes that went into the merge, once the cursor is at its end.
@@ -158,7 +168,7 @@ impl InputCursor {
 impl Walk for InputCursor {
     fn begin(&mut self) -> Result<()> {
         self.merging.seek_first()?;
-        if self.is_plain() { Ok(()) } else { self.settle() }
+        if self.is_plain { Ok(()) } else { self.settle() }
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -172,21 +182,12 @@ impl Walk for InputCursor {
             self.inputs[source].size += size;
         }
         self.merging.next()?;
-        if self.is_plain() { Ok(()) } else { self.settle() }
+        if self.is_plain { Ok(()) } else { self.settle() }
     }
 
     #[inline]
     fn here(&self) -> Option<EntryRef<'_>> {
-        let entry = self.merging.entry();
-        match &self.value {
-            Some(value) => entry.map(|entry| resolved(entry, value)),
-            None => entry,
-        }
+        // Two tails: as one, the entry is copied for all.
+        if self.value.is_none() { self.merging.entry() } else { self.read_here() }
     }
-}
-
-/// Returns `entry`, a reference, with its `value` in its place.
-#[cold]
-fn resolved<'a>(entry: EntryRef<'a>, value: &'a [u8]) -> EntryRef<'a> {
-    EntryRef { kind: entry.kind.resolved(), value, ..entry }
 }

@@ -152,13 +152,15 @@ impl<'a> Output<'a> {
                 writer
             }
         };
-        if self.values.stays(&entry) {
-            return writer.add(entry);
+        let mut entry = entry;
+        if !self.values.stays(&entry) {
+            let (placed, value_bytes) = self.values.place(entry)?;
+            if let Some(bytes) = &mut self.unpaced_bytes {
+                *bytes += value_bytes;
+            }
+            entry = placed;
         }
-        let (entry, value_bytes) = self.values.place(entry)?;
-        if let Some(bytes) = &mut self.unpaced_bytes {
-            *bytes += value_bytes;
-        }
+        // The one call, so that it is inlined.
         writer.add(entry)
     }
 

@@ -64,6 +64,7 @@ impl<'a> ValueSink<'a> {
     }
 
     /// Returns `entry` as its table gets it, and the bytes of a value that was moved for it.
+    #[inline(never)]
     pub(super) fn place<'e>(&'e mut self, entry: EntryRef<'e>) -> Result<(EntryRef<'e>, u64)> {
         let mut placed = entry;
         if entry.kind.is_reference() {

@@ -466,8 +466,8 @@ impl FactsBuilder {
         self.facts.size
     }
 
-    /// Adds `entry`, whose position is `place`.
-    #[inline]
+    /// Adds `entry`, whose position is `place`. Every entry of a merge goes through it.
+    #[inline(always)]
     pub fn add(&mut self, entry: &EntryRef<'_>, place: EntryPlace<'_>) {
         if place.new_key && self.has_point(place) {
             self.add_point(entry.key, place);
@@ -485,6 +485,7 @@ impl FactsBuilder {
     }
 
     #[cold]
+    #[inline(never)]
     fn refer(&mut self, reference: &[u8]) {
         let Some(reference) = ValueReference::decode(reference) else { return };
         let (values, bytes) = self.value_files.entry(reference.file).or_default();
