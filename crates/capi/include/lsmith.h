@@ -57,7 +57,8 @@ typedef enum {
     LSMITH_UNSUPPORTED = 10,
     // The store was opened for reading only.
     LSMITH_READ_ONLY = 11,
-    // A thread that merges panicked, for example in a merge policy. `lsmith_retry` tries again.
+    // A merge policy panicked or answered nonsense, or a thread that merges panicked.
+    // `lsmith_retry` tries again.
     LSMITH_PANICKED = 12,
     // Code of the application that the store calls for single keys failed.
     LSMITH_CALLBACK = 13,
@@ -102,7 +103,8 @@ typedef struct lsmith_writebatch_t lsmith_writebatch_t;
 typedef uint32_t lsmith_persist_t;
 
 // A policy that is written in C. Any thread may call it, several at once. It must be pure: the
-// same view gets the same plan.
+// same view gets the same plan. It is called under locks of the store: it must not call the store,
+// and no exception may leave it.
 typedef struct {
     // Given to each call.
     void *state;
@@ -124,8 +126,8 @@ typedef struct {
     bool busy;
 } lsmith_run_t;
 
-// A policy that is written in C and merges neighbouring whole runs. Any thread may call it,
-// several at once. It must be pure.
+// A policy that is written in C and merges neighbouring whole runs. For its callbacks holds what
+// holds for `lsmith_policy_callbacks_t`.
 typedef struct {
     // Given to each call.
     void *state;

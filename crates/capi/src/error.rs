@@ -34,7 +34,8 @@ pub enum lsmith_error_kind_t {
     LSMITH_UNSUPPORTED = 10,
     /// The store was opened for reading only.
     LSMITH_READ_ONLY = 11,
-    /// A thread that merges panicked, for example in a merge policy. `lsmith_retry` tries again.
+    /// A merge policy panicked or answered nonsense, or a thread that merges panicked.
+    /// `lsmith_retry` tries again.
     LSMITH_PANICKED = 12,
     /// Code of the application that the store calls for single keys failed.
     LSMITH_CALLBACK = 13,
@@ -128,10 +129,14 @@ pub(crate) fn quietly<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> lsmith_error_t {
+    lsmith_error_t::new(LSMITH_INTERNAL, format!("the call panicked: {}", words_of(panic)))
+}
+
+/// Returns the message of a panic.
+pub(crate) fn words_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    let text = text.unwrap_or_else(|| "no message".to_string());
-    lsmith_error_t::new(LSMITH_INTERNAL, format!("the call panicked: {text}"))
+    text.unwrap_or_else(|| "no message".to_string())
 }
 
 /// Returns the handle, or the error for one that is null.
@@ -155,4 +160,20 @@ pub extern "C" fn lsmith_error_message(error: Option<&lsmith_error_t>) -> *const
 #[unsafe(no_mangle)]
 pub extern "C" fn lsmith_error_destroy(error: Option<Box<lsmith_error_t>>) {
     drop(error);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_panic_leaves_a_call() {
+        let mut place = None;
+        let returned = call(Some(&mut place), 7, || -> Done<i32> { panic!("a bug") });
+        assert_eq!(returned, 7);
+        let error = place.expect("the call tells of it");
+        assert_eq!(error.kind, LSMITH_INTERNAL);
+        assert_eq!(error.to_string(), "the call panicked: a bug");
+        assert_eq!(quietly(3, || panic!("a bug")), 3);
+    }
 }

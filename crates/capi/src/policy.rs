@@ -1,13 +1,14 @@
 //! Merge policies: a tree goes in, a plan comes out; and policies that are written in C.
 
 use crate::bytes::{bytes, copy_out, text};
-use crate::error::{Done, call, given, invalid, lsmith_error_t, quietly};
+use crate::error::lsmith_error_kind_t::LSMITH_PANICKED;
+use crate::error::{Done, call, given, invalid, lsmith_error_t, quietly, words_of};
 use lsmith::policy::{Eager, MergePolicy, Registry, Shape, Spec, Stack, StackRun, laws};
 use lsmith::tree::{Input, KeyRange, Level, MergePlan, Mode, Place, Reason, RunId, TreeView};
 use std::ffi::{c_char, c_void};
 use std::fmt::{self, Write};
 use std::ops::Range;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::{ptr, slice};
 
@@ -16,7 +17,8 @@ use std::{ptr, slice};
 pub struct lsmith_policy_t(pub(crate) Arc<dyn MergePolicy>);
 
 /// A policy that is written in C. Any thread may call it, several at once. It must be pure: the
-/// same view gets the same plan.
+/// same view gets the same plan. It is called under locks of the store: it must not call the store,
+/// and no exception may leave it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lsmith_policy_callbacks_t {
@@ -50,8 +52,8 @@ pub struct lsmith_run_t {
     pub busy: bool,
 }
 
-/// A policy that is written in C and merges neighbouring whole runs. Any thread may call it,
-/// several at once. It must be pure.
+/// A policy that is written in C and merges neighbouring whole runs. For its callbacks holds what
+/// holds for `lsmith_policy_callbacks_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct lsmith_pick_callbacks_t {
@@ -154,7 +156,7 @@ pub unsafe extern "C" fn lsmith_policy_next_merge(
         let view = str::from_utf8(unsafe { bytes(view, viewlen) }?);
         let view = view.map_err(|_| invalid("expected a view in UTF-8, found other bytes"))?;
         let bad = |error| invalid(format!("expected the text of a view: {error}"));
-        let plan = policy.0.next_merge(&view.parse::<TreeView>().map_err(bad)?);
+        let plan = ask(policy, &view.parse::<TreeView>().map_err(bad)?)?;
         plan.map_or(Ok(ptr::null_mut()), |plan| copy_out(plan.to_string().as_bytes()))
     })
 }
@@ -186,7 +188,7 @@ pub unsafe extern "C" fn lsmith_policy_pick(
             // SAFETY: as the caller promises.
             _ => unsafe { slice::from_raw_parts(runs, count) },
         };
-        let Some(plan) = policy.0.next_merge(&view_of(runs, memtable_bytes, flushes)?) else {
+        let Some(plan) = ask(policy, &view_of(runs, memtable_bytes, flushes)?)? else {
             return Ok(false);
         };
         let (range, output) = neighbours(&plan, runs).ok_or_else(|| {
@@ -199,6 +201,12 @@ pub unsafe extern "C" fn lsmith_policy_pick(
         *given(level, "place for `level`")? = output;
         Ok(is_free)
     })
+}
+
+/// Returns the plan of `policy`, or the error of one that panics: policies in C do so on nonsense.
+fn ask(policy: &lsmith_policy_t, view: &TreeView) -> Done<Option<MergePlan>> {
+    let plan = catch_unwind(AssertUnwindSafe(|| policy.0.next_merge(view)));
+    plan.map_err(|panic| lsmith_error_t::new(LSMITH_PANICKED, words_of(&*panic)))
 }
 
 /// Returns the view of a tree with these runs, newest first. The run at `index` is called

@@ -143,6 +143,11 @@ int main(int argc, char **argv) {
     CHECK(error && lsmith_error_kind(error) != LSMITH_INTERNAL);
     lsmith_error_destroy(error);
     error = NULL;
+    const char *empty = "view memtable 1kB\ntree";
+    CHECK(lsmith_policy_next_merge(wrong, empty, strlen(empty), &error) == NULL);
+    FAILED(error, LSMITH_PANICKED, "policy `chatter`: expected a plan, found `xxx");
+    CHECK(!lsmith_policy_pick(wrong, runs, 5, 10, 44, &from, &end, &level, &error));
+    FAILED(error, LSMITH_PANICKED, "chatter");
     lsmith_policy_destroy(wrong);
     picks.state = NULL;
     picks.pick = beyond;

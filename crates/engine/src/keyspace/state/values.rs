@@ -10,6 +10,10 @@ use std::sync::Arc;
 impl KeyspaceState {
     /// Returns the value files that tables of the tree refer to, by id.
     pub(crate) fn value_files(&self) -> BTreeMap<u64, Arc<ValueHandle>> {
+        // Asked before each plan: no store without value files looks at its tables.
+        if !self.values.are_used() {
+            return BTreeMap::new();
+        }
         let files = self.tables.values().flat_map(|table| table.value_files());
         files.map(|file| (file.file_id(), Arc::clone(file))).collect()
     }
