@@ -87,6 +87,9 @@ typedef struct lsmith_pinned_t lsmith_pinned_t;
 // A merge policy (compaction strategy).
 typedef struct lsmith_policy_t lsmith_policy_t;
 
+// What several stores of a process share: one limit on their memory, and the threads that merge.
+typedef struct lsmith_shared_t lsmith_shared_t;
+
 // What the store held at one moment.
 typedef struct lsmith_snapshot_t lsmith_snapshot_t;
 
@@ -268,6 +271,25 @@ lsmith_iterator_t *lsmith_create_iterator(const lsmith_keyspace_t *keyspace,
                                           const lsmith_snapshot_t *at,
                                           lsmith_error_t **error);
 
+// Returns an iterator over the entries with keys from `start` up to, not including, `end`, as
+// `lsmith_create_iterator` does for all. A null pointer is no bound. It never leaves the range,
+// and reads nothing beyond it.
+lsmith_iterator_t *lsmith_create_range_iterator(const lsmith_keyspace_t *keyspace,
+                                                const lsmith_snapshot_t *at,
+                                                const char *start,
+                                                size_t startlen,
+                                                const char *end,
+                                                size_t endlen,
+                                                lsmith_error_t **error);
+
+// Returns an iterator over the entries whose keys begin with `prefix`, as
+// `lsmith_create_range_iterator` does for a range.
+lsmith_iterator_t *lsmith_create_prefix_iterator(const lsmith_keyspace_t *keyspace,
+                                                 const lsmith_snapshot_t *at,
+                                                 const char *prefix,
+                                                 size_t prefixlen,
+                                                 lsmith_error_t **error);
+
 // Destroys an iterator.
 void lsmith_iter_destroy(lsmith_iterator_t *iter);
 
@@ -381,6 +403,10 @@ uint64_t lsmith_approximate_size(const lsmith_keyspace_t *keyspace,
                                  size_t endlen,
                                  lsmith_error_t **error);
 
+// Returns about how many keys have a value. Keys that were written again and not merged yet count
+// more than once, and deletes of absent keys make the count too small.
+uint64_t lsmith_approximate_len(const lsmith_keyspace_t *keyspace, lsmith_error_t **error);
+
 // Returns the spec of the merge policy. The caller frees the text.
 char *lsmith_merge_policy(const lsmith_keyspace_t *keyspace, lsmith_error_t **error);
 
@@ -441,9 +467,27 @@ bool lsmith_policy_pick(const lsmith_policy_t *policy,
                         uint32_t *level,
                         lsmith_error_t **error);
 
+// Returns true if a policy decides about the runs of a store that is not lsmith's, as
+// `lsmith_policy_pick` asks. Such a store has no key ranges, tombstones or reads to show, and it
+// merges neighbouring whole runs. The error says what else the policy needs.
+bool lsmith_policy_check_pick(const lsmith_policy_t *policy, lsmith_error_t **error);
+
 // Tries a policy on many trees. Returns true if it keeps all laws of policies. The error says
 // which law it broke on which tree.
 bool lsmith_policy_check(const lsmith_policy_t *policy, lsmith_error_t **error);
+
+// Returns what stores share: a limit of `memory_bytes` on the memory of all of them together, or
+// none if that is 0, and `threads` threads that merge for all, or threads of their own if that is
+// 0. Returns null on error.
+lsmith_shared_t *lsmith_shared_create(uint64_t memory_bytes,
+                                      size_t threads,
+                                      lsmith_error_t **error);
+
+// Destroys the handle. Stores that were opened with it keep what they share.
+void lsmith_shared_destroy(lsmith_shared_t *shared);
+
+// Returns the bytes that all stores with this limit hold in memory now; 0 without a limit.
+uint64_t lsmith_shared_memory(const lsmith_shared_t *shared);
 
 // Returns what the store holds now.
 lsmith_snapshot_t *lsmith_create_snapshot(const lsmith_t *store, lsmith_error_t **error);
@@ -457,6 +501,14 @@ uint64_t lsmith_snapshot_get_sequence_number(const lsmith_snapshot_t *snapshot);
 // Opens the store in the directory `path`, or makes one. `options` is null or a text such as
 // `memtable_bytes=64MiB, policy=tiered(ratio=4)`; docs/c.md has all names. Returns null on error.
 lsmith_t *lsmith_open(const char *path, const char *options, lsmith_error_t **error);
+
+// Opens the store in the directory `path`, or makes one, with the memory and the threads that
+// `shared` has for several stores. `options` cannot have `memory_bytes` or `cache_bytes` then.
+// Returns null on error.
+lsmith_t *lsmith_open_shared(const char *path,
+                             const char *options,
+                             const lsmith_shared_t *shared,
+                             lsmith_error_t **error);
 
 // Opens the store in the directory `path`, or makes one, with `policy` as the policy of new
 // keyspaces, and of keyspaces that had a policy of its name. Returns null on error.

@@ -2,10 +2,12 @@
 
 use crate::bytes::{bytes, lend};
 use crate::error::{Done, call, given, invalid, lsmith_error_t, quietly, tell};
-use crate::keyspace::lsmith_keyspace_t;
+use crate::keyspace::{lsmith_keyspace_t, range_of};
 use crate::snapshot::lsmith_snapshot_t;
-use lsmith::Cursor;
+use bytes::Bytes;
+use lsmith::{Cursor, prefix_bounds};
 use std::ffi::c_char;
+use std::ops::Bound;
 use std::ptr;
 
 /// An iterator over the entries of a keyspace at one moment. It is on an entry, or on none.
@@ -26,9 +28,55 @@ pub extern "C" fn lsmith_create_iterator(
     at: Option<&lsmith_snapshot_t>,
     error: Option<&mut Option<Box<lsmith_error_t>>>,
 ) -> Option<Box<lsmith_iterator_t>> {
+    create(keyspace, at, error, || Ok((Bound::Unbounded, Bound::Unbounded)))
+}
+
+/// Returns an iterator over the entries with keys from `start` up to, not including, `end`, as
+/// `lsmith_create_iterator` does for all. A null pointer is no bound. It never leaves the range,
+/// and reads nothing beyond it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lsmith_create_range_iterator(
+    keyspace: Option<&lsmith_keyspace_t>,
+    at: Option<&lsmith_snapshot_t>,
+    start: *const c_char,
+    startlen: usize,
+    end: *const c_char,
+    endlen: usize,
+    error: Option<&mut Option<Box<lsmith_error_t>>>,
+) -> Option<Box<lsmith_iterator_t>> {
+    create(keyspace, at, error, || {
+        // SAFETY: as the caller promises.
+        let (start, end) = unsafe { range_of(start, startlen, end, endlen) }?;
+        Ok((start.map(Bytes::copy_from_slice), end.map(Bytes::copy_from_slice)))
+    })
+}
+
+/// Returns an iterator over the entries whose keys begin with `prefix`, as
+/// `lsmith_create_range_iterator` does for a range.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lsmith_create_prefix_iterator(
+    keyspace: Option<&lsmith_keyspace_t>,
+    at: Option<&lsmith_snapshot_t>,
+    prefix: *const c_char,
+    prefixlen: usize,
+    error: Option<&mut Option<Box<lsmith_error_t>>>,
+) -> Option<Box<lsmith_iterator_t>> {
+    // SAFETY: as the caller promises.
+    create(keyspace, at, error, || Ok(prefix_bounds(unsafe { bytes(prefix, prefixlen) }?)))
+}
+
+fn create(
+    keyspace: Option<&lsmith_keyspace_t>,
+    at: Option<&lsmith_snapshot_t>,
+    error: Option<&mut Option<Box<lsmith_error_t>>>,
+    bounds: impl FnOnce() -> Done<(Bound<Bytes>, Bound<Bytes>)>,
+) -> Option<Box<lsmith_iterator_t>> {
     call(error, None, || {
-        let keyspace = &given(keyspace, "keyspace")?.0;
-        let cursor = at.map_or_else(|| keyspace.cursor(), |at| at.0.cursor(keyspace));
+        let (keyspace, range) = (&given(keyspace, "keyspace")?.0, bounds()?);
+        let cursor = match at {
+            Some(at) => at.0.cursor_within(keyspace, range),
+            None => keyspace.cursor_within(range),
+        };
         Ok(Some(Box::new(lsmith_iterator_t { cursor, entry: None, error: None })))
     })
 }

@@ -195,6 +195,16 @@ pub unsafe extern "C" fn lsmith_approximate_size(
     })
 }
 
+/// Returns about how many keys have a value. Keys that were written again and not merged yet count
+/// more than once, and deletes of absent keys make the count too small.
+#[unsafe(no_mangle)]
+pub extern "C" fn lsmith_approximate_len(
+    keyspace: Option<&lsmith_keyspace_t>,
+    error: Option<&mut Option<Box<lsmith_error_t>>>,
+) -> u64 {
+    call(error, 0, || Ok(given(keyspace, "keyspace")?.0.approximate_len()))
+}
+
 /// Returns the spec of the merge policy. The caller frees the text.
 #[unsafe(no_mangle)]
 pub extern "C" fn lsmith_merge_policy(

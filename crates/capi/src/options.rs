@@ -1,8 +1,10 @@
 //! Options as text, such as `memtable_bytes=64MiB, policy=tiered(ratio=4)`.
 
 use crate::error::{Done, invalid};
+use lsmith::cipher::{Keys, MasterKey};
 use lsmith::policy::{Params, Spec};
 use lsmith::{Builder, KeyspaceOptions, PersistMode};
+use std::path::Path;
 
 /// How far a write must have got when the call returns.
 pub type lsmith_persist_t = u32;
@@ -32,10 +34,11 @@ const MODES: [(&str, PersistMode); 3] = [
 
 /// Sizes, each with what it sets.
 type SetBytes = fn(Builder, u64) -> Builder;
-const BYTES: [(&str, SetBytes); 8] = [
+const BYTES: [(&str, SetBytes); 9] = [
     ("memtable_bytes", Builder::memtable_bytes),
     ("cache_bytes", Builder::cache_bytes),
     ("memory_bytes", Builder::memory_bytes),
+    ("space_bytes", Builder::space_bytes),
     ("log_bytes", Builder::log_bytes),
     ("log_bytes_max", Builder::log_bytes_max),
     ("changes_bytes", Builder::changes_bytes),
@@ -54,8 +57,18 @@ const FLAGS: [(&str, SetFlag); 6] = [
     ("keep_tables", Builder::keep_tables),
 ];
 
-const OTHERS: [&str; 7] =
-    ["policy", "compression", "threads", "block_bytes", "filter_bits", "max_open_files", "persist"];
+const OTHERS: [&str; 10] = [
+    "policy",
+    "compression",
+    "threads",
+    "block_bytes",
+    "filter_bits",
+    "max_open_files",
+    "persist",
+    "key_file",
+    "older_key_file",
+    "renew_keys",
+];
 
 const OF_KEYSPACES: [&str; 7] = [
     "policy",
@@ -70,6 +83,15 @@ const OF_KEYSPACES: [&str; 7] = [
 /// Returns the options in `text` as the arguments of a spec.
 fn parse(name: &str, text: &str) -> Done<Spec> {
     Ok(format!("{name}({text})").parse::<Spec>()?)
+}
+
+/// Fails if `text` has one of the options `names`, which another argument of the call sets.
+pub(crate) fn refuse(text: &str, names: &[&str], why: &str) -> Done<()> {
+    let spec = parse("options", text)?;
+    match names.iter().find(|name| spec.param(name).is_some()) {
+        Some(name) => Err(invalid(format!("expected no option `{name}`: it {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// Returns `builder` with the options of `text`.
@@ -112,7 +134,29 @@ pub(crate) fn of_store(mut builder: Builder, text: &str) -> Done<Builder> {
         let mode = MODES.into_iter().find(|(known, _)| *known == name);
         builder = mode.map(|(_, mode)| builder.clone().persist(mode)).unwrap_or(builder);
     }
-    Ok(builder)
+    encrypted(builder, &params)
+}
+
+/// Returns `builder` with the master keys that `params` name.
+fn encrypted(builder: Builder, params: &Params<'_>) -> Done<Builder> {
+    let read = |name| {
+        let key = params.text(name).map(|file| MasterKey::read_key_file(Path::new(file)));
+        key.transpose().map_err(|error| invalid(error.to_string()))
+    };
+    let older = read("older_key_file")?;
+    let Some(newest) = read("key_file")? else {
+        let lone = ["older_key_file", "renew_keys"].into_iter().find(|name| params.has(name));
+        return match lone {
+            Some(name) => Err(invalid(format!("`{name}` needs `key_file`"))),
+            None => Ok(builder),
+        };
+    };
+    let keys = Keys::new(newest);
+    let keys = match older {
+        Some(older) => keys.and_older(older),
+        None => keys,
+    };
+    Ok(builder.keys(keys).renew_keys(params.flag("renew_keys", false)?))
 }
 
 /// Returns the options of a keyspace in `text`.

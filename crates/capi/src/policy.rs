@@ -3,7 +3,9 @@
 use crate::bytes::{bytes, copy_out, text};
 use crate::error::lsmith_error_kind_t::LSMITH_PANICKED;
 use crate::error::{Done, call, given, invalid, lsmith_error_t, quietly, words_of};
-use lsmith::policy::{Eager, MergePolicy, Registry, Shape, Spec, Stack, StackRun, laws};
+use lsmith::policy::{
+    Eager, MergePolicy, Needs, Registry, Shape, Spec, Stack, StackRun, check_group_policy, laws,
+};
 use lsmith::tree::{Input, KeyRange, Level, MergePlan, Mode, Place, Reason, RunId, TreeView};
 use std::ffi::{c_char, c_void};
 use std::fmt::{self, Write};
@@ -243,6 +245,39 @@ fn neighbours(plan: &MergePlan, runs: &[lsmith_run_t]) -> Option<(Range<usize>, 
     };
     let are_neighbours = inputs.iter().copied().eq(from..=last);
     (plan.mode == Mode::Merge && are_neighbours).then_some((from..last + 1, level))
+}
+
+/// Returns true if a policy decides about the runs of a store that is not lsmith's, as
+/// `lsmith_policy_pick` asks. Such a store has no key ranges, tombstones or reads to show, and it
+/// merges neighbouring whole runs. The error says what else the policy needs.
+#[unsafe(no_mangle)]
+pub extern "C" fn lsmith_policy_check_pick(
+    policy: Option<&lsmith_policy_t>,
+    error: Option<&mut Option<Box<lsmith_error_t>>>,
+) -> bool {
+    call(error, false, || {
+        let policy = &*given(policy, "policy")?.0;
+        let Needs { blocks, windows, sequence_numbers, exact_sizes: _, .. } = policy.needs();
+        let Needs { appends, drops, reads, tombstone_ages, .. } = policy.needs();
+        let takes_keys = windows || check_group_policy(policy).is_err();
+        let needs = [
+            (blocks, "counts data blocks"),
+            (appends, "appends to tables"),
+            (drops, "drops runs unread"),
+            (takes_keys, "merges key ranges"),
+            (sequence_numbers, "reads sequence numbers"),
+            (reads, "reads how often the tree is read"),
+            (tombstone_ages, "reads the age of deletes"),
+        ];
+        let Some((_, what)) = needs.into_iter().find(|(is_needed, _)| *is_needed) else {
+            return Ok(true);
+        };
+        let spec = policy.spec();
+        Err(invalid(format!(
+            "this store merges whole runs by size, age and level: expected a policy such as \
+             auto, minlatency or tiered, found `{spec}`, which {what}"
+        )))
+    })
 }
 
 /// Tries a policy on many trees. Returns true if it keeps all laws of policies. The error says

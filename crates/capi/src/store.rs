@@ -5,7 +5,8 @@ use crate::error::{Done, call, given, invalid, lsmith_error_t, quietly};
 use crate::keyspace::lsmith_keyspace_t;
 use crate::options::{self, lsmith_persist_t, mode_of};
 use crate::policy::lsmith_policy_t;
-use lsmith::Store;
+use crate::shared::lsmith_shared_t;
+use lsmith::{Builder, Store};
 use std::ffi::c_char;
 use std::fmt::Write;
 use std::ptr;
@@ -24,7 +25,28 @@ pub unsafe extern "C" fn lsmith_open(
     error: Option<&mut Option<Box<lsmith_error_t>>>,
 ) -> Option<Box<lsmith_t>> {
     // SAFETY: as the caller promises.
-    call(error, None, || unsafe { open(path, options, None) }.map(Some))
+    call(error, None, || unsafe { open(path, options, options::of_store) }.map(Some))
+}
+
+/// Opens the store in the directory `path`, or makes one, with the memory and the threads that
+/// `shared` has for several stores. `options` cannot have `memory_bytes` or `cache_bytes` then.
+/// Returns null on error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lsmith_open_shared(
+    path: *const c_char,
+    options: *const c_char,
+    shared: Option<&lsmith_shared_t>,
+    error: Option<&mut Option<Box<lsmith_error_t>>>,
+) -> Option<Box<lsmith_t>> {
+    call(error, None, || {
+        let shared = given(shared, "handle of what stores share")?;
+        let shared = |builder, text: &str| {
+            options::refuse(text, &["memory_bytes", "cache_bytes"], "are shared")?;
+            options::of_store(shared.give_to(builder), text)
+        };
+        // SAFETY: as the caller promises.
+        unsafe { open(path, options, shared) }.map(Some)
+    })
 }
 
 /// Opens the store in the directory `path`, or makes one, with `policy` as the policy of new
@@ -38,22 +60,23 @@ pub unsafe extern "C" fn lsmith_open_with_policy(
 ) -> Option<Box<lsmith_t>> {
     call(error, None, || {
         let policy = given(policy, "policy")?;
+        let with_policy = |builder, text: &str| {
+            options::refuse(text, &["policy"], "was given as a handle")?;
+            Ok(options::of_store(builder, text)?.policy(Arc::clone(&policy.0)))
+        };
         // SAFETY: as the caller promises.
-        unsafe { open(path, options, Some(policy)) }.map(Some)
+        unsafe { open(path, options, with_policy) }.map(Some)
     })
 }
 
 unsafe fn open(
     path: *const c_char,
     options: *const c_char,
-    policy: Option<&lsmith_policy_t>,
+    set: impl FnOnce(Builder, &str) -> Done<Builder>,
 ) -> Done<Box<lsmith_t>> {
     // SAFETY: as the caller promises.
     let (path, options) = unsafe { (text(path, "a path")?, optional_text(options, "options")?) };
-    let mut builder = options::of_store(Store::builder(path), options.unwrap_or_default())?;
-    if let Some(policy) = policy {
-        builder = builder.policy(Arc::clone(&policy.0));
-    }
+    let builder = set(Store::builder(path), options.unwrap_or_default())?;
     Ok(Box::new(lsmith_t(builder.open()?)))
 }
 

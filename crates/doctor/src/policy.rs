@@ -1,6 +1,6 @@
 //! The policy of a column family in our words.
 
-use crate::{Family, leveldb, pebble};
+use crate::{Family, cassandra, leveldb, pebble};
 use lsmith_spec::{Spec, format_bytes};
 
 /// A policy in RocksDB's words and in ours.
@@ -57,9 +57,7 @@ pub fn translate(family: &Family) -> Translated {
             (format!("FIFO, {}", bytes(most)), Some(Spec::bare("fifo").with("bytes", bytes(most))))
         }
         "kCompactionStyleNone" => ("none".to_owned(), Some(Spec::bare("none"))),
-        strategy if strategy.ends_with("Strategy") => {
-            (format!("{strategy}, whose settings are in the schema alone"), None)
-        }
+        strategy if strategy.ends_with("Strategy") => of_cassandra(family, strategy),
         _ => ("unknown: neither OPTIONS nor the LOG has its settings".to_owned(), None),
     };
     if text("disable_auto_compactions") == "true" {
@@ -96,6 +94,22 @@ fn of_universal(family: &Family, trigger: f64) -> (String, Option<Spec>) {
 pub(crate) fn is_incremental(family: &Family) -> bool {
     let value = family.settings.get("compaction_options_universal.incremental");
     value.is_some_and(|value| value == "true" || value == "1")
+}
+
+/// Returns a strategy of Cassandra in words, and the nearest policy of lsmith to its defaults.
+fn of_cassandra(family: &Family, strategy: &str) -> (String, Option<Spec>) {
+    let spec = match strategy {
+        cassandra::SIZE_TIERED => Some(Spec::bare("tiered").with("ratio", 4)),
+        cassandra::LEVELED => {
+            let table = cassandra::table_bytes(family);
+            let spec = Spec::bare("leveldb").with("l0", 2);
+            let spec = spec.with("level1", format_bytes(10 * table)).with("ratio", 10);
+            Some(spec.with("table", format_bytes(table)))
+        }
+        cassandra::UNIFIED => Some(Spec::bare("ucs").with("w", "T4")),
+        _ => None,
+    };
+    (format!("{strategy}, whose settings are in the schema alone"), spec)
 }
 
 /// Returns the sizes that LevelDB goes by in words, and the nearest policy of lsmith.

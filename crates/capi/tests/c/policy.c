@@ -73,6 +73,8 @@ int main(int argc, char **argv) {
     CHECK(lsmith_policy_check(own, &error));
     FINE(error);
 
+    CHECK(!lsmith_open_with_policy(path, "policy=none", own, &error));
+    FAILED(error, LSMITH_INVALID_ARGUMENT, "expected no option `policy`");
     lsmith_t *store = lsmith_open_with_policy(path, "memtable_bytes=16KiB", own, &error);
     lsmith_keyspace_t *keyspace = lsmith_keyspace(store, "own", NULL, &error);
     fill(keyspace);
@@ -135,6 +137,25 @@ int main(int argc, char **argv) {
     CHECK(lsmith_policy_next_merge(tiered, "tree?", 5, &error) == NULL);
     FAILED(error, LSMITH_INVALID_ARGUMENT, "expected the text of a view");
     lsmith_policy_destroy(tiered);
+
+    // What policies need that other stores do not have.
+    const char *needs[][2] = {
+        {"tiered(ratio=4)", NULL}, {"minlatency(k=4)", NULL}, {"auto(runs=8, largest=5GB)", NULL},
+        {"leveled(ratio=8)", "which merges key ranges"}, {"sweep", "which merges key ranges"},
+        {"jungle", "which appends to tables"}, {"fifo", "which drops runs unread"},
+        {"test_mixed", "which counts data blocks"},
+        {"auto(price=reads)", "which reads how often the tree is read"},
+        {"auto(deletes_within=1GB)", "which reads the age of deletes"}};
+    for (size_t index = 0; index < sizeof needs / sizeof needs[0]; index++) {
+        lsmith_policy_t *policy = lsmith_policy_create(needs[index][0], &error);
+        FINE(error);
+        CHECK(lsmith_policy_check_pick(policy, &error) == !needs[index][1]);
+        if (needs[index][1]) {
+            FAILED(error, LSMITH_INVALID_ARGUMENT, needs[index][1]);
+        }
+        lsmith_policy_destroy(policy);
+    }
+    FINE(error);
 
     // Policies that answer nonsense. The store goes on: it says so, and keeps what it has.
     lsmith_policy_callbacks_t idle = {NULL, nothing, NULL}, talks = {NULL, chatter, NULL};

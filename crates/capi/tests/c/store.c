@@ -94,6 +94,99 @@ static void iterators(lsmith_t *store, lsmith_keyspace_t *fruit) {
     lsmith_iter_destroy(iter);
 }
 
+static void ranges(lsmith_keyspace_t *fruit) {
+    lsmith_iterator_t *iter = lsmith_create_range_iterator(fruit, NULL, "d", 1, "p", 1, &error);
+    FINE(error);
+    lsmith_iter_seek_to_first(iter);
+    is_on(iter, "date", "brown");
+    lsmith_iter_next(iter);
+    is_on(iter, NULL, NULL);
+    lsmith_iter_seek(iter, "a", 1);
+    is_on(iter, "date", "brown");
+    lsmith_iter_seek(iter, "z", 1);
+    is_on(iter, NULL, NULL);
+    lsmith_iter_prev(iter);
+    is_on(iter, "date", "brown");
+    lsmith_iter_seek_for_prev(iter, "z", 1);
+    is_on(iter, "date", "brown");
+    lsmith_iter_seek_for_prev(iter, "a", 1);
+    is_on(iter, NULL, NULL);
+    lsmith_iter_destroy(iter);
+    iter = lsmith_create_prefix_iterator(fruit, NULL, "pe", 2, &error);
+    lsmith_iter_seek_to_last(iter);
+    is_on(iter, "pear", "green");
+    lsmith_iter_prev(iter);
+    is_on(iter, NULL, NULL);
+    lsmith_iter_destroy(iter);
+    CHECK(lsmith_approximate_len(fruit, &error) >= 3);
+}
+
+static void shared(const char *path) {
+    CHECK(lsmith_shared_create(1000, 1, &error) == NULL);
+    FAILED(error, LSMITH_INVALID_ARGUMENT, "expected at least 1048576, or 0");
+    lsmith_shared_t *shared = lsmith_shared_create(16 << 20, 1, &error);
+    FINE(error);
+    lsmith_t *stores[2];
+    for (int i = 0; i < 2; i++) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s-shared-%d", path, i);
+        stores[i] = lsmith_open_shared(name, "policy=tiered(ratio=4)", shared, &error);
+        FINE(error);
+        lsmith_keyspace_t *space = lsmith_keyspace(stores[i], "default", NULL, &error);
+        put(space, "lsm", "tree");
+        lsmith_keyspace_destroy(space);
+    }
+    CHECK(!lsmith_open_shared("unmade.db", "memory_bytes=64MiB", shared, &error));
+    FAILED(error, LSMITH_INVALID_ARGUMENT, "expected no option `memory_bytes`");
+    uint64_t held = lsmith_shared_memory(shared);
+    CHECK(held > 0 && held < 16 << 20);
+    lsmith_close(stores[0]);
+    CHECK(lsmith_shared_memory(shared) < held);
+    lsmith_shared_destroy(shared);
+    lsmith_close(stores[1]);
+}
+
+// Writes a key file of 32 bytes, and opens the store `path` with `options` and this key.
+static lsmith_t *with_key(const char *path, char byte, const char *options) {
+    char file[4096], text[9000];
+    snprintf(file, sizeof file, "%s-key-%c", path, byte);
+    FILE *out = fopen(file, "wb");
+    CHECK(out != NULL);
+    for (int i = 0; i < 32; i++) {
+        fputc(byte, out);
+    }
+    CHECK(fclose(out) == 0);
+    snprintf(text, sizeof text, options, file);
+    char store[4096];
+    snprintf(store, sizeof store, "%s-encrypted", path);
+    return lsmith_open(store, text, &error);
+}
+
+static void encrypted(const char *path) {
+    lsmith_t *store = with_key(path, 'a', "key_file=%s");
+    FINE(error);
+    lsmith_keyspace_t *space = lsmith_keyspace(store, "default", NULL, &error);
+    put(space, "lsm", "tree");
+    lsmith_keyspace_destroy(space);
+    lsmith_close(store);
+    CHECK(!with_key(path, 'b', "key_file=%s"));
+    FAILED(error, LSMITH_UNSUPPORTED, "the file is encrypted with key aes-256-gcm");
+    CHECK(!with_key(path, 'a', "older_key_file=%s"));
+    FAILED(error, LSMITH_INVALID_ARGUMENT, "`older_key_file` needs `key_file`");
+    char options[9000];
+    snprintf(options, sizeof options, "key_file=%%s, older_key_file=%s-key-a, renew_keys=true",
+             path);
+    store = with_key(path, 'b', options);
+    FINE(error);
+    lsmith_close(store);
+    store = with_key(path, 'b', "key_file=%s");
+    FINE(error);
+    space = lsmith_keyspace(store, "default", NULL, &error);
+    has(space, NULL, "lsm", "tree");
+    lsmith_keyspace_destroy(space);
+    lsmith_close(store);
+}
+
 static void transactions(lsmith_t *store, lsmith_keyspace_t *fruit) {
     lsmith_transaction_t *one = lsmith_transaction_begin(store, LSMITH_SERIALIZABLE, &error);
     lsmith_transaction_t *two = lsmith_transaction_begin(store, LSMITH_SERIALIZABLE, &error);
@@ -229,6 +322,7 @@ int main(int argc, char **argv) {
     has(fruit, NULL, "empty", NULL);
     batches(store, fruit, names);
     iterators(store, fruit);
+    ranges(fruit);
     transactions(store, fruit);
     feed(store, fruit);
     nonsense(path, store, fruit);
@@ -257,5 +351,7 @@ int main(int argc, char **argv) {
     has(fruit, NULL, "cherry", "black");
     lsmith_keyspace_destroy(fruit);
     lsmith_close(store);
+    shared(path);
+    encrypted(path);
     return 0;
 }

@@ -3,3 +3,4 @@
 #![allow(clippy::disallowed_methods, reason = "a test reads the header")]
 
 mod header;
+mod needs;

@@ -19,8 +19,8 @@ pub struct Move {
     pub saves: f64,
     /// True if the row has no more runs and no more space at its peak than now, within a tenth.
     pub is_free: bool,
-    /// What to put into OPTIONS: names and values that differ from now. Empty for lsmith, where the
-    /// policy is the spec.
+    /// What to put into OPTIONS: names and values that differ from now; for Cassandra, the class of
+    /// the strategy and all its options. Empty for lsmith, where the policy is the spec.
     pub options: Vec<String>,
     /// Bytes that the move itself writes at most: the tree as it is now, once. `None` without a
     /// MANIFEST.
@@ -52,11 +52,12 @@ pub(super) fn moves(
         best.map(|(at, _)| at)
     };
     let of = |row: &Row, store: &str| row.store == store;
+    let theirs = if now.store == "Cassandra" { "Cassandra" } else { "RocksDB" };
     let mut places: Vec<usize> = Vec::new();
     for place in [
-        least(&|_, row| of(row, "RocksDB") && is_free(row)),
+        least(&|_, row| of(row, theirs) && is_free(row)),
         least(&|at, _| stays(at)),
-        least(&|_, row| of(row, "RocksDB")),
+        least(&|_, row| of(row, theirs)),
         least(&|_, row| of(row, "lsmith") && is_free(row)),
     ] {
         places.extend(place.filter(|place| !places.contains(place)));
@@ -66,7 +67,10 @@ pub(super) fn moves(
     let made = places.into_iter().map(|place| {
         let (candidate, row) = (&candidates[place], &rows[place]);
         let bytes = if stays(place) { Some(0) } else { tree_bytes };
-        let differs = |option: &&(&str, String)| !candidates[0].options.contains(option);
+        // A strategy of Cassandra is set with all its options.
+        let differs = |option: &&(&str, String)| {
+            row.store == "Cassandra" || !candidates[0].options.contains(option)
+        };
         Move {
             store: row.store,
             policy: row.policy.clone(),

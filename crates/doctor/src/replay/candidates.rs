@@ -1,6 +1,7 @@
 //! The policies that flushes are played under.
 
 use super::flushes::Flushes;
+use crate::cassandra::{self, Leveled, SizeTiered};
 use crate::rocks::{Level, Pri, Universal};
 use crate::{Family, leveldb, pebble, translate};
 use lsmith_policy::{MergePolicy, Registry};
@@ -40,14 +41,12 @@ pub(crate) struct Candidate {
     pub(crate) is_slow: bool,
 }
 
-/// The settings of a column family that pickers go by.
+/// What the settings of now are, and what else is played.
 pub(crate) struct Present {
-    level: Level,
-    universal: Universal,
-    /// `level0_slowdown_writes_trigger`.
-    slowdown: u64,
     /// The policy of now.
     pub(crate) now: Candidate,
+    /// Other settings of the store, or of RocksDB.
+    others: Vec<Candidate>,
     nearest: Option<String>,
 }
 
@@ -57,15 +56,21 @@ impl Present {
     pub(crate) fn of(family: &Family, major: u64, flushes: &Flushes) -> Option<Present> {
         let mut level = level(family, major, flushes);
         let style = family.settings.get("compaction_style")?.as_str();
+        let nearest = translate(family).spec.map(|spec| spec.to_string());
+        if style.ends_with("Strategy") {
+            let mut others = of_cassandra(cassandra::table_bytes(family), flushes.bytes_mean());
+            let at = others.iter().position(|other| other.options[0].1 == style)?;
+            let now = others.remove(at);
+            return Some(Present { now, others, nearest });
+        }
         if !["kCompactionStyleLevel", leveldb::STYLE, pebble::STYLE].contains(&style) {
             // Level 1 as large as level 0, as RocksDB advises.
             let bytes = level.trigger as f64 * flushes.bytes_mean();
             level.base_bytes = (bytes / 1e5).ceil() * 1e5;
         }
         // From so many files in level 0 on, RocksDB slows writers down.
-        let slowdown = family.number("level0_slowdown_writes_trigger").unwrap_or(20.0);
+        let slowdown = family.number("level0_slowdown_writes_trigger").unwrap_or(20.0) as u64;
         let universal = universal(family, flushes);
-        let nearest = translate(family).spec.map(|spec| spec.to_string());
         let now = match style {
             "kCompactionStyleLevel" => leveled(level.clone()),
             "kCompactionStyleUniversal" => tiered(universal),
@@ -87,22 +92,15 @@ impl Present {
                 Candidate { store: "RocksDB", ..Candidate::ours(style, policy) }
             }
         };
-        Some(Present { level, universal, slowdown: slowdown as u64, now, nearest })
+        let others = of_rocksdb(&level, universal, slowdown);
+        Some(Present { now, others, nearest })
     }
 
-    /// Returns the policies to play: the one of now first, then others of RocksDB, then policies
-    /// of lsmith.
+    /// Returns the policies to play: the one of now first, then other settings, then policies of
+    /// lsmith.
     pub(crate) fn candidates(&self) -> Vec<Candidate> {
         let mut all = vec![self.now.clone()];
-        for times in [1_u32, 2] {
-            let base_bytes = self.level.base_bytes * f64::from(times);
-            let trigger = self.level.trigger.saturating_mul(u64::from(times));
-            let level = Level { trigger, base_bytes, ..self.level.clone() };
-            let ratios = MULTIPLIERS.iter().filter(|_| trigger < self.slowdown);
-            all.extend(ratios.map(|ratio| leveled(Level { ratio: *ratio, ..level.clone() })));
-        }
-        let triggers = TRIGGERS.into_iter().filter(|trigger| *trigger < self.slowdown);
-        all.extend(triggers.map(|trigger| tiered(Universal { trigger, ..self.universal })));
+        all.extend(self.others.iter().cloned());
         let nearest = self.nearest.iter().map(String::as_str);
         let registry = Registry::builtin();
         for spec in nearest.chain(OURS) {
@@ -116,6 +114,57 @@ impl Present {
         all.retain(|candidate| names.insert((candidate.store, candidate.name.clone())));
         all
     }
+}
+
+/// Returns settings of RocksDB, around `level` and `universal`.
+fn of_rocksdb(level: &Level, universal: Universal, slowdown: u64) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    for times in [1_u32, 2] {
+        let base_bytes = level.base_bytes * f64::from(times);
+        let trigger = level.trigger.saturating_mul(u64::from(times));
+        let level = Level { trigger, base_bytes, ..level.clone() };
+        let ratios = MULTIPLIERS.iter().filter(|_| trigger < slowdown);
+        all.extend(ratios.map(|ratio| leveled(Level { ratio: *ratio, ..level.clone() })));
+    }
+    let triggers = TRIGGERS.into_iter().filter(|trigger| *trigger < slowdown);
+    all.extend(triggers.map(|trigger| tiered(Universal { trigger, ..universal })));
+    all
+}
+
+/// Returns strategies of Cassandra, each with its defaults first. Leveled SSTables have
+/// `table_bytes`. A flush has `flush_bytes`.
+fn of_cassandra(table_bytes: u64, flush_bytes: f64) -> Vec<Candidate> {
+    type Options<'a> = &'a [(&'static str, &'a str)];
+    let row = |name: &str, class: &str, options: Options<'_>, policy: Arc<dyn MergePolicy>| {
+        let options = std::iter::once(("class", class)).chain(options.iter().copied());
+        let options = options.map(|(name, value)| (name, value.to_owned())).collect();
+        Candidate { store: "Cassandra", options, ..Candidate::ours(name, policy) }
+    };
+    let size_tiered = |least: usize, small: u64| {
+        let policy = SizeTiered { tables: (least, 32), small_bytes: small };
+        let name = format!("size-tiered, {least} tables, small below {}", format_bytes(small));
+        let (least, small) = (least.to_string(), small.to_string());
+        let options = [("min_threshold", &*least), ("min_sstable_size", &*small)];
+        row(&name, cassandra::SIZE_TIERED, &options, Arc::new(policy))
+    };
+    // By default tables below 50 MiB are merged as one size. Below half a flush there are none.
+    let default = SizeTiered::default().small_bytes;
+    let none = ((flush_bytes / 2.0) as u64).next_power_of_two().clamp(1 << 10, default);
+    let mut all: Vec<Candidate> = [(4, default), (8, default), (4, none), (8, none)]
+        .map(|(least, small)| size_tiered(least, small))
+        .into();
+    let mebibytes = (table_bytes >> 20).to_string();
+    let name = format!("leveled, {mebibytes} MiB");
+    let options = [(cassandra::TABLE_SIZE, &*mebibytes)];
+    let policy = Arc::new(Leveled::new(table_bytes));
+    all.push(Candidate { is_slow: true, ..row(&name, cassandra::LEVELED, &options, policy) });
+    let registry = Registry::builtin();
+    for scale in ["T4", "T8", "N", "L4", "L10"] {
+        let (name, options) = (format!("unified, {scale}"), [("scaling_parameters", scale)]);
+        let policy = registry.build(&format!("ucs(w={scale})")).ok();
+        all.extend(policy.map(|policy| row(&name, cassandra::UNIFIED, &options, policy)));
+    }
+    all
 }
 
 impl Candidate {

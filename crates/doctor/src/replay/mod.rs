@@ -11,7 +11,7 @@ mod watch;
 pub use advice::Move;
 pub use watch::Watch;
 
-use crate::{Case, Family, Store};
+use crate::{Case, Family, Store, cassandra};
 use candidates::{Candidate, Present};
 use flushes::Flushes;
 use lsmith_model::optimum::least_of_sizes;
@@ -95,17 +95,21 @@ impl Replay {
     /// As [`Replay::of`].
     pub fn watched(case: &Case, family: &Family, watch: &mut dyn Watch) -> Result<Replay, String> {
         watch.begin_family(&family.name);
-        if case.store == Store::Cassandra {
-            return Err("No replay: the log has neither entries nor settings.".to_owned());
-        }
+        let with_entries;
+        let family = if case.store == Store::Cassandra {
+            with_entries = cassandra::with_entries(family);
+            &with_entries
+        } else {
+            family
+        };
         if family.flushes().count() < FLUSHES_MIN {
             return Err(format!("No replay: expected at least {FLUSHES_MIN} flushes in the LOG."));
         }
         let flushes = Flushes::of(family)?;
         let major = case.version.as_deref().and_then(|version| version.split('.').next());
         let major = major.and_then(|major| major.parse().ok()).unwrap_or(0);
-        let present = Present::of(family, major, &flushes)
-            .ok_or("No replay: expected the settings in OPTIONS-* or the head of a LOG.")?;
+        let present =
+            Present::of(family, major, &flushes).ok_or_else(|| unknown_settings(case, family))?;
         let keys = keys::keys(family, &flushes);
         let writes = flushes.writes(keys);
         let now = play(&present.now, &writes, watch)
@@ -139,6 +143,19 @@ impl Replay {
         rows[1..].sort_by(|left, right| left.write.total_cmp(&right.write));
         let (keys, replayed) = (keys as u64, now.write);
         Ok(Replay { counted, replayed, error, band, doubts, keys, rows, moves })
+    }
+}
+
+/// Returns why the settings of now cannot be played.
+fn unknown_settings(case: &Case, family: &Family) -> String {
+    match family.settings.get("compaction_style") {
+        Some(strategy) if case.store == Store::Cassandra => format!(
+            "No replay: {strategy} is not known; expected {}, {} or {}.",
+            cassandra::SIZE_TIERED,
+            cassandra::LEVELED,
+            cassandra::UNIFIED
+        ),
+        _ => "No replay: expected the settings in OPTIONS-* or the head of a LOG.".to_owned(),
     }
 }
 

@@ -2,14 +2,17 @@
 
 use super::flushes::Flushes;
 use crate::policy::is_incremental;
-use crate::{Case, Family, Store, leveldb, pebble, translate};
+use crate::{Case, Family, Store, cassandra, leveldb, pebble, translate};
 use lsmith_spec::format_bytes;
 
 /// The reasons of compactions that the replay makes.
-const REPLAYED: [&str; 8] = [
+const REPLAYED: [&str; 11] = [
     "",
     leveldb::REASON,
     pebble::REASON,
+    cassandra::SIZE_TIERED,
+    cassandra::LEVELED,
+    cassandra::UNIFIED,
     "LevelL0FilesNum",
     "LevelMaxLevelSize",
     "UniversalSizeAmplification",
@@ -83,6 +86,16 @@ pub(super) fn doubts(case: &Case, family: &Family, flushes: &Flushes, dropped: f
     if case.store == Store::Pebble {
         doubts.push("which entries delete: the files of Pebble do not say it".to_owned());
         doubts.push("where flushes were cut into tables".to_owned());
+    }
+    if case.store == Store::Cassandra {
+        doubts.push(
+            "the settings of the table: the log does not say them, it takes the defaults"
+                .to_owned(),
+        );
+        let bytes = cassandra::ENTRY_BYTES;
+        doubts.push(format!(
+            "entries and tombstones: the log has bytes, it plays entries of {bytes}"
+        ));
     }
     doubts.push("whether some keys are written more often than others".to_owned());
     doubts.push("flushes while a compaction is under way".to_owned());
