@@ -289,9 +289,7 @@ fn known<T>(what: &str, found: anyhow::Result<Option<T>>, notes: &mut Vec<String
 /// Returns true if formulas know the keys of `workload`: it writes one keyspace, and entries go one
 /// by one.
 fn suits_formulas(workload: &Workload) -> bool {
-    workload.group_shares().is_empty()
-        && workload.expire_after().is_none()
-        && !workload.deletes_ranges()
+    workload.group_shares().is_empty() && !workload.lives().expire() && !workload.deletes_ranges()
 }
 
 /// Returns the expected sizes of `workload`; `None` if they are unknown, as for a group.

@@ -1,7 +1,10 @@
 //! The operator of stores that play workloads with combines.
 
-use lsmith::{Combine, CombineError, Expiry, KeyspaceOptions};
-use lsmith_workload::Workload;
+use lsmith::{Clock, Combine, CombineError, Expiry, KeyspaceOptions};
+use lsmith_workload::{Lives, Workload};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A combine operator whose values are the newest operands. So values have the length that
 /// simulations count, whatever the operands are.
@@ -11,13 +14,27 @@ pub struct Newest;
 impl Newest {
     const NAME: &str = "newest";
 
-    /// Returns the options of a keyspace that plays `workload`. If entries expire, the clock of the
-    /// store must count writes.
+    /// Returns the options of a keyspace that plays `workload`. If entries expire, the store
+    /// needs this [clock](Newest::clock).
     #[must_use]
     pub fn options(workload: &Workload) -> KeyspaceOptions {
         let operator = workload.combines().then(|| Newest::NAME.into());
-        let expiry = workload.expire_after().map(Expiry::after);
+        let expiry = match workload.lives() {
+            Lives::Stay => None,
+            Lives::All(writes) => Some(Expiry::after(*writes)),
+            Lives::Each(_) => Some(Expiry::default()),
+        };
         KeyspaceOptions { operator, expiry, ..KeyspaceOptions::default() }
+    }
+}
+
+impl Newest {
+    /// Returns a clock that counts `writes`: one tick, which is called a second, for each.
+    #[must_use]
+    pub fn clock(writes: &Arc<AtomicU64>) -> Clock {
+        let writes = Arc::clone(writes);
+        let clock = Clock::new("writes", move || writes.load(Ordering::SeqCst));
+        clock.with_tick(Duration::from_secs(1))
     }
 }
 

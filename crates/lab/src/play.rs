@@ -4,8 +4,9 @@ use crate::meter::Meter;
 use anyhow::Context;
 use lsmith::Keyspace;
 use lsmith_sim::{FullMemtables, written_entry};
-use lsmith_workload::{LiveBytes, Op, OpKind, Workload};
+use lsmith_workload::{LiveBytes, Lives, Op, OpKind, Workload};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Applies operations one by one.
 pub(crate) struct Player<'a> {
@@ -20,6 +21,8 @@ pub(crate) struct Player<'a> {
     /// The key behind a range.
     end: Vec<u8>,
     value: Vec<u8>,
+    /// How long the value lives, if it says so itself: a second is a write.
+    life: Option<Duration>,
     /// Operations done.
     ops: u64,
     /// The flushes under a policy that counts in blocks.
@@ -43,6 +46,7 @@ impl<'a> Player<'a> {
             key: Vec::new(),
             end: Vec::new(),
             value: Vec::new(),
+            life: None,
             ops: 0,
             filled: None,
         }
@@ -67,9 +71,13 @@ impl<'a> Player<'a> {
     /// number of entries from its key on. A read-modify-write reads before it writes.
     pub(crate) fn play(&mut self, op: &Op) -> anyhow::Result<()> {
         self.workload.key(op.item, &mut self.key);
-        if let Some((kind, bytes)) = written_entry(self.workload, op, self.key.len()) {
+        if let Some((kind, bytes)) = written_entry(op, self.key.len()) {
             // Before the write, which may seal the memtable that it fills.
-            self.writes.fetch_add(1, Ordering::SeqCst);
+            let write = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+            if let Lives::Each(_) = self.workload.lives() {
+                let life = self.workload.lives().after(write).filter(|_| op.expires);
+                self.life = life.map(Duration::from_secs);
+            }
             self.live.observe(op, self.key.len());
             self.meter.set_live(self.live.bytes(), self.live.entries());
             self.meter.request(u64::from(bytes));
@@ -84,7 +92,7 @@ impl<'a> Player<'a> {
         if op.kind == OpKind::DeleteRange {
             self.workload.key(op.end(), &mut self.end);
         }
-        let Player { keyspaces, key, end, value, .. } = self;
+        let Player { keyspaces, key, end, value, life, .. } = self;
         // In a group the store puts the number of the keyspace in front of a key itself.
         let (keyspace, key) = match self.workload.keyspace_items() {
             None => (&keyspaces[0], &key[..]),
@@ -92,7 +100,7 @@ impl<'a> Player<'a> {
         };
         match op.kind {
             OpKind::Read => keyspace.get(key).map(drop),
-            OpKind::Put => keyspace.put(key, value),
+            OpKind::Put => put(keyspace, key, value, *life),
             OpKind::Insert => keyspace.put_new_unchecked(key, value),
             OpKind::Delete => keyspace.delete(key),
             OpKind::Remove => keyspace.delete_single_unchecked(key),
@@ -102,7 +110,9 @@ impl<'a> Player<'a> {
                 let mut entries = keyspace.range(key..).take(op.items as usize);
                 entries.try_for_each(|entry| entry.map(drop))
             }
-            OpKind::ReadModifyWrite => keyspace.get(key).and_then(|_| keyspace.put(key, value)),
+            OpKind::ReadModifyWrite => {
+                keyspace.get(key).and_then(|_| put(keyspace, key, value, *life))
+            }
         }
         .with_context(|| {
             format!("operation {} of {} failed", self.ops + 1, self.workload.spec())
@@ -114,5 +124,18 @@ impl<'a> Player<'a> {
     fn make_value(&mut self, op: &Op) {
         self.value.resize(op.value_bytes as usize, 0);
         self.workload.value(op.item, self.ops, &mut self.value);
+    }
+}
+
+/// Puts a value, which lives for `life`, if that is its own.
+fn put(
+    keyspace: &Keyspace,
+    key: &[u8],
+    value: &[u8],
+    life: Option<Duration>,
+) -> lsmith::Result<()> {
+    match life {
+        Some(life) => keyspace.put_with_ttl(key, value, life),
+        None => keyspace.put(key, value),
     }
 }

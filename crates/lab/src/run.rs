@@ -122,7 +122,6 @@ impl Bench {
         let meter = Arc::new(Meter::new(options.mode, &**policy, scan_items));
         let observer: Arc<dyn Observer> = Arc::<Meter>::clone(&meter);
         let writes = Arc::new(AtomicU64::new(0));
-        let clock = Arc::clone(&writes);
         let store = Store::builder(dir)
             .env(Arc::clone(&options.env))
             .registry(options.registry.clone())
@@ -135,7 +134,7 @@ impl Bench {
             .histograms(options.histograms)
             .observer(observer)
             .operator(Newest)
-            .clock(lsmith::Clock::new("writes", move || clock.load(Ordering::SeqCst)))
+            .clock(Newest::clock(&writes))
             .open()?;
         // The clock goes on where an existing store has stopped: it must not go back. The last
         // sequence number is at least the number of writes so far.

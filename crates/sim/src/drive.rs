@@ -202,6 +202,11 @@ impl<C: Content> Drive<C> {
         self.requested_bytes = bytes;
     }
 
+    /// Sets the capacity of a memtable that the policy sees.
+    pub fn set_memtable_bytes(&mut self, bytes: u64) {
+        self.view.memtable_bytes = bytes;
+    }
+
     /// Sets the logical bytes of a full block that the policy sees.
     pub fn set_block_bytes(&mut self, bytes: u64) {
         self.view.block_bytes = bytes;

@@ -51,7 +51,7 @@ pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts, SCAN_ITEMS, ScanCost};
 pub use fluid::{FLUID_PLACES, FluidContent, FluidWorkload, simulate_fluid};
-pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
+pub use keyed::{Expired, FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
 pub use simulate::{
     KeyedWorkload, keyed_unions, simulate_keyed, simulate_unit, watch_keyed, written_entry,
     written_kind,

@@ -155,7 +155,7 @@ pub fn keyed_unions(
 ) -> Result<Option<Vec<Unions>>, SimError> {
     assert!(ranges > 0, "no key range");
     let workload = input.workload();
-    if workload.expire_after().is_some() || workload.deletes_ranges() {
+    if workload.lives().expire() || workload.deletes_ranges() {
         return Ok(None);
     }
     let mut feed = Feed::new(input);
@@ -187,7 +187,7 @@ pub(crate) struct Feed<'a> {
 impl<'a> Feed<'a> {
     pub(crate) fn new(input: &'a KeyedWorkload) -> Feed<'a> {
         let workload = &input.workload;
-        let is_plain = workload.expire_after().is_none() && !workload.deletes_ranges();
+        let is_plain = !workload.lives().expire() && !workload.deletes_ranges();
         Feed { input, live: LiveBytes::of(workload), is_plain }
     }
 
@@ -204,8 +204,8 @@ impl<'a> Feed<'a> {
         if let Some(bytes) = self.input.cache_bytes {
             sim = sim.with_cache(bytes);
         }
-        if let Some(writes) = workload.expire_after() {
-            sim = sim.with_expiry(writes);
+        if workload.lives().expire() {
+            sim = sim.with_expiry(workload.lives());
         }
         if workload.deletes_ranges() {
             sim = sim.with_range_deletes();
@@ -219,8 +219,7 @@ impl<'a> Feed<'a> {
 
     /// Returns the logical bytes of the entry that `op` writes, if it writes one.
     pub(crate) fn written_bytes(&self, op: &Op) -> Option<u64> {
-        let workload = &self.input.workload;
-        let (_, bytes) = written_entry(workload, op, workload.key_bytes(op.item))?;
+        let (_, bytes) = written_entry(op, self.input.workload.key_bytes(op.item))?;
         Some(bytes.into())
     }
 
@@ -238,7 +237,7 @@ impl<'a> Feed<'a> {
             _ => {}
         }
         let key_bytes = workload.key_bytes(op.item);
-        let Some((kind, bytes)) = written_entry(workload, op, key_bytes) else { return false };
+        let Some((kind, bytes)) = written_entry(op, key_bytes) else { return false };
         self.live.observe(op, key_bytes);
         if self.is_plain {
             sim.write(kind, rank(), bytes);
@@ -280,12 +279,12 @@ fn write_special(
     }
 }
 
-/// Returns the kind and the logical bytes of the entry that `op` of `workload` writes, if it writes
-/// one. Its key has `key_bytes`.
-pub fn written_entry(workload: &Workload, op: &Op, key_bytes: usize) -> Option<(EntryKind, u32)> {
+/// Returns the kind and the logical bytes of the entry that `op` writes, if it writes one. Its key
+/// has `key_bytes`.
+pub fn written_entry(op: &Op, key_bytes: usize) -> Option<(EntryKind, u32)> {
     let mut kind = written_kind(op.kind)?;
     let mut bytes = logical_bytes(key_bytes, op.value_bytes as usize);
-    if workload.expire_after().is_some() && op.writes_value() {
+    if op.expires {
         kind = EntryKind::Expiring;
         bytes += TIME_BYTES;
     }

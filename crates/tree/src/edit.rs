@@ -124,6 +124,9 @@ pub struct TreeEdit {
     pub counters: Vec<(usize, Counters)>,
     /// The greatest sequence number of a tombstone dropped, within the hull of what is removed.
     pub dropped_below: SeqNo,
+    /// Ranges beyond that hull in which tombstones up to a sequence number were dropped. An edit
+    /// without its inputs from memory has them here.
+    pub dropped: Vec<(KeyRange, SeqNo)>,
     /// Range deletes whose memtables left memory by this edit.
     pub range_deletes: Vec<(KeyRange, SeqNo)>,
     /// Ranges in which range deletes up to a sequence number are done with.
@@ -243,11 +246,21 @@ impl TreeEdit {
         Ok(())
     }
 
+    /// Returns the hull of what is removed; all keys if nothing is.
+    fn hull_taken(&self) -> KeyRange {
+        let taken = self.remove.iter().map(|input| input.range.clone());
+        taken.reduce(|hull, range| hull.hull(&range)).unwrap_or(KeyRange::ALL)
+    }
+
     /// Returns the part of this edit that the manifest keeps. It leaves out changes of memory,
     /// which the write-ahead log restores, and says with each flush what `tree` knows of its reads.
     pub fn durable(&self, tree: &Tree) -> TreeEdit {
         let mut edit = self.clone();
         edit.remove.retain(|input| tree.memory.index_of(input.run).is_none());
+        if edit.dropped_below > SeqNo(0) && edit.remove.len() < self.remove.len() {
+            edit.dropped.push((self.hull_taken(), edit.dropped_below));
+            edit.dropped_below = SeqNo(0);
+        }
         edit.add.retain(|addition| addition.place != AddPlace::Memory);
         edit.reads = Some(tree.reads).filter(|reads| edit.flushes > 0 && reads.memtables > 0);
         edit
@@ -445,6 +458,7 @@ impl TreeEdit {
         self.flushed = Size::default();
         self.reads = None;
         self.dropped_below = SeqNo::default();
+        self.dropped.clear();
         self.range_deletes.clear();
         self.forget.clear();
     }
@@ -553,9 +567,10 @@ fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
     tree.flushes = tree.flushes.saturating_add(edit.flushes);
     tree.flushed = tree.flushed.saturating_add(edit.flushed);
     tree.reads = edit.reads.unwrap_or(tree.reads);
-    let taken = edit.remove.iter().map(|input| input.range.clone());
-    let hull = taken.reduce(|hull, range| hull.hull(&range)).unwrap_or(KeyRange::ALL);
-    tree.dropped.raise(&hull, edit.dropped_below);
+    tree.dropped.raise(&edit.hull_taken(), edit.dropped_below);
+    for (range, seq) in &edit.dropped {
+        tree.dropped.raise(range, *seq);
+    }
     for (range, seq) in &edit.range_deletes {
         tree.range_deletes.delete_range(range, *seq, &Readers::ANY);
     }

@@ -83,7 +83,8 @@ impl WorkloadInfo {
         param(
             "expire",
             ParamUnit::Count,
-            "the number of writes after which an entry expires; entries stay if left out",
+            "the number of writes after which an entry expires, or `recorded` for the times to \
+             live in the file of a trace; entries stay if left out",
         ),
         param("seed", ParamUnit::Count, "the seed of all random choices").or("1"),
     ];

@@ -33,7 +33,8 @@
 //! after that many user bytes, key and value, were written), `flushes` (for drivers, see
 //! [`Workload::limit_flushes`]), `key_bytes` (0: the length to which shorter keys are filled up
 //! with zero bytes), `compressible` (0: the share of each value that is zeros, for codecs),
-//! `expire` (entries stay: the number of writes after which an entry expires) and `seed` (1).
+//! `expire` (entries stay: the number of writes after which an entry expires, or `recorded`) and
+//! `seed` (1).
 //!
 //! ```
 //! use lsmith_workload::{NoInputs, OpKind, Workload};
@@ -61,6 +62,7 @@ mod info;
 mod inputs;
 mod keys;
 mod live;
+mod lives;
 mod load;
 mod normal;
 mod op;
@@ -83,6 +85,7 @@ pub use flush_sizes::FlushSizes;
 pub use info::{ParamUnit, WorkloadInfo, WorkloadParam};
 pub use inputs::{Inputs, NoInputs};
 pub use live::{LiveBytes, TIME_BYTES};
+pub use lives::Lives;
 pub use op::{Op, OpKind};
 pub use parts::VALUE_BYTES_MAX;
 pub use random::{Rng, fill_value, value_seed};

@@ -1,8 +1,9 @@
 //! Tracks the live bytes of a store.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::{Op, OpKind, Workload};
+use crate::{Lives, Op, OpKind, Workload};
 
 /// Logical bytes per entry in addition to key and value.
 const ENTRY_BYTES: u64 = 8;
@@ -31,13 +32,12 @@ pub struct LiveBytes {
 /// The entries that will expire.
 #[derive(Clone, Debug)]
 struct Expiring {
-    /// The number of writes after which an entry expires.
-    after: u64,
+    lives: Lives,
     /// The number of writes so far.
     writes: u64,
-    /// The write and the item of each entry that has not expired, oldest first, whether or not a
-    /// newer one has replaced it.
-    written: VecDeque<(u64, u64)>,
+    /// The end, the write and the item of each entry that will expire, whether or not a newer one
+    /// has replaced it.
+    due: BinaryHeap<Reverse<(u64, u64, u64)>>,
     /// The write and the logical bytes of each live entry, by item.
     live: BTreeMap<u64, (u64, u64)>,
 }
@@ -52,10 +52,10 @@ impl LiveBytes {
     /// Returns the live bytes of an empty store, whose entries expire as `workload` says.
     #[must_use]
     pub fn of(workload: &Workload) -> Self {
-        let expiring = workload.expire_after().map(|after| Expiring {
-            after,
+        let expiring = workload.lives().expire().then(|| Expiring {
+            lives: workload.lives().clone(),
             writes: 0,
-            written: VecDeque::new(),
+            due: BinaryHeap::new(),
             live: BTreeMap::new(),
         });
         Self { expiring, ..Self::default() }
@@ -102,8 +102,10 @@ impl LiveBytes {
         }
         expiring.writes += 1;
         let now = expiring.writes;
-        let is_due = |(write, _): &mut (u64, u64)| *write + expiring.after <= now;
-        while let Some((write, item)) = expiring.written.pop_front_if(is_due) {
+        while let Some(Reverse((end, write, item))) = expiring.due.peek().copied()
+            && end <= now
+        {
+            expiring.due.pop();
             if let Some((_, bytes)) = remove_if(&mut expiring.live, item, write) {
                 self.bytes -= bytes;
                 self.entries -= 1;
@@ -117,9 +119,11 @@ impl LiveBytes {
             }
         }
         if op.writes_value() {
-            let bytes = key_bytes as u64 + TIME_BYTES + u64::from(op.value_bytes) + ENTRY_BYTES;
+            let end = expiring.lives.end(now).filter(|_| op.expires);
+            let time_bytes = if end.is_some() { TIME_BYTES } else { 0 };
+            let bytes = key_bytes as u64 + time_bytes + u64::from(op.value_bytes) + ENTRY_BYTES;
             expiring.live.insert(op.item, (now, bytes));
-            expiring.written.push_back((now, op.item));
+            expiring.due.extend(end.map(|end| Reverse((end, now, op.item))));
             self.bytes += bytes;
             self.entries += 1;
         }
@@ -231,6 +235,7 @@ mod tests {
             (Op::delete(7), 26, 1),
             (Op::delete(7), 0, 0),
         ] {
+            let op = Op { expires: op.writes_value(), ..op };
             live.observe(&op, 10);
             assert_eq!((live.bytes(), live.entries()), (bytes, entries), "after {op:?}");
         }

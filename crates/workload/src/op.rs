@@ -41,11 +41,13 @@ pub struct Op {
     pub items: u32,
     /// For a remove, the length of the removed value in bytes.
     pub removed_bytes: u32,
+    /// True if the value expires: [`Workload::lives`](crate::Workload::lives) says when.
+    pub expires: bool,
 }
 
 impl Op {
     const fn of(kind: OpKind, item: u64) -> Self {
-        Self { kind, item, value_bytes: 0, items: 0, removed_bytes: 0 }
+        Self { kind, item, value_bytes: 0, items: 0, removed_bytes: 0, expires: false }
     }
 
     /// Returns a lookup.

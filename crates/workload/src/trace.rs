@@ -13,12 +13,15 @@ mod source;
 mod tectonic;
 mod ycsb_lines;
 
+use std::sync::Arc;
+
 use lsmith_spec::{Params, Spec, SpecError, format_count};
 
 use self::format::Format;
 pub use self::recording::{Recorded, RecordedCounts};
 
 use self::op::{TraceOp, TraceOpKind};
+use self::reader::Operations;
 use self::rocksdb::Choice;
 use self::source::{Found, Source};
 use crate::info::{ParamUnit, WorkloadInfo, param};
@@ -34,6 +37,8 @@ use crate::{Op, WorkloadError};
 pub(crate) struct Trace {
     /// Loads first.
     ops: Vec<TraceOp>,
+    /// As in [`Lives::Each`](crate::Lives::Each); empty unless they are played.
+    lives: Arc<[u32]>,
     /// What a recording says beside its operations.
     recorded: Option<Recorded>,
     /// The first damaged line or entry, if the limit reaches it.
@@ -86,13 +91,13 @@ and plays no part. A key has no comma, and nothing is quoted. For puts and combi
 the length of the value or of the operand in bytes; for scans, the count of entries to read. What
 combines make has the length of the newest operand. With `delete_range` the header has a fifth
 field, `end`: the key behind the range, which is empty in other lines. With `expire=N`, entries
-expire N writes after their own.
+expire N writes after their own; with `expire=recorded`, as the file says, if it has times to live.
 
 Also read: the cache traces of Twitter (timestamp, key, key size, value size, client, operation,
 TTL), of Meta's CacheLib (a header with key, op, size and op_count), of libCacheSim (text, or binary
 with 24 bytes for each request: the first request of an object writes it), the block traces of MSR
 Cambridge (the key has host, disk and offset), RocksDB's query traces (binary or printed), and what
-YCSB's binding `basic` prints. TTLs play no part. A spec of Tectonic is drawn.
+YCSB's binding `basic` prints. TTLs play a part with `expire=recorded`. A spec of Tectonic is drawn.
 docs/traces.md has all of them.
 ";
 
@@ -100,6 +105,7 @@ docs/traces.md has all of them.
         params: &Params,
         seed: u64,
         inputs: &dyn Inputs,
+        wants_lives: bool,
     ) -> Result<Parts<Self>, WorkloadError> {
         let file = params.positional(0, "a file name, as in trace(FILE)")?;
         let limit = params.count_if_given("ops", ..)?;
@@ -129,7 +135,7 @@ docs/traces.md has all of them.
         let below = |count: u64| u32::try_from(count).expect("the ranges end below 2^32");
         let choice = Choice::new(family.map_or(0, below), scan_length.map_or(1, below));
         let known = Format::ALL.iter().find(|(known, _)| Some(*known) == name);
-        let source = Source::new(file, limit, choice, keyspace);
+        let source = Source::new(file, limit, choice, keyspace, wants_lives);
         let found = source.read(known.map(|(_, format)| *format), open(inputs, file)?, seed)?;
         if !found.is_of_rocksdb && (family.is_some() || scan_length.is_some()) {
             let message = "family and scan_length need a trace of RocksDB";
@@ -138,13 +144,19 @@ docs/traces.md has all of them.
         if found.recorded.is_none() && keyspace.is_some() {
             return Err(SpecError::conflict("keyspace needs a recording").into());
         }
-        let Found { ops, keys, damage, recorded, .. } = found;
+        let Found { read: Operations { ops, keys, lives }, damage, recorded, .. } = found;
+        let lives = lives.unwrap_or_default();
         Ok(Parts {
             items: keys.len() as u64,
             keys: KeySpace::Named(keys),
-            generator: Self { ops, recorded, damage },
+            generator: Self { ops, lives, recorded, damage },
             spec,
         })
+    }
+
+    /// Returns the life of each write, if lives are played.
+    pub(crate) fn lives(&self) -> Arc<[u32]> {
+        Arc::clone(&self.lives)
     }
 
     pub(crate) fn ops_max(&self) -> u64 {

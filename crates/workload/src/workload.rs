@@ -4,7 +4,7 @@ mod in_group;
 
 use std::collections::VecDeque;
 
-use lsmith_spec::{Spec, SpecError, format_bytes, format_count};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
 use crate::churn::{Churn, ChurnOps};
 use crate::group::Group;
@@ -20,7 +20,7 @@ use crate::trace::{Recorded, Trace, TraceOps};
 use crate::uniform::{Uniform, UniformOps};
 use crate::update::{Update, UpdateOps};
 use crate::ycsb::{Ycsb, YcsbOps};
-use crate::{Op, Ranks, WorkloadError, fill_value, value_seed};
+use crate::{Lives, Op, Ranks, WorkloadError, fill_value, value_seed};
 
 /// A seeded stream of operations, its keys, and its spelling. See the crate's page for all kinds.
 #[derive(Clone, Debug)]
@@ -34,10 +34,13 @@ pub struct Workload {
     limit_flushes: Option<u64>,
     /// The share of each value that compresses to nothing.
     compressible: f64,
-    expire_after: Option<u64>,
+    lives: Lives,
     /// The keyspaces that are written together, if there are several.
     group: Option<Group>,
 }
+
+/// The word for lives that the file of a trace says.
+const RECORDED: &str = "recorded";
 
 /// The source of the operations; each kind of workload has its own file.
 #[derive(Clone, Debug)]
@@ -50,7 +53,34 @@ enum Generator {
     Uniform(Uniform),
     Normal(Normal),
     Tpc(Tpc),
-    Trace(Trace),
+    Trace(Box<Trace>),
+}
+
+impl Generator {
+    /// Builds what `spec` names. With `wants_lives`, a trace tells how long entries live.
+    fn build(
+        spec: &Spec,
+        params: &Params<'_>,
+        seed: u64,
+        inputs: &dyn Inputs,
+        wants_lives: bool,
+    ) -> Result<Parts<Generator>, WorkloadError> {
+        Ok(match spec.name.as_str() {
+            "load" => Load::build(params)?.map(Generator::Load),
+            "ycsb" => {
+                Ycsb::build(params, seed, inputs)?.map(|ycsb| Generator::Ycsb(Box::new(ycsb)))
+            }
+            "mix" => Ycsb::build_mix(params, seed)?.map(|ycsb| Generator::Ycsb(Box::new(ycsb))),
+            "update" => Update::build(params, seed)?.map(Generator::Update),
+            "churn" => Churn::build(params)?.map(Generator::Churn),
+            "queue" => Queue::build(params)?.map(Generator::Queue),
+            "uniform" => Uniform::build(params)?.map(Generator::Uniform),
+            "normal" => Normal::build(params)?.map(Generator::Normal),
+            "tpc" => Tpc::build(params)?.map(Generator::Tpc),
+            _ => Trace::build(params, seed, inputs, wants_lives)?
+                .map(|trace| Generator::Trace(Box::new(trace))),
+        })
+    }
 }
 
 impl Workload {
@@ -90,22 +120,10 @@ impl Workload {
         let limit_flushes = params.count_if_given("flushes", 1..)?;
         let key_bytes = params.bytes("key_bytes", 0, 0..=KEY_BYTES_MAX)?;
         let compressible = params.real("compressible", 0.0, 0.0..=1.0)?;
-        let expire_after = params.count_if_given("expire", 1..)?;
+        let is_recorded = params.text("expire") == Some(RECORDED);
+        let expire_after = if is_recorded { None } else { params.count_if_given("expire", 1..)? };
         let seed = params.count("seed", 1, ..)?;
-        let parts = match spec.name.as_str() {
-            "load" => Load::build(&params)?.map(Generator::Load),
-            "ycsb" => {
-                Ycsb::build(&params, seed, inputs)?.map(|ycsb| Generator::Ycsb(Box::new(ycsb)))
-            }
-            "mix" => Ycsb::build_mix(&params, seed)?.map(|ycsb| Generator::Ycsb(Box::new(ycsb))),
-            "update" => Update::build(&params, seed)?.map(Generator::Update),
-            "churn" => Churn::build(&params)?.map(Generator::Churn),
-            "queue" => Queue::build(&params)?.map(Generator::Queue),
-            "uniform" => Uniform::build(&params)?.map(Generator::Uniform),
-            "normal" => Normal::build(&params)?.map(Generator::Normal),
-            "tpc" => Tpc::build(&params)?.map(Generator::Tpc),
-            _ => Trace::build(&params, seed, inputs)?.map(Generator::Trace),
-        };
+        let parts = Generator::build(spec, &params, seed, inputs, is_recorded)?;
         let Parts { generator, keys, items, mut spec } = parts;
         let ends_with_zero =
             || SpecError::conflict("key_bytes needs keys that do not end with a zero byte");
@@ -125,6 +143,17 @@ impl Workload {
         if let Some(writes) = expire_after {
             spec = spec.with("expire", format_count(writes));
         }
+        let lives = match (&generator, expire_after) {
+            (Generator::Trace(trace), None) if is_recorded => {
+                spec = spec.with("expire", RECORDED);
+                Lives::Each(trace.lives())
+            }
+            _ if is_recorded => {
+                return Err(SpecError::conflict("expire=recorded needs a trace").into());
+            }
+            (_, Some(writes)) => Lives::All(writes),
+            (_, None) => Lives::Stay,
+        };
         spec = spec.with("seed", format_count(seed));
         let group = None;
         let workload = Self {
@@ -136,10 +165,10 @@ impl Workload {
             limit_bytes,
             limit_flushes,
             compressible,
-            expire_after,
+            lives,
             group,
         };
-        if workload.combines() && expire_after.is_some() {
+        if workload.combines() && workload.lives.expire() {
             return Err(SpecError::conflict("expire needs a trace without combines").into());
         }
         Ok(workload)
@@ -167,7 +196,8 @@ impl Workload {
             Generator::Trace(trace) => Stream::Trace(trace.ops()),
         };
         let (group, waiting) = (self.group.as_ref(), VecDeque::new());
-        Ops { stream, keys: &self.keys, group, waiting, bytes_left: self.limit_bytes }
+        let (bytes_left, lives) = (self.limit_bytes, &self.lives);
+        Ops { stream, keys: &self.keys, group, waiting, bytes_left, lives, writes: 0 }
     }
 
     /// Returns how many operations [`Workload::ops`] gives, if no limit on bytes and no damaged
@@ -251,11 +281,10 @@ impl Workload {
         }
     }
 
-    /// Returns the number of writes after which an entry expires; `None` if entries stay. A write
-    /// that comes that many writes later no longer finds the entry.
+    /// Returns after how many writes entries expire.
     #[must_use]
-    pub fn expire_after(&self) -> Option<u64> {
-        self.expire_after
+    pub fn lives(&self) -> &Lives {
+        &self.lives
     }
 
     /// Returns the share of scans among the operations that read, as the spelling says.
@@ -366,6 +395,9 @@ pub struct Ops<'a> {
     waiting: VecDeque<Op>,
     /// User bytes to write before the end, if limited.
     bytes_left: Option<u64>,
+    lives: &'a Lives,
+    /// The number of writes so far, if entries expire.
+    writes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -389,13 +421,17 @@ impl Iterator for Ops<'_> {
         if self.bytes_left == Some(0) {
             return None;
         }
-        let op = match self.waiting.pop_front() {
+        let mut op = match self.waiting.pop_front() {
             Some(op) => op,
             None => match self.next_of_stream()? {
                 Ok(op) => op,
                 Err(error) => return Some(Err(error)),
             },
         };
+        if self.lives.expire() && (op.writes_value() || op.deletes()) {
+            self.writes += 1;
+            op.expires = op.writes_value() && self.lives.after(self.writes).is_some();
+        }
         if let Some(left) = &mut self.bytes_left {
             let key_bytes = match self.group {
                 None => self.keys.key_bytes(op.item),

@@ -9,6 +9,7 @@
 mod axis;
 mod chart;
 mod frontier;
+mod names;
 mod sheet;
 mod style;
 mod tables;

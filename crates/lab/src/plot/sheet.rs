@@ -2,19 +2,16 @@
 
 use super::axis::{Scale, number};
 use super::chart::{Chart, Curve, CurveKind, Sheet};
+use super::names::{Plot, draw_names, failed, shortened};
 use super::style::Style;
-use anyhow::{Context, anyhow};
-use plotters::chart::{ChartBuilder, ChartContext};
+use anyhow::Context;
+use plotters::chart::ChartBuilder;
 use plotters::coord::Shift;
 use plotters::drawing::DrawingArea;
 use plotters::element::{Circle, EmptyElement, PathElement, Polygon, Text};
 use plotters::prelude::{
-    Cartesian2d, Color, DashedLineSeries, IntoDrawingArea, IntoFont, LineSeries, RGBColor,
-    SVGBackend, WHITE,
+    Color, DashedLineSeries, IntoDrawingArea, IntoFont, LineSeries, RGBColor, SVGBackend, WHITE,
 };
-use plotters::style::TextStyle;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::fmt::Debug;
 use std::path::Path;
 
 /// The width and height of a chart, in pixels.
@@ -27,14 +24,10 @@ const SAMPLE: i32 = 34;
 const LETTER: f64 = 6.9;
 const LETTERS_MAX: usize = 60;
 const MARKER_RADIUS: f64 = 4.0;
-/// The most curves of a chart whose names stand beside their markers, and the letters of a name.
-const NAMED_MAX: usize = 16;
-const NAME_LETTERS_MAX: usize = 28;
 /// The most markers of a curve. More would hide each other and the line.
 const MARKERS_MAX: usize = 40;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
 
 impl Sheet {
     /// Returns the text of an SVG file.
@@ -172,50 +165,7 @@ fn plot(area: &Area<'_>, chart: &Chart, legend: &Legend) -> anyhow::Result<()> {
     for curve in &chart.curves {
         draw_curve(&mut plot, curve, &legend.style(&curve.name), (&x, &y))?;
     }
-    let is_marked = |curve: &&Curve| curve.kind == CurveKind::Markers;
-    let few = chart.curves.iter().filter(is_marked).count() <= NAMED_MAX;
-    for curve in &chart.curves {
-        let is_named = match curve.kind {
-            CurveKind::Winner | CurveKind::Bare => true,
-            CurveKind::Markers => few,
-            CurveKind::Line | CurveKind::Cloud => false,
-        };
-        if is_named {
-            draw_name(&mut plot, curve, (&x, &y))?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes the name of a curve beside the middle one of its points, on the side where there is room.
-fn draw_name(
-    plot: &mut Plot<'_, '_>,
-    curve: &Curve,
-    (x, y): (&Scale, &Scale),
-) -> anyhow::Result<()> {
-    let is_shown = |point: &(f64, f64)| x.shows(point.0) && y.shows(point.1);
-    let shown: Vec<(f64, f64)> = curve.points.iter().copied().filter(is_shown).collect();
-    let Some(&place) = shown.get(shown.len() / 2) else { return Ok(()) };
-    let best = if curve.kind == CurveKind::Winner { "best: " } else { "" };
-    let name = shortened(&format!("{best}{}", curve.name), NAME_LETTERS_MAX);
-    let area = plot.plotting_area();
-    let (left, right) = (area.get_pixel_range().0.start, area.get_pixel_range().0.end);
-    let at = area.map_coordinate(&place).0;
-    let is_left = at > left + (right - left) * 6 / 10;
-    let side = if is_left { HPos::Right } else { HPos::Left };
-    let style = TextStyle::from(("sans-serif", 12).into_font()).pos(Pos::new(side, VPos::Center));
-    let shift = if is_left { -10 } else { 10 };
-    let text = EmptyElement::at(place) + Text::new(name, (shift, 0), style);
-    plot.draw_series(std::iter::once(text)).map_err(failed)?;
-    Ok(())
-}
-
-/// Returns the beginning of a long name.
-fn shortened(name: &str, letters_max: usize) -> String {
-    match name.chars().count() > letters_max {
-        true => name.chars().take(letters_max - 1).chain(['…']).collect(),
-        false => name.to_owned(),
-    }
+    draw_names(&mut plot, &chart.curves, (&x, &y))
 }
 
 /// Returns the marker of a curve, around its point.
@@ -269,14 +219,10 @@ fn draw_curve(
     Ok(())
 }
 
-/// Converts an error of the drawing library, because its errors borrow from the drawing.
-fn failed(error: impl Debug) -> anyhow::Error {
-    anyhow!("the sheet cannot be drawn: {error:?}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Axis;
+    use super::super::names::NAMED_MAX;
     use super::*;
 
     fn sheet(names: &[&str]) -> Sheet {
@@ -337,6 +283,39 @@ mod tests {
             let text = drawing(curves);
             assert_eq!(count(&text, "policy 1"), named, "{curves}");
             assert_eq!((count(&text, "best: winner"), count(&text, "optimum")), (1, 2), "{curves}");
+        }
+    }
+
+    /// Names of points at one place and near the edges covered each other.
+    #[test]
+    fn names_do_not_cover_each_other() {
+        let curve = |n: usize| Curve {
+            name: format!("policy(ratio={n})"),
+            kind: CurveKind::Markers,
+            points: vec![(1.0 + (n / 8) as f64, 2.0 + (n % 4) as f64 / 100.0)],
+        };
+        let curves: Vec<Curve> = (0..NAMED_MAX).map(curve).collect();
+        let [x, y] = ["x", "y"].map(|label| Axis::linear(label, ""));
+        let chart = Chart { title: "chart".to_owned(), x, y, curves };
+        let sheet = Sheet { names: Vec::new(), charts: vec![chart], columns: 1 };
+        let drawing = sheet.svg().unwrap();
+        let mut places = Vec::new();
+        for text in drawing.split("<text").skip(1).filter(|text| text.contains("\npolicy(")) {
+            let number = |name: &str| -> f64 {
+                let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
+                rest.split('"').next().unwrap().parse().unwrap()
+            };
+            let [x, y] = [number("x"), number("y")];
+            let is_legend = x > f64::from(CHART.0);
+            let from = if text.contains("\"end\"") { x - 90.0 } else { x };
+            places.extend((!is_legend).then_some((from, y)));
+        }
+        assert_eq!(places.len(), NAMED_MAX, "{places:?}");
+        for (index, (x, y)) in places.iter().enumerate() {
+            let meets = |(other_x, other_y): &(f64, f64)| {
+                (x - other_x).abs() < 80.0 && (y - other_y).abs() < 12.0
+            };
+            assert!(!places[..index].iter().any(meets), "{places:?}");
         }
     }
 

@@ -87,7 +87,7 @@ impl Survey {
             live_entries_max: 0,
             live_bytes_max: 0,
         };
-        if workload.expire_after().is_some() {
+        if workload.lives().expire() {
             bail!("advice on entries that expire is not known: leave out `expire`");
         }
         if workload.deletes_ranges() {

@@ -5,22 +5,24 @@
 //! are converted to keys first.
 
 mod kept;
+mod lives;
 mod names;
 mod values;
 
 use lsmith::env::MemEnv;
-use lsmith::{Builder, Clock, Event, Keyspace, KeyspaceOptions, Observer, Store};
+use lsmith::{Builder, Event, Keyspace, KeyspaceOptions, Observer, Store};
 use lsmith_lab::{FileInputs, Newest};
 use lsmith_policy::{MergePolicy, Registry, check_group_policy};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
 use lsmith_spec::Spec;
 use lsmith_tree::{Counters, Slice, TreeEdit};
-use lsmith_workload::{Inputs, OpKind, Workload, fill_value};
+use lsmith_workload::{Inputs, Lives, OpKind, Workload, fill_value};
 use names::Names;
 use std::fmt::Write;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The executed plans in order, each with its edit as text.
 type Steps = Vec<(String, String)>;
@@ -220,11 +222,17 @@ pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
             None => (&keyspaces[0], &key[..]),
             Some(items) => (&keyspaces[(op.item / items) as usize], &key[1..]),
         };
-        writes.fetch_add(u64::from(op.writes_value() || op.deletes()), Ordering::SeqCst);
+        let is_write = op.writes_value() || op.deletes();
+        let write = writes.fetch_add(u64::from(is_write), Ordering::SeqCst) + 1;
+        let own_life = matches!(workload.lives(), Lives::Each(_)) && op.expires;
         if matches!(op.kind, OpKind::Read | OpKind::ReadModifyWrite) {
             keyspace.get(key).unwrap();
         }
         match op.kind {
+            OpKind::Put | OpKind::ReadModifyWrite if own_life => {
+                let life = Duration::from_secs(workload.lives().after(write).unwrap());
+                keyspace.put_with_ttl(key, &value, life).unwrap();
+            }
             OpKind::Put | OpKind::ReadModifyWrite => keyspace.put(key, &value).unwrap(),
             OpKind::Insert => keyspace.put_new_unchecked(key, &value).unwrap(),
             OpKind::Delete => keyspace.delete(key).unwrap(),
@@ -258,14 +266,9 @@ fn stored_with(
     let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
     let store = store.memtable_bytes(memtable).lockstep(true).observer(observer);
     let writes = Arc::new(AtomicU64::new(0));
-    let clock = Arc::clone(&writes);
     // The store also works when a log file begins, and may find then that tables have expired.
     let store = store.log_bytes(16 << 20);
-    let store = options(store)
-        .operator(Newest)
-        .clock(Clock::new("writes", move || clock.load(Ordering::SeqCst)))
-        .open()
-        .unwrap();
+    let store = options(store).operator(Newest).clock(Newest::clock(&writes)).open().unwrap();
     play(&store, workload, &writes);
     let stats = store.stats();
     assert_eq!((stats.plans_failed, stats.plans_refused), (0, 0), "{policy}");

@@ -9,6 +9,7 @@
 mod caches;
 mod compare;
 mod explain;
+mod hosts;
 mod jobs;
 mod lockstep;
 mod physical;

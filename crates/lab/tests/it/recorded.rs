@@ -1,12 +1,14 @@
 //! Recordings of stores, played again.
 
-use lsmith::{RecordOptions, Store};
+use lsmith::{Clock, Expiry, KeyspaceOptions, RecordOptions, Store};
 use lsmith_lab::FileInputs;
 use lsmith_policy::Registry;
 use lsmith_sim::{Figures, KeyedWorkload, simulate_keyed};
 use lsmith_spec::Spec;
-use lsmith_workload::{NoInputs, OpKind, Workload};
+use lsmith_tree::Counters;
+use lsmith_workload::{NoInputs, OpKind, Rng, Workload};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const MEMTABLE_BYTES: u64 = 256 << 10;
 
@@ -115,4 +117,46 @@ fn a_recording_of_some_keys_says_what_policies_cost() {
             assert!(runs.abs() < 0.015, "{policy} under {spec}: runs {runs:+.4}");
         }
     }
+}
+
+/// What a store wrote whose values live for times that differ is what a replay of its recording
+/// says. Played as if they stayed, it is far off.
+#[test]
+fn a_recording_of_values_that_expire_plays_their_lives() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = Instant::now();
+    let clock = Clock::new("micros", move || start.elapsed().as_micros() as u64 + 1);
+    let builder = Store::builder(dir.path().join("store")).memtable_bytes(MEMTABLE_BYTES / 4);
+    let builder = builder.clock(clock.with_tick(Duration::from_micros(1))).lockstep(true);
+    let store = builder.policy("leveled(ratio=4)").open().unwrap();
+    let options = KeyspaceOptions { expiry: Some(Expiry::default()), ..Default::default() };
+    let keyspace = store.keyspace_with("cache", &options).unwrap();
+    let record = RecordOptions { one_in: 1, ..RecordOptions::default() };
+    let file = store.record(dir.path().join("recordings"), &record).unwrap();
+    let mut rng = Rng::new(1, 2);
+    for _ in 0..120_000 {
+        let key = format!("key{:09}", rng.below(200_000));
+        match [0, 2_000, 30_000, 200_000][rng.below(4) as usize] {
+            0 => keyspace.put(key, [1; 100]).unwrap(),
+            life => keyspace.put_with_ttl(key, [1; 100], Duration::from_micros(life)).unwrap(),
+        }
+    }
+    drop(store.stop_recording().unwrap());
+    // Logical bytes, as the simulation counts.
+    let tree = keyspace.tree();
+    let sum = |count: fn(&Counters) -> u64| -> f64 {
+        tree.levels().iter().map(|level| count(level.counters())).sum::<u64>() as f64
+    };
+    let truth = sum(|level| level.bytes_written) / sum(|level| level.bytes_from_memory);
+    let off = |more: &str| {
+        let spec = format!("trace({}{more})", file.display());
+        let played = Workload::from_spec(&spec.parse::<Spec>().unwrap(), &FileInputs).unwrap();
+        let figures = figures("leveled(ratio=4)", &played, MEMTABLE_BYTES / 4);
+        let parts = figures.parts;
+        let written = parts.flush_written_bytes + parts.merge_written_bytes;
+        written as f64 / parts.flush_bytes as f64 / truth - 1.0
+    };
+    let [lives, stays] = [", expire=recorded", ""].map(off);
+    assert!(lives.abs() < 0.03, "{lives:+.4}");
+    assert!(stays > 0.1, "{stays:+.4}");
 }

@@ -74,7 +74,7 @@ fn cost(spec: &str, input: &KeyedWorkload, task: &Task<'_>) -> anyhow::Result<f6
             _ => {}
         }
         let key_bytes = workload.key_bytes(op.item);
-        let Some((kind, bytes)) = written_entry(workload, &op, key_bytes) else { continue };
+        let Some((kind, bytes)) = written_entry(&op, key_bytes) else { continue };
         live.observe(&op, key_bytes);
         put_bytes += f64::from(bytes);
         sim.write(kind, rank, bytes);

@@ -1,6 +1,6 @@
 //! The entries of simulations in blocks.
 
-use crate::keyed::{KeyedEntry, is_tombstone, kind_of};
+use crate::keyed::{Expired, KeyedEntry, is_tombstone, kind_of};
 use lsmith_tree::{EntryKind, SeqNo};
 
 /// An entry without a sequence number: key, kind and size. It takes 8 bytes, because there can be a
@@ -65,7 +65,7 @@ impl KeyedEntry for BlockEntry {
     }
 
     #[inline]
-    fn expired(self, _: SeqNo) -> BlockEntry {
+    fn expired(self, _: &Expired) -> BlockEntry {
         self
     }
 }

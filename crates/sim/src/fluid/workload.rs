@@ -98,7 +98,7 @@ impl FluidWorkload {
     /// damaged line.
     pub fn new(workload: &Workload) -> Result<FluidWorkload, SimError> {
         let spec = workload.spec();
-        if workload.expire_after().is_some() {
+        if workload.lives().expire() {
             let what = "its entries expire, which only keyed simulations know";
             return Err(SimError::NotFluid { workload: spec.clone(), what });
         }

@@ -71,7 +71,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         // Old entries count that the batch replaces, as in the store.
         let all_expire = before.expires > 0 || before.size.tombstones == before.size.entries;
         let mut expires = all_expire.then_some(before.expires);
-        let expire_after = self.layout.expire_after;
+        let lives = self.layout.lives.clone();
         for entry in new {
             let below = old.partition_point(|older| older.rank() < entry.rank());
             old[..below].iter().for_each(|older| builder.push(*older));
@@ -91,7 +91,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             };
             if let Some(net) = net.and_then(|net| dropping.survivor(net)) {
                 outcome.written += net.size();
-                expires = expires.and_then(|latest| later(latest, net, expire_after));
+                expires = expires.and_then(|latest| later(latest, net, &lives));
                 builder.push(net);
             }
         }

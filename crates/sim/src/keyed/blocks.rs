@@ -33,7 +33,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     ) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let dropping = self.dropping(tree, plan).map_err(illegal)?;
-        let layout = Layout { by_block: true, ..self.layout };
+        let layout = Layout { by_block: true, ..self.layout.clone() };
         let mut builder = self.builder_of(layout, 0);
         let Made { outcome, tables } = self.made(tree, plan, (reuse, dropping), &mut builder);
         self.builder = builder;
@@ -119,7 +119,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         sides: Vec<Pieces<'_, E>>,
         dropping: &Dropping,
     ) -> (Option<KeyedTable<E>>, Dropped) {
-        let mut builder = Builder::new(self.layout);
+        let mut builder = Builder::new(self.layout.clone());
         let dropped = merge(sides, dropping.of_first(), |entry| builder.put(entry));
         builder.cut_all();
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
@@ -191,7 +191,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let beside = self.neighbours(run, &input.range);
         let (left, right, range) = beside.fitting(self.layout.block_bytes)?;
         let entries = [left.entries(), right.entries()].concat();
-        let layout = Layout { by_block: true, ..self.layout };
+        let layout = Layout { by_block: true, ..self.layout.clone() };
         let mut builder = Builder::new(layout);
         entries.into_iter().for_each(|entry| builder.push(entry));
         let held = builder.finish(id);

@@ -1,6 +1,6 @@
 //! Keyed content: the entries of every table.
 
-use super::entry::{Entry, KeyedEntry};
+use super::entry::{Entry, Expired, KeyedEntry};
 use super::hiding::Hiding;
 use super::merge::{Dropping, More, Pieces, merge};
 use super::ranges::{Ranges, WriteSpan};
@@ -13,6 +13,7 @@ use lsmith_tree::{
     BLOCK_BYTES_USUAL, CutWalk, DoneReaders, EditError, KeptTables, KeyRange, LevelId, MergePlan,
     Mode, Outcome, PlanError, Run, SeqNo, Size, Slice, Table, TableId, Tree, TreeEdit, TreeView,
 };
+use lsmith_workload::Lives;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -58,12 +59,12 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// Returns content without tables. If `by_block` is true, profiles have a point at every block
     /// border.
     pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<E> {
-        let layout = Layout { block_bytes, by_block, expire_after: 0 };
+        let layout = Layout { block_bytes, by_block, lives: Lives::Stay };
         KeyedContent {
             tables: Tables::default(),
+            builder: Builder::new(layout.clone()),
+            memory: Builder::new(layout.clone()),
             layout,
-            builder: Builder::new(layout),
-            memory: Builder::new(layout),
             sweep_at: 0,
             keyspace_ranks: None,
             keeps_tables: false,
@@ -84,9 +85,9 @@ impl<E: KeyedEntry> KeyedContent<E> {
         self.keeps_tables = keeps;
     }
 
-    /// Makes entries expire that many writes after their own.
-    pub(crate) fn set_expiry(&mut self, writes: u64) {
-        self.layout.expire_after = writes;
+    /// Makes entries expire that have a time.
+    pub(crate) fn set_lives(&mut self, lives: &Lives) {
+        self.layout.lives = lives.clone();
     }
 
     /// Notes that `now` is the sequence number of the last write.
@@ -104,7 +105,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     pub(super) fn dropping(&self, tree: &Tree, plan: &MergePlan) -> Result<Dropping, PlanError> {
         let ranges = self.ranges.as_ref();
         let more = More {
-            expired: self.expired_upto(),
+            expired: self.expired(),
             forgets: ranges.is_some_and(|ranges| ranges.forgets),
             hiding: ranges.and_then(|ranges| ranges.applied_by(tree, plan)),
         };
@@ -112,15 +113,12 @@ impl<E: KeyedEntry> KeyedContent<E> {
     }
 
     fn boxed(&self, more: More) -> Option<Box<More>> {
-        (self.ranges.is_some() || self.layout.expire_after > 0).then(|| Box::new(more))
+        (self.ranges.is_some() || self.layout.lives.expire()).then(|| Box::new(more))
     }
 
-    /// Returns the sequence number up to which entries that expire have done so; 0 if none has.
-    pub(super) fn expired_upto(&self) -> SeqNo {
-        match self.layout.expire_after {
-            0 => SeqNo(0),
-            after => SeqNo(self.now.0.saturating_sub(after)),
-        }
+    /// Returns the entries that have expired.
+    pub(super) fn expired(&self) -> Expired {
+        Expired::new(&self.layout.lives, self.now)
     }
 
     /// Sets whether profiles of new tables have a point at every block border.
@@ -154,12 +152,12 @@ impl<E: KeyedEntry> KeyedContent<E> {
 
     /// Returns a builder for a table of at most `entries_max` entries. The caller must put it back.
     pub(super) fn builder(&mut self, entries_max: usize) -> Builder<E> {
-        self.builder_of(self.layout, entries_max)
+        self.builder_of(self.layout.clone(), entries_max)
     }
 
     /// Returns a builder with another layout.
     pub(super) fn builder_of(&mut self, layout: Layout, entries_max: usize) -> Builder<E> {
-        let room = std::mem::replace(&mut self.builder, Builder::new(layout));
+        let room = std::mem::replace(&mut self.builder, Builder::new(layout.clone()));
         room.start(layout, entries_max)
     }
 
@@ -167,8 +165,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// first; `None` if nothing is left.
     pub(crate) fn fold(&mut self, id: TableId, newest: &[E], runs: &[Arc<Run>]) -> Option<Slice> {
         let older_entries: u64 = runs.iter().map(|run| run.size().entries).sum();
-        let room = std::mem::replace(&mut self.memory, Builder::new(self.layout));
-        let mut builder = room.start(self.layout, newest.len() + older_entries as usize);
+        let room = std::mem::replace(&mut self.memory, Builder::new(self.layout.clone()));
+        let mut builder = room.start(self.layout.clone(), newest.len() + older_entries as usize);
         let older = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
         let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(older).collect();
         merge(sides, Dropping::nothing(), |entry| builder.put(entry));
@@ -203,7 +201,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// Returns the tables that the merge of `plan` keeps.
     fn kept(&self, tree: &Tree, plan: &MergePlan, dropping: &Dropping) -> KeptTables {
         // A merge may remove entries that have expired. Nobody knows whether a table has some.
-        if !self.keeps_tables || self.layout.expire_after > 0 {
+        if !self.keeps_tables || self.layout.lives.expire() {
             return KeptTables::default();
         }
         let range_deletes = dropping.hiding().map(Hiding::range_deletes);
@@ -267,7 +265,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
         let hiding = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
-        let more = self.boxed(More { expired: self.expired_upto(), forgets: false, hiding });
+        let more = self.boxed(More { expired: self.expired(), forgets: false, hiding });
         merge(sides, Dropping { bottom: true, more, ..Dropping::default() }, |entry: E| {
             live.push((u64::from(entry.rank()), entry.bytes()))
         });
@@ -279,6 +277,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     /// none of them.
     pub(crate) fn obsolete_bytes(&self, tree: &Tree) -> Vec<(LevelId, u64)> {
         let mut levels: Vec<(LevelId, u64)> = Vec::new();
+        let expired = self.expired();
         // One bit per rank: set if a newer run has the key.
         let mut seen: Vec<u64> = Vec::new();
         let mut hiding = self.ranges.as_ref().and_then(|ranges| ranges.seen_by_readers(tree));
@@ -293,8 +292,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
                 let hidden = seen[word] & bit != 0;
                 seen[word] |= bit;
                 let is_hidden = hiding.as_mut().is_some_and(|hiding| hiding.hides(entry));
-                let is_dead =
-                    hidden || is_hidden || entry.expired(self.expired_upto()).is_tombstone();
+                let is_dead = hidden || is_hidden || entry.expired(&expired).is_tombstone();
                 obsolete += if is_dead { entry.bytes() } else { 0 };
             }
             match levels.last_mut() {
@@ -319,7 +317,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         }
         let entries_max: usize = sides.iter().map(Pieces::len).sum();
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
-        builder = builder.start(self.layout, table_entries(&outcome, cut_bytes, entries_max));
+        builder =
+            builder.start(self.layout.clone(), table_entries(&outcome, cut_bytes, entries_max));
         let mut ids = (tree.next_table().0..).map(TableId);
         let mut done = Vec::new();
         let mut finish = |builder: &mut Builder<E>| {
@@ -435,7 +434,7 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
     fn unread(&self, view: &TreeView) -> Option<MergePlan> {
         let hidden = self.ranges.as_ref().and_then(|_| MergePlan::drop_hidden(view, SeqNo::MAX));
         let now = self.seen.0;
-        let expires = self.layout.expire_after > 0;
+        let expires = self.layout.lives.expire();
         hidden.or_else(|| expires.then(|| MergePlan::expire(view, now, SeqNo::MAX)).flatten())
     }
 

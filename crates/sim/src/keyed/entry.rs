@@ -1,6 +1,7 @@
 //! Entries, and the net effect of versions of one key.
 
 use lsmith_tree::{EntryKind, SeqNo, Size};
+use lsmith_workload::Lives;
 use std::fmt::Debug;
 
 /// One version of a key in a simulation: its rank, kind and size. Values are not stored.
@@ -46,10 +47,9 @@ pub trait KeyedEntry: Copy + Debug + 'static {
     #[must_use]
     fn forgotten(self) -> Self;
 
-    /// Returns a tombstone of the key if the entry expires, and write `upto` or an older one wrote
-    /// it. Returns the entry otherwise.
+    /// Returns a tombstone of the key if the entry has `expired`. Returns the entry otherwise.
     #[must_use]
-    fn expired(self, upto: SeqNo) -> Self;
+    fn expired(self, expired: &Expired) -> Self;
 
     /// Returns the net effect of this entry over `older`, an entry of the same key.
     #[must_use]
@@ -62,6 +62,27 @@ pub trait KeyedEntry: Copy + Debug + 'static {
     fn size(self) -> Size {
         let tombstones = u64::from(self.is_tombstone());
         Size { bytes: self.bytes(), entries: 1, tombstones }
+    }
+}
+
+/// The entries that have expired at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Expired {
+    lives: Lives,
+    /// The number of the last write.
+    now: SeqNo,
+}
+
+impl Expired {
+    /// Returns the entries with these `lives` that have expired when write `now` is made.
+    pub(crate) fn new(lives: &Lives, now: SeqNo) -> Expired {
+        Expired { lives: lives.clone(), now }
+    }
+
+    /// Returns true if the entry of write number `written` has expired, if it can.
+    #[inline]
+    fn has(&self, written: SeqNo) -> bool {
+        self.lives.end(written.0).is_some_and(|end| end <= self.now.0)
     }
 }
 
@@ -133,8 +154,8 @@ impl KeyedEntry for Entry {
     }
 
     #[inline]
-    fn expired(self, upto: SeqNo) -> Entry {
-        if self.kind() != EntryKind::Expiring || upto < self.written() {
+    fn expired(self, expired: &Expired) -> Entry {
+        if self.kind() != EntryKind::Expiring || !expired.has(self.written()) {
             return self;
         }
         let bytes = self.packed >> TOMBSTONE_BIT & ((1 << (SEQ_BIT - TOMBSTONE_BIT)) - 1);
@@ -185,7 +206,7 @@ mod tests {
             assert_eq!((entry.rank(), entry.bytes()), (u32::MAX, u64::from(u32::MAX)));
             assert_eq!(kind_of(kind as u8), kind);
             assert_eq!(entry.is_tombstone(), kind.is_tombstone());
-            assert_eq!(entry.expired(seq), entry);
+            assert_eq!(entry.expired(&Expired::new(&Lives::All(1), seq)), entry);
             let forgotten = entry.forgotten();
             assert_eq!((forgotten.seq(), forgotten.written()), (SeqNo(0), seq));
             assert_eq!((forgotten.kind(), forgotten.bytes()), (kind, entry.bytes()));
@@ -196,8 +217,9 @@ mod tests {
     fn an_expired_entry_is_a_tombstone() {
         let entry = Entry::expiring(7, 1000, SeqNo((1 << 42) - 1), (1 << 18) - 1);
         assert_eq!((entry.seq(), entry.kind()), (SeqNo((1 << 42) - 1), Expiring));
-        assert_eq!(entry.expired(SeqNo(entry.seq().0 - 1)), entry);
+        let expired = |now| Expired::new(&Lives::All(5), SeqNo(now));
+        assert_eq!(entry.expired(&expired(entry.seq().0 + 4)), entry);
         let tombstone = Entry::new(7, (1 << 18) - 1, entry.seq(), Delete);
-        assert_eq!(entry.expired(entry.seq()), tombstone);
+        assert_eq!(entry.expired(&expired(entry.seq().0 + 5)), tombstone);
     }
 }

@@ -1,6 +1,6 @@
 //! Merging sorted entries, with the net effect of versions of one key.
 
-use super::entry::KeyedEntry;
+use super::entry::{Expired, KeyedEntry};
 use super::hiding::Hiding;
 use super::table::Part;
 use lsmith_tree::{EntryKind, MergePlan, SeqNo};
@@ -36,9 +36,7 @@ pub(super) struct Unchanged;
 /// What a merge drops and forgets if entries expire or go by ranges.
 #[derive(Clone, Debug, Default)]
 pub(super) struct More {
-    /// Entries that expire have done so if they were written up to this sequence number; 0 if none
-    /// has.
-    pub(super) expired: SeqNo,
+    pub(super) expired: Expired,
     /// True if values forget their sequence numbers.
     pub(super) forgets: bool,
     pub(super) hiding: Option<Hiding>,
@@ -64,7 +62,7 @@ impl Changes for Option<Box<More>> {
 
     fn changed<E: KeyedEntry>(&mut self, entry: E) -> E {
         let Some(more) = self else { return entry };
-        let entry = entry.expired(more.expired);
+        let entry = entry.expired(&more.expired);
         let is_value = entry.kind().is_value() || entry.kind() == EntryKind::Expiring;
         let needs_seq = |hiding: &mut Hiding| hiding.needs_seq(entry);
         let is_forgotten = more.forgets && is_value && !more.hiding.as_mut().is_some_and(needs_seq);

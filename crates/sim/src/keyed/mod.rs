@@ -20,7 +20,7 @@ mod tables;
 mod unions;
 
 pub use content::KeyedContent;
-pub use entry::KeyedEntry;
+pub use entry::{Expired, KeyedEntry};
 pub(crate) use entry::{is_tombstone, kind_of};
 pub use filled::FullMemtables;
 pub(crate) use rank::rank_from;

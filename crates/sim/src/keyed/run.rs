@@ -12,6 +12,7 @@ use crate::simulation::counted;
 use crate::{Drive, Event, FigureCounter, Figures, SCAN_ITEMS, SimError, Simulation};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, LevelId, SeqNo, Slice, TableId, Tree};
+use lsmith_workload::Lives;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -113,10 +114,10 @@ impl KeyedSim {
     }
 
     /// Returns the same simulation, which must be empty, in which entries [that
-    /// expire](KeyedSim::write_expiring) do so `writes` writes after their own, at least 1.
+    /// expire](KeyedSim::write_expiring) do so as `lives` says.
     #[must_use]
-    pub fn with_expiry(mut self, writes: u64) -> KeyedSim {
-        self.drive.content_mut().set_expiry(writes);
+    pub fn with_expiry(mut self, lives: &Lives) -> KeyedSim {
+        self.drive.content_mut().set_lives(lives);
         self
     }
 

@@ -52,8 +52,8 @@ impl Scans {
         items: u32,
     ) -> Vec<SeenBlock> {
         let runs = tree.runs().map(|(level, run)| (level, &**run));
-        let expired = content.expired_upto();
-        let is_dead = |entry: &Entry| entry.expired(expired).is_tombstone();
+        let expired = content.expired();
+        let is_dead = |entry: &Entry| entry.expired(&expired).is_tombstone();
         let active = self.active.range(from..).map(|(rank, entry)| (*rank, is_dead(entry)));
         let seen = scan(content, runs, active, (from, items));
         self.scans += 1;
@@ -103,9 +103,9 @@ pub(crate) fn scan<'a, E: KeyedEntry>(
     seen.blocks.extend(sources.iter().filter_map(Source::entered));
     // The active memtable is newer than all runs, so it is source 0.
     let in_active = |(rank, is_tombstone)| Reverse((rank, 0, is_tombstone));
-    let expired = content.expired_upto();
+    let expired = content.expired();
     let in_run = |at: usize, entry: E| {
-        Reverse((entry.rank(), at + 1, entry.expired(expired).is_tombstone()))
+        Reverse((entry.rank(), at + 1, entry.expired(&expired).is_tombstone()))
     };
     let numbered = sources.iter().enumerate();
     let mut heads: BinaryHeap<_> =

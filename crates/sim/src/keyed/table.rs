@@ -7,6 +7,7 @@ use lsmith_tree::{
     EntryKind, Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, Size, Slice, Table,
     TableId, blocks,
 };
+use lsmith_workload::Lives;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -304,15 +305,15 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
 }
 
 /// The layout of new tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Logical bytes of a data block, by the cut rule.
     pub(super) block_bytes: u64,
     /// True if the profile has a point at every block border, not only one per step of the
     /// profile.
     pub(super) by_block: bool,
-    /// Entries that expire do so that many writes after their own; 0 if none does.
-    pub(super) expire_after: u64,
+    /// When entries expire that do.
+    pub(super) lives: Lives,
 }
 
 /// Builds a table from entries in key order. After `finish`, the next table reuses the buffers.
@@ -362,15 +363,15 @@ impl Sum {
 
 /// Returns the time at which all of `entries` have expired, deletions aside: 0 if all are
 /// deletions. Returns `None` if some stay.
-fn expires<E: KeyedEntry>(entries: &[E], expire_after: u64) -> Option<u64> {
-    entries.iter().try_fold(0, |latest, entry| later(latest, *entry, expire_after))
+fn expires<E: KeyedEntry>(entries: &[E], lives: &Lives) -> Option<u64> {
+    entries.iter().try_fold(0, |latest, entry| later(latest, *entry, lives))
 }
 
 /// Returns the time at which `entry` has expired too, if others expire by `latest`; `None` if it
 /// stays.
-pub(super) fn later<E: KeyedEntry>(latest: u64, entry: E, expire_after: u64) -> Option<u64> {
+pub(super) fn later<E: KeyedEntry>(latest: u64, entry: E, lives: &Lives) -> Option<u64> {
     match entry.kind() {
-        EntryKind::Expiring => Some(latest.max(entry.written().0 + expire_after)),
+        EntryKind::Expiring => lives.end(entry.written().0).map(|end| latest.max(end)),
         _ => entry.is_tombstone().then_some(latest),
     }
 }
@@ -378,13 +379,13 @@ pub(super) fn later<E: KeyedEntry>(latest: u64, entry: E, expire_after: u64) -> 
 impl<E: KeyedEntry> Builder<E> {
     pub(super) fn new(layout: Layout) -> Builder<E> {
         Builder {
-            layout,
             entries: Vec::new(),
             sum: Sum::default(),
             points: Vec::new(),
             blocks: 0,
             block_start: 0,
             mark_bytes: if layout.by_block { u64::MAX } else { PROFILE_STEP_BYTES },
+            layout,
             quiet_bytes: 0,
             has_copies: false,
         }
@@ -505,17 +506,15 @@ impl<E: KeyedEntry> Builder<E> {
         let end = u64::from(last.rank());
         self.points.push(NumberPoint::new(end + 1, end, self.sum.size));
         let cells = Arc::from(&self.points[..]);
-        let expires = match self.layout.expire_after {
-            0 => 0,
-            after => expires(&self.entries, after).unwrap_or_default(),
-        };
+        let lives = &self.layout.lives;
+        let expires = lives.expire().then(|| expires(&self.entries, lives)).flatten();
         let table = Table {
             id,
             range: range_of(first, last),
             size: self.sum.size,
             seq_min: E::seq_of(self.sum.age_min),
             seq_max: E::seq_of(self.sum.age_max),
-            expires,
+            expires: expires.unwrap_or_default(),
             profile: Profile::of_cells(Arc::clone(&cells)),
             ..Table::default()
         };
@@ -533,7 +532,7 @@ impl<E: KeyedEntry> Builder<E> {
         *self = Builder {
             entries: room,
             points: std::mem::take(&mut self.points),
-            ..Builder::new(self.layout)
+            ..Builder::new(self.layout.clone())
         };
         KeyedTable {
             table: Arc::new(table),

@@ -251,6 +251,29 @@ fn the_durable_part_of_an_edit_says_nothing_of_memory() {
     assert_eq!((stored.flushes(), stored.flushed()), (whole.flushes(), whole.flushed()));
 }
 
+/// A tombstone in memory may lie beyond all that the plan takes from storage.
+#[test]
+fn the_durable_part_of_an_edit_says_where_tombstones_of_memory_went() {
+    let before = tree(TREE);
+    let plan: MergePlan = "merge r4 r3 over .. in place".parse().unwrap();
+    let out = Outcome {
+        slices: vec![table(9, "a", "z", 5)],
+        dropped_below: SeqNo(7),
+        ..Outcome::default()
+    };
+    let mut edit = TreeEdit::of_plan(&before, &plan, out).unwrap();
+    for input in edit.remove.iter_mut().filter(|input| input.run == RunId(3)) {
+        input.range = KeyRange::new("c", "d");
+    }
+    let durable = edit.durable(&before);
+    let text = durable.to_string();
+    assert!(text.contains("dropped 7 ..\n"), "{text}");
+    assert_eq!(text.parse::<TreeEdit>().unwrap(), durable);
+    let mut stored = Tree::default();
+    crate::edit::count_edit(&mut stored, &durable);
+    assert_eq!(stored.dropped().below(&KeyRange::new("x", "y")), SeqNo(7));
+}
+
 #[test]
 fn edits_stay_within_the_levels_that_a_tree_can_have() {
     let before = tree(TREE);

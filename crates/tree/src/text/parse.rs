@@ -433,6 +433,8 @@ fn edit_line(line: &mut Scanner<'_>, edit: &mut TreeEdit) -> Result<()> {
         edit.add.push(addition(line)?);
     } else if line.eat_word("count") {
         edit.counters.push(counters(line)?);
+    } else if line.eat_word("dropped") {
+        edit.dropped.push(range_deletes(line)?);
     } else if line.eat_word("erase") {
         edit.range_deletes.push(range_deletes(line)?);
     } else if line.eat_word("erased_done") {
@@ -442,9 +444,8 @@ fn edit_line(line: &mut Scanner<'_>, edit: &mut TreeEdit) -> Result<()> {
     } else if line.eat_word("forget") {
         edit.memo.push((line.text("the name of a note")?.into(), None));
     } else {
-        return Err(
-            line.expected("`take`, `add`, `count`, `erase`, `erased_done`, `note` or `forget`")
-        );
+        let words = "`take`, `add`, `count`, `dropped`, `erase`, `erased_done`, `note` or `forget`";
+        return Err(line.expected(words));
     }
     Ok(())
 }

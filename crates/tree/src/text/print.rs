@@ -246,6 +246,7 @@ fn notes(f: &mut Formatter<'_>, changes: &[MemoChange]) -> Result {
     Ok(())
 }
 
+/// `{:#}` names no keys, neither in ranges nor in what the policy notes.
 impl Display for MergePlan {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(match self.mode {
@@ -253,16 +254,19 @@ impl Display for MergePlan {
             Mode::Move => "move",
             Mode::Drop => "drop",
         })?;
+        let shows_keys = !f.alternate();
         let first = self.inputs.first().map(|input| &input.range);
         let common = first.filter(|range| self.inputs.iter().all(|input| input.range == **range));
         for input in &self.inputs {
             write!(f, " {}", input.run)?;
-            if common.is_none() {
+            if common.is_none() && shows_keys {
                 write!(f, ":{}", input.range)?;
             }
         }
-        if let Some(range) = common {
-            write!(f, " over {range}")?;
+        match common {
+            Some(range) if shows_keys || range.is_all() => write!(f, " over {range}")?,
+            None if shows_keys => {}
+            _ => f.write_str(" over a part of the keys")?,
         }
         match self.place {
             Place::Oldest => f.write_str(" in place")?,
@@ -274,7 +278,9 @@ impl Display for MergePlan {
         if let Some(bytes) = self.cut_bytes {
             write!(f, " cut {}", format_bytes(bytes))?;
         }
-        self.cuts.keys.iter().try_for_each(|key| write!(f, " at {}", display_key(key)))?;
+        if shows_keys {
+            self.cuts.keys.iter().try_for_each(|key| write!(f, " at {}", display_key(key)))?;
+        }
         if let Some(Overlap { run, bytes }) = self.cuts.overlap {
             write!(f, " within {} of {run}", format_bytes(bytes))?;
         }
@@ -288,7 +294,9 @@ impl Display for MergePlan {
                 write!(f, " slack {}", format_bytes(bytes))?;
             }
         }
-        notes(f, &self.memo)?;
+        if shows_keys {
+            notes(f, &self.memo)?;
+        }
         let reason = self.reason.to_string();
         if reason.is_empty() { Ok(()) } else { write!(f, " # {reason}") }
     }
@@ -344,6 +352,7 @@ impl Display for TreeEdit {
         for (level, counts) in &self.counters {
             counters(f, *level, counts)?;
         }
+        self.dropped.iter().try_for_each(|(range, seq)| writeln!(f, "dropped {seq} {range}"))?;
         self.range_deletes
             .iter()
             .try_for_each(|(range, seq)| writeln!(f, "erase {seq} {range}"))?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::format::TextFormat;
 use super::op::TraceOpKind;
 use super::oracle::number_key;
-use super::record::{Record, is_number, not_whole, size};
+use super::record::{Record, Stamp, is_number, not_whole, size};
 use super::{recording, rocksdb, ycsb_lines};
 
 /// The header of our format.
@@ -46,12 +46,14 @@ pub(super) enum Table {
 }
 
 /// The places of the fields that count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Columns {
     key: usize,
     op: Option<usize>,
     size: usize,
     times: Option<usize>,
+    /// The time, and the life.
+    stamp: Option<(usize, usize)>,
     count: usize,
 }
 
@@ -154,7 +156,7 @@ impl Table {
 
     /// Returns the layout of text of libCacheSim by its first line, with a header or without.
     fn of_libcachesim(fields: &[&str]) -> Option<Table> {
-        let plain = Columns { key: 1, op: None, size: 2, times: None, count: fields.len() };
+        let plain = Columns { key: 1, size: 2, count: fields.len(), ..Columns::default() };
         let is_plain = fields.len() >= 3 && is_number(fields[0]) && is_number(fields[2]);
         let header = Columns::of_libcachesim(fields).map(|columns| (columns, true));
         let (columns, has_header) = header.or(is_plain.then_some((plain, false)))?;
@@ -178,7 +180,9 @@ impl Table {
             Table::Own(_) => own(&fields),
             Table::Twitter => {
                 let kind = cache_op(fields[5]).ok_or_else(|| unknown_op(fields[5]))?;
-                Ok(Record::new(kind, fields[1].as_bytes(), size("value size", fields[3])?))
+                let stamp = Stamp::parse(fields[0], fields[6]);
+                let size = size("value size", fields[3])?;
+                Ok(Record { stamp, ..Record::new(kind, fields[1].as_bytes(), size) })
             }
             Table::Msr => {
                 let offset = fields[4].parse::<u64>();
@@ -198,7 +202,9 @@ impl Columns {
     fn of_cachelib(fields: &[&str]) -> Option<Columns> {
         let place = |name| fields.iter().position(|field| *field == name);
         let (key, op, size) = (place("key")?, place("op")?, place("size")?);
-        Some(Columns { key, op: Some(op), size, times: place("op_count"), count: fields.len() })
+        let stamp = place("op_time").zip(place("ttl"));
+        let times = place("op_count");
+        Some(Columns { key, op: Some(op), size, times, stamp, count: fields.len() })
     }
 
     /// Returns the places that a header of libCacheSim names.
@@ -206,7 +212,7 @@ impl Columns {
         let place = |names: &[&str]| fields.iter().position(|field| names.contains(field));
         let key = place(&["object", "obj", "obj_id", "object_id", "lbn"])?;
         let size = place(&["size", "obj_size", "object_size"])?;
-        Some(Columns { key, op: place(&["op"]), size, times: None, count: fields.len() })
+        Some(Columns { key, op: place(&["op"]), size, count: fields.len(), ..Columns::default() })
     }
 
     fn cachelib<'a>(&self, fields: &[&'a str]) -> Result<Record<'a>, String> {
@@ -217,7 +223,8 @@ impl Columns {
         let times = whole
             .ok_or_else(|| format!("op_count `{times}` is not a whole number up to {TIMES_MAX}"))?;
         let size = size("size", fields[self.size])?;
-        Ok(Record { times, ..Record::new(kind, fields[self.key].as_bytes(), size) })
+        let stamp = self.stamp.and_then(|(time, life)| Stamp::parse(fields[time], fields[life]));
+        Ok(Record { times, stamp, ..Record::new(kind, fields[self.key].as_bytes(), size) })
     }
 
     fn libcachesim<'a>(&self, fields: &[&'a str]) -> Result<Record<'a>, String> {

@@ -22,3 +22,10 @@ pub(super) enum TraceOpKind {
     Scan,
     DeleteRange,
 }
+
+impl TraceOpKind {
+    /// Returns true if the operation writes an entry.
+    pub(super) fn writes(self) -> bool {
+        !matches!(self, TraceOpKind::Get | TraceOpKind::Scan)
+    }
+}

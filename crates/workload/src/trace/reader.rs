@@ -1,9 +1,10 @@
 //! From records to operations and keys.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::op::{TraceOp, TraceOpKind};
-use super::record::Record;
+use super::record::{Record, Stamp};
 use crate::keys::NamedKeys;
 use crate::parts::{KEY_BYTES_MAX, KEYS_MAX};
 
@@ -17,10 +18,22 @@ pub(super) struct Reader {
     has_ranges: bool,
     /// The operations among them that load.
     loads: usize,
+    /// For each operation, when it was, if lives are wanted.
+    stamps: Option<Vec<Stamp>>,
+}
+
+/// What a reader has read.
+pub(super) struct Operations {
+    /// Loads first.
+    pub(super) ops: Vec<TraceOp>,
+    pub(super) keys: NamedKeys,
+    /// As in [`Lives::Each`](crate::Lives::Each), if lives were wanted.
+    pub(super) lives: Option<Arc<[u32]>>,
 }
 
 impl Reader {
-    pub(super) fn new(limit: Option<u64>) -> Self {
+    /// Returns a reader of at most `limit` operations, which notes their lives if they are wanted.
+    pub(super) fn new(limit: Option<u64>, wants_lives: bool) -> Self {
         Self {
             ops: Vec::new(),
             ops_max: limit.map_or(usize::MAX, |ops| usize::try_from(ops).unwrap_or(usize::MAX)),
@@ -28,6 +41,7 @@ impl Reader {
             items: BTreeMap::new(),
             has_ranges: false,
             loads: 0,
+            stamps: wants_lives.then(Vec::new),
         }
     }
 
@@ -47,7 +61,7 @@ impl Reader {
         if self.is_full() && record.kind != TraceOpKind::Load {
             return Ok(());
         }
-        let Record { kind, key, size, end, times, fills } = record;
+        let Record { kind, key, size, end, times, fills, stamp } = record;
         check_key(&key)?;
         if let Some(end) = end {
             check_key(end)?;
@@ -71,12 +85,15 @@ impl Reader {
             None => size,
         };
         let times = usize::try_from(times).unwrap_or(usize::MAX);
-        if kind == TraceOpKind::Load {
-            self.loads += 1;
-            self.ops.push(TraceOp { kind, item, size });
-            return Ok(());
+        let times = match kind {
+            TraceOpKind::Load => 1,
+            _ => times.min(self.ops_max - (self.ops.len() - self.loads)),
+        };
+        if let Some(stamps) = &mut self.stamps {
+            let stamp = if kind.writes() { stamp.ok_or(NO_LIVES)? } else { Stamp::default() };
+            stamps.extend(std::iter::repeat_n(stamp, times));
         }
-        let times = times.min(self.ops_max - (self.ops.len() - self.loads));
+        self.loads += usize::from(kind == TraceOpKind::Load);
         self.ops.extend(std::iter::repeat_n(TraceOp { kind, item, size }, times));
         Ok(())
     }
@@ -97,20 +114,27 @@ impl Reader {
         Ok(item)
     }
 
-    /// Returns the operations, loads first, and the keys of their items. With range deletes, items
-    /// are in the order of their keys.
-    pub(super) fn finish(mut self) -> (Vec<TraceOp>, NamedKeys) {
+    /// Returns what was read. With range deletes, items are in the order of their keys.
+    pub(super) fn finish(mut self) -> Operations {
         if self.loads > 0 {
             // In no order of keys, as keys come that were written one by one. Then the trees that
             // loads grow have the shapes of trees in use.
             let keys = &self.keys;
-            self.ops.sort_by_cached_key(|op| match op.kind {
-                TraceOpKind::Load => (0, hash(keys.name(op.item as usize))),
+            let mut order: Vec<usize> = (0..self.ops.len()).collect();
+            order.sort_by_cached_key(|at| match self.ops[*at] {
+                TraceOp { kind: TraceOpKind::Load, item, .. } => {
+                    (0, hash(keys.name(item as usize)))
+                }
                 _ => (1, 0),
             });
+            self.ops = order.iter().map(|at| self.ops[*at]).collect();
+            if let Some(stamps) = &mut self.stamps {
+                *stamps = order.iter().map(|at| stamps[*at]).collect();
+            }
         }
+        let lives = self.stamps.map(|stamps| lives(&self.ops, &stamps));
         if !self.has_ranges {
-            return (self.ops, self.keys);
+            return Operations { ops: self.ops, keys: self.keys, lives };
         }
         let (keys, ranks) = self.keys.sorted();
         for op in &mut self.ops {
@@ -119,9 +143,40 @@ impl Reader {
                 op.size = ranks[op.size as usize] - op.item;
             }
         }
-        (self.ops, keys)
+        Operations { ops: self.ops, keys, lives }
     }
 }
+
+/// Returns for each write the number of writes after which its entry expires; 0 if it stays.
+///
+/// An entry has expired at the first write that comes when its life is over, or later. If none
+/// comes, it still has a time, behind all writes.
+fn lives(ops: &[TraceOp], stamps: &[Stamp]) -> Arc<[u32]> {
+    let writes = ops.iter().zip(stamps).filter(|(op, _)| op.kind.writes());
+    let writes: Vec<(TraceOpKind, Stamp)> = writes.map(|(op, stamp)| (op.kind, *stamp)).collect();
+    // The base was there when the first operation came, and times do not go back.
+    let times = writes.iter().scan(0, |latest: &mut u64, (kind, stamp)| {
+        let time = if *kind == TraceOpKind::Load { 0 } else { stamp.time };
+        *latest = time.max(*latest);
+        Some(*latest)
+    });
+    let times: Vec<u64> = times.collect();
+    let life = |(at, (kind, stamp)): (usize, &(TraceOpKind, Stamp))| {
+        if stamp.life == 0 || matches!(kind, TraceOpKind::Delete | TraceOpKind::DeleteRange) {
+            return 0;
+        }
+        let end = stamp.time.saturating_add(stamp.life);
+        match times.partition_point(|time| *time < end) {
+            first if first == times.len() => u32::MAX,
+            first => u32::try_from(first.saturating_sub(at)).unwrap_or(u32::MAX).max(1),
+        }
+    };
+    writes.iter().enumerate().map(life).collect()
+}
+
+/// Why the lives of a trace cannot be played.
+const NO_LIVES: &str = "no time to live: expire=recorded plays traces of twitter, traces of \
+                        cachelib with op_time and ttl, and recordings";
 
 fn check_key(key: &[u8]) -> Result<(), String> {
     match key.len() as u64 {

@@ -17,6 +17,23 @@ pub(super) struct Record<'a> {
     pub(super) times: u64,
     /// True if the first record of its key writes a value of `size`, after a look for it.
     pub(super) fills: bool,
+    /// When it was, if the format has times to live.
+    pub(super) stamp: Option<Stamp>,
+}
+
+/// The time of an operation, and how long its value lives: in one unit in one trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stamp {
+    pub(super) time: u64,
+    /// 0 if the value stays.
+    pub(super) life: u64,
+}
+
+impl Stamp {
+    /// Parses the fields of a time and of a life, if they are whole.
+    pub(super) fn parse(time: &str, life: &str) -> Option<Stamp> {
+        Some(Stamp { time: time.trim().parse().ok()?, life: life.trim().parse().ok()? })
+    }
 }
 
 impl<'a> Record<'a> {
@@ -24,7 +41,7 @@ impl<'a> Record<'a> {
     pub(super) fn new(kind: TraceOpKind, key: impl Into<Cow<'a, [u8]>>, size: u32) -> Self {
         let has_size = !matches!(kind, TraceOpKind::Get | TraceOpKind::Delete);
         let size = if has_size { size } else { 0 };
-        Self { kind, key: key.into(), size, end: None, times: 1, fills: false }
+        Self { kind, key: key.into(), size, end: None, times: 1, fills: false, stamp: None }
     }
 
     /// Returns a request of a cache, for an object of `size`.

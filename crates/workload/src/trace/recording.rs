@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use super::op::TraceOpKind;
 use super::reader::{Reader, hash, hash_on};
-use super::record::{Record, not_whole, size};
+use super::record::{Record, Stamp, not_whole, size};
 
 /// The first line of a recording, with the version of the format.
-pub(super) const HEADER: &str = "lsmith recording 1";
+pub(super) const HEADER: &str = "lsmith recording 2";
+
+/// The version before, whose puts that expire have no life.
+const HEADER_1: &str = "lsmith recording 1";
 
 /// The first word of the header in any version.
 const ANY_HEADER: &str = "lsmith recording ";
@@ -28,6 +31,8 @@ pub struct Recorded {
     pub policy: String,
     /// True if the keys that were there at the beginning are in the recording, all of them.
     pub has_base: bool,
+    /// True if values expire whose lives are in the recording.
+    pub has_lives: bool,
     /// What the store counted meanwhile, in all its keyspaces and for all keys.
     pub counts: RecordedCounts,
 }
@@ -74,6 +79,7 @@ pub(super) struct RecordingReader {
     part_bytes: usize,
     part_hash: u64,
     has_base: bool,
+    has_lives: bool,
     counts: RecordedCounts,
 }
 
@@ -90,7 +96,7 @@ impl RecordingReader {
 
     /// Checks the first line.
     pub(super) fn begin(&self, first: &str) -> Result<(), String> {
-        if first == HEADER {
+        if first == HEADER || first == HEADER_1 {
             return Ok(());
         }
         let found: String = first.chars().take(60).collect();
@@ -151,7 +157,8 @@ impl RecordingReader {
             });
         };
         let found = self.keyspaces.remove(&played).expect("a keyspace that is played is known");
-        Ok(Recorded { one_in: self.one_in, has_base: self.has_base, counts: self.counts, ..found })
+        let Self { one_in, has_base, has_lives, counts, .. } = self;
+        Ok(Recorded { one_in, has_base, has_lives, counts, ..found })
     }
 
     fn line(&mut self, line: &str, reader: &mut Reader) -> Result<(), String> {
@@ -184,30 +191,39 @@ impl RecordingReader {
 
     fn operation(&mut self, line: &str, reader: &mut Reader) -> Result<(), String> {
         let fields: Vec<&str> = line.split(',').collect();
-        let (kind, end) = match fields.get(1).copied().unwrap_or_default() {
-            "load" => (TraceOpKind::Load, None),
-            "put" | "put_until" => (TraceOpKind::Put, None),
-            "get" => (TraceOpKind::Get, None),
-            "delete" => (TraceOpKind::Delete, None),
-            "combine" => (TraceOpKind::Combine, None),
-            "scan" => (TraceOpKind::Scan, None),
-            "delete_range" => (TraceOpKind::DeleteRange, fields.get(5)),
+        let (kind, count) = match fields.get(1).copied().unwrap_or_default() {
+            "load" => (TraceOpKind::Load, 5..=5),
+            "load_until" => (TraceOpKind::Load, 6..=6),
+            "put" => (TraceOpKind::Put, 5..=5),
+            // Without a life in version 1, and by a clock that does not say how long a tick is.
+            "put_until" => (TraceOpKind::Put, 5..=6),
+            "get" => (TraceOpKind::Get, 5..=5),
+            "delete" => (TraceOpKind::Delete, 5..=5),
+            "combine" => (TraceOpKind::Combine, 5..=5),
+            "scan" => (TraceOpKind::Scan, 5..=5),
+            "delete_range" => (TraceOpKind::DeleteRange, 6..=6),
             op => return Err(format!("unknown op `{op}`")),
         };
-        let is_range = kind == TraceOpKind::DeleteRange;
-        let count = if is_range { 6 } else { 5 };
-        if fields.len() != count {
-            return Err(format!("expected {count} fields, found {}", fields.len()));
+        if !count.contains(&fields.len()) {
+            return Err(format!("expected {} fields, found {}", count.end(), fields.len()));
         }
-        whole("time", fields[0])?;
+        let time = whole("time", fields[0])?;
         let number = fields[2].parse::<u32>().map_err(|_| not_whole("keyspace", fields[2]))?;
         if !self.plays(number)? {
             return Ok(());
         }
         let key = key(fields[3])?;
-        let end = end.map(|end| self::key(end)).transpose()?;
+        let is_range = kind == TraceOpKind::DeleteRange;
+        let end = fields.get(5).filter(|_| is_range).map(|end| self::key(end)).transpose()?;
+        let life =
+            fields.get(5).filter(|_| !is_range).map(|life| whole("life", life)).transpose()?;
+        let is_known = life.is_some() || fields[1] != "put_until";
+        self.has_lives |= life.is_some();
+        // Micros. A value that is about to expire has one.
+        let life = life.map_or(0, |life| life.max(1));
+        let stamp = is_known.then_some(Stamp { time, life });
         let record = Record::new(kind, key, size("size", fields[4])?);
-        reader.take(Record { end: end.as_deref(), ..record })
+        reader.take(Record { end: end.as_deref(), stamp, ..record })
     }
 
     /// Returns true if operations on keyspace `number` are played.

@@ -5,15 +5,13 @@ use std::io::{self, BufRead};
 use super::format::{BinaryFormat, Format, TextFormat};
 use super::input::{Entries, Lines, start_of};
 use super::layout::Layout;
-use super::op::TraceOp;
 use super::oracle;
-use super::reader::Reader;
+use super::reader::{Operations, Reader};
 use super::recording::{Recorded, RecordingReader};
 use super::rocksdb::{self, Choice, Head, Version};
 use super::tectonic;
 use crate::WorkloadError;
 use crate::inputs::{failed, whole};
-use crate::keys::NamedKeys;
 
 /// A file on its way to operations.
 pub(super) struct Source<'a> {
@@ -28,8 +26,7 @@ pub(super) struct Source<'a> {
 
 /// What was found in a file.
 pub(super) struct Found {
-    pub(super) ops: Vec<TraceOp>,
-    pub(super) keys: NamedKeys,
+    pub(super) read: Operations,
     /// The first damaged line or entry, if the limit reaches it.
     pub(super) damage: Option<WorkloadError>,
     /// What a recording says beside its operations.
@@ -45,8 +42,9 @@ impl<'a> Source<'a> {
         limit: Option<u64>,
         choice: Choice,
         keyspace: Option<&'a str>,
+        wants_lives: bool,
     ) -> Self {
-        let reader = Reader::new(limit);
+        let reader = Reader::new(limit, wants_lives);
         Self { file, reader, choice, keyspace, recorded: None, is_of_rocksdb: false }
     }
 
@@ -80,9 +78,8 @@ impl<'a> Source<'a> {
             );
             return Err(failed(self.file, message));
         }
-        let (ops, keys) = self.reader.finish();
         let Self { recorded, is_of_rocksdb, .. } = self;
-        Ok(Found { ops, keys, damage, recorded, is_of_rocksdb })
+        Ok(Found { read: self.reader.finish(), damage, recorded, is_of_rocksdb })
     }
 
     fn unread(&self) -> impl Fn(io::Error) -> WorkloadError + use<'a> {

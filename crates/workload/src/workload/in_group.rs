@@ -1,9 +1,9 @@
 //! Several keyspaces in place of one.
 
 use super::Workload;
-use crate::WorkloadError;
 use crate::group::{Group, KEYSPACES_MAX};
 use crate::parts::KEYS_MAX;
+use crate::{Lives, WorkloadError};
 use lsmith_spec::SpecError;
 
 impl Workload {
@@ -17,8 +17,8 @@ impl Workload {
     ///
     /// # Errors
     /// Fails if there are no shares or more than 256, if a share is not above 0 and at most 1, if
-    /// the keyspaces together have more than 2^32 - 1 items, if the workload has scans or range
-    /// deletes, or if a line of a trace is damaged.
+    /// the keyspaces together have more than 2^32 - 1 items, if the workload has scans, range
+    /// deletes or lives of each entry, or if a line of a trace is damaged.
     pub fn in_group(mut self, shares: &[f64]) -> Result<Workload, WorkloadError> {
         let bad = |message: String| Err(WorkloadError::Spec(SpecError::conflict(message)));
         if !(1..=KEYSPACES_MAX).contains(&shares.len()) {
@@ -35,6 +35,11 @@ impl Workload {
         if self.deletes_ranges() {
             let spec = self.spec();
             return bad(format!("{spec} deletes ranges: expected a workload that does not"));
+        }
+        if matches!(self.lives(), Lives::Each(_)) {
+            return bad(
+                "expire=recorded counts the writes of one keyspace: expected no group".into()
+            );
         }
         let items = self.items().max(1);
         if items.saturating_mul(shares.len() as u64) > KEYS_MAX {

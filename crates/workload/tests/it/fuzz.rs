@@ -9,7 +9,7 @@ use lsmith_workload::Workload;
 const HEADER: &str = "timestamp,op,key,value_size\n";
 
 /// Lines of recordings.
-const RECORDED: [&str; 14] = [
+const RECORDED: [&str; 16] = [
     "sample,16",
     "keyspace,0,4096,fruit,tiered(ratio=4)",
     "keyspace,1,1,wood,leveled",
@@ -17,6 +17,8 @@ const RECORDED: [&str; 14] = [
     "1,load,0,apple,3",
     "2,put,0,pear,268435456",
     "3,put_until,0,a\\x00,7",
+    "3,put_until,0,b,7,18446744073709551615",
+    "2,load_until,0,apple,3,0",
     "4,get,0,apple,0",
     "5,scan,0,b,4294967295",
     "6,delete_range,0,b,0,g",
@@ -227,7 +229,7 @@ fn fuzz_traces() {
 #[test]
 fn fuzz_recordings() {
     fuzz!(40_000, |choices| {
-        let mut text = "lsmith recording 1\n".to_owned();
+        let mut text = "lsmith recording 2\n".to_owned();
         for _ in 0..choices.below(4) {
             let mut part = String::new();
             for _ in 0..choices.below(8) {
@@ -244,7 +246,8 @@ fn fuzz_recordings() {
             text += &part;
         }
         let text = text.into_bytes();
-        let (built, peak) = peak_bytes(|| build_with("trace(t)", &text));
+        let spec = if choices.chance(50) { "trace(t)" } else { "trace(t, expire=recorded)" };
+        let (built, peak) = peak_bytes(|| build_with(spec, &text));
         assert!(peak < (1 << 14) + 200 * text.len(), "{peak} bytes for {text:?}");
         if let Ok(workload) = built {
             play(&workload, &text);

@@ -5,6 +5,7 @@ mod garbage;
 mod infos;
 mod kinds;
 mod limits;
+mod lives;
 mod mix;
 mod public_traces;
 mod recording;

@@ -3,7 +3,7 @@
 use crate::{build_with, key, ops};
 use lsmith_workload::{Op, Recorded, RecordedCounts, Workload};
 
-const HEADER: &str = "lsmith recording 1\nsample,16\n";
+const HEADER: &str = "lsmith recording 2\nsample,16\n";
 const FRUIT: &str = "keyspace,0,65536,fruit,tiered(ratio=4, size=3)\n";
 
 /// Returns the 64-bit FNV-1a hash of `bytes`.
@@ -79,6 +79,7 @@ fn a_recording_is_its_base_and_then_its_operations() {
         one_in: 16,
         memtable_bytes: 65_536,
         policy: "tiered(ratio=4, size=3)".to_owned(),
+        has_lives: false,
         has_base: true,
         counts,
     };
@@ -123,8 +124,8 @@ fn damage_is_found_by_its_part() {
         let (before, message) = damaged(&recording(&[&first, &format!("{line}\n")]));
         assert_eq!((before, message), (1, format!("t, {expected}")));
     }
-    let message = refused("trace(t)", "lsmith recording 2\n");
-    assert!(message.contains("expected `lsmith recording 1`, found `lsmith recording 2`"));
+    let message = refused("trace(t)", "lsmith recording 3\n");
+    assert!(message.contains("expected `lsmith recording 2`, found `lsmith recording 3`"));
     assert!(refused("trace(t)", HEADER).contains("the recording has no operations"));
 }
 

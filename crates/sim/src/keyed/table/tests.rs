@@ -9,7 +9,7 @@ fn entries(ranks: &[u32], bytes: u32) -> Vec<Entry> {
 }
 
 fn table(entries: Vec<Entry>, by_block: bool) -> KeyedTable<Entry> {
-    let mut builder = Builder::new(Layout { block_bytes: 4096, by_block, expire_after: 0 });
+    let mut builder = Builder::new(Layout { block_bytes: 4096, by_block, lives: Lives::Stay });
     entries.into_iter().for_each(|entry| builder.push(entry));
     builder.finish(TableId(1))
 }
@@ -65,7 +65,7 @@ fn entries_may_be_cut_behind_them() {
         let rank = |rank: u32| Entry::new(rank, 1 + rank * 7919 % 5000, SeqNo(9), EntryKind::Put);
         let all: Vec<Entry> = (0..500).map(rank).collect();
         let one_by_one = table(all.clone(), by_block);
-        let mut builder = Builder::new(Layout { block_bytes: 4096, by_block, expire_after: 0 });
+        let mut builder = Builder::new(Layout { block_bytes: 4096, by_block, lives: Lives::Stay });
         for some in [&all[..0], &all[..7], &all[7..]] {
             some.iter().for_each(|entry| builder.put(*entry));
             builder.cut_all();
