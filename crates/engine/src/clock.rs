@@ -122,6 +122,13 @@ impl Clock {
         Ok(u64::try_from(ticks).unwrap_or(u64::MAX))
     }
 
+    /// Returns the microseconds until the clock shows `time`, if it says how long a tick is.
+    pub(crate) fn micros_until(&self, time: u64) -> Option<u64> {
+        let ticks = time.saturating_sub(self.now().ok()?);
+        let micros = u128::from(ticks).saturating_mul(self.tick?.as_nanos()) / 1000;
+        Some(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
     /// Returns what the clock shows at `time`, rounded up.
     ///
     /// # Errors

@@ -3,22 +3,22 @@
 //!
 //! The context knows no keyspace, log or manifest. Their owners hold it.
 
+use crate::budget::{Memory, Share};
 use crate::followers::Followers;
 use crate::leases::Leases;
 use crate::leftovers::Leftovers;
-use crate::limit::MemoryLimit;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::recorder::Recorder;
 use crate::snapshots::{SnapshotGuard, Snapshots};
+use crate::space::SpaceLimit;
 use crate::stats::{Counts, Recorders, Timer};
 use crate::values::ValueFiles;
 use crate::version::TablePlace;
-use lsmith_storage::account::Account;
 use lsmith_storage::directory;
-use lsmith_storage::env::{Env, HeldDir, HeldEnv};
+use lsmith_storage::env::{CipherEnv, Env, HeldDir, HeldEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::memtable::{Chunks, Memtable};
+use lsmith_storage::memtable::Memtable;
 use lsmith_storage::names::FileKind;
 use lsmith_storage::sync::Process;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,13 +40,11 @@ fn spare_max(options: &Options) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) options: Options,
-    /// The limit on memory.
-    pub(crate) limit: MemoryLimit,
+    /// What the store has of the limit on memory.
+    pub(crate) share: Arc<Share>,
+    /// The limit on space, if there is one.
+    pub(crate) space: Option<SpaceLimit>,
     pub(crate) cache: Arc<BlockCache>,
-    /// The memory of memtables.
-    pub(crate) chunks: Arc<Chunks>,
-    /// The memory of tables that merges write.
-    pub(crate) merging: Arc<Account>,
     /// When memory of memtables was last freed because no other one had used it, in nanoseconds.
     freed_at: AtomicU64,
     pub(crate) counts: Arc<Counts>,
@@ -62,7 +60,7 @@ pub(crate) struct Context {
     pub(crate) leases: Arc<Leases>,
     /// The files with values that lie outside of tables.
     pub(crate) values: Arc<ValueFiles>,
-    pub(crate) progress: Progress,
+    pub(crate) progress: Arc<Progress>,
     pub(crate) followers: Followers,
     /// Records what callers do, while somebody wants that.
     pub(crate) recorder: Recorder,
@@ -81,25 +79,34 @@ pub(crate) struct Context {
 impl Context {
     /// Returns the context of a store whose directory is `held`. From then on, files of the store
     /// are touched only while its path leads there.
-    pub(crate) fn new(mut options: Options, held: Arc<dyn HeldDir>) -> Context {
-        let limit = MemoryLimit::new(options.memory_bytes);
+    pub(crate) fn new(
+        mut options: Options,
+        held: Arc<dyn HeldDir>,
+        space: Option<SpaceLimit>,
+    ) -> Context {
         let outer_env = Arc::clone(&options.env);
-        let inner = HeldEnv::new(Arc::clone(&outer_env), &options.dir, Arc::clone(&held));
-        options.env = Arc::new(inner);
-        let cache = match &options.cache {
-            Some(cache) => BlockCache::within(cache),
-            None => BlockCache::new(limit.cache_bytes(0, 0).unwrap_or(options.cache_bytes)),
-        };
-        let cache = cache.with_open_files(options.open_files());
+        options.env = CipherEnv::around(&outer_env, |env| {
+            let inner = HeldEnv::new(env, &options.dir, Arc::clone(&held));
+            Arc::new(match &space {
+                Some(space) => inner.with_space(&space.0),
+                None => inner,
+            })
+        });
+        // Taken out of the options: the share holds it.
+        let memory = options.memory.take().unwrap_or_else(|| {
+            Memory::own(options.memory_bytes, options.cache.as_ref(), options.cache_bytes)
+        });
+        let progress = Arc::default();
+        let share = memory.join(spare_max(&options), options.threads, &progress);
+        let cache = BlockCache::within(memory.cache()).with_open_files(options.open_files());
         let cache = if options.unleased { cache.unmapped() } else { cache };
         let counts = Arc::default();
         let leases = Arc::new(Leases::new(&options.env, &options.dir));
         let values = ValueFiles::new(&options.env, &options.dir, cache.open_files(), &leases);
         Context {
-            limit,
+            share,
+            space,
             cache: Arc::new(cache),
-            chunks: Arc::new(Chunks::new(spare_max(&options))),
-            merging: Arc::default(),
             freed_at: AtomicU64::new(0),
             recorder: Recorder::new(&outer_env, &counts),
             counts,
@@ -110,7 +117,7 @@ impl Context {
             leftovers: Arc::default(),
             leases,
             values: Arc::new(values),
-            progress: Progress::default(),
+            progress,
             followers: Followers::default(),
             poisoned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
@@ -121,9 +128,21 @@ impl Context {
         }
     }
 
+    /// Fails with `InvalidArgument` if the store is encrypted and `env`, in which a copy at `to` is
+    /// to be made, is not. `option` gives another environment.
+    pub(crate) fn check_encrypts(&self, env: &dyn Env, to: &Path, option: &str) -> Result<()> {
+        if self.options.env.encryption().is_none() || env.encryption().is_some() {
+            return Ok(());
+        }
+        let message = format!(
+            "the store is encrypted, and its copy would not be: give a `CipherEnv` to {option}"
+        );
+        Err(Error::new(ErrorKind::InvalidArgument, message).at(to))
+    }
+
     /// Returns an empty memtable.
     pub(crate) fn new_memtable(&self) -> Arc<Memtable> {
-        Arc::new(Memtable::within(&self.chunks))
+        Arc::new(Memtable::within(&self.share.chunks))
     }
 
     /// Frees memory that memtables have left and that no other one has used for a while. Threads
@@ -137,7 +156,7 @@ impl Context {
                 .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
         {
-            self.chunks.free_unused();
+            self.share.chunks.free_unused();
         }
     }
 
@@ -145,7 +164,21 @@ impl Context {
     /// early, or writers wait.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
-        self.chunks.held_bytes() > self.limit.memtables_low
+        self.share.held_bytes() > self.share.limit().memtables_low
+    }
+
+    /// Returns the limit on space if it makes writers wait.
+    #[inline]
+    pub(crate) fn tight_space(&self, only_deletes: impl FnOnce() -> bool) -> Option<&SpaceLimit> {
+        let space = self.space.as_ref()?;
+        let memory = self.memtable_memory();
+        let is_tight = space.is_tight(memory, false) && space.is_tight(memory, only_deletes());
+        is_tight.then_some(space)
+    }
+
+    /// Returns the bytes of memory that memtables hold.
+    pub(crate) fn memtable_memory(&self) -> u64 {
+        self.share.chunks.held_bytes().saturating_sub(self.share.chunks.spare_bytes())
     }
 
     /// Returns where the tables of the store are.

@@ -3,13 +3,13 @@
 //! Under a [limit](crate::limit), the capacity of the cache is set anew whenever a memtable is
 //! sealed, and whenever tables are added or removed.
 
+use crate::budget::Balance;
 use crate::context::Context;
 use crate::group::Member;
 use crate::keyspace::KeyspaceShared;
 use crate::stats::MemoryUse;
 use crate::version::TableHandle;
 use lsmith_storage::sync::RwLock;
-use lsmith_storage::sync::atomic::{AtomicBool, Ordering};
 use lsmith_storage::table::ReadTable;
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -46,8 +46,6 @@ pub(crate) fn find(by_name: &ByName, name: &str) -> Option<Named> {
 pub(crate) struct Keyspaces {
     context: Arc<Context>,
     by_name: RwLock<ByName>,
-    /// True while the store needs more than the limit on its memory.
-    exceeds: AtomicBool,
 }
 
 impl Keyspaces {
@@ -58,7 +56,7 @@ impl Keyspaces {
     ) -> Keyspaces {
         let named = |keyspace: Arc<KeyspaceShared>| (keyspace.name.to_string(), keyspace);
         let by_name = RwLock::new(keyspaces.into_iter().map(named).collect());
-        Keyspaces { context: Arc::clone(context), by_name, exceeds: AtomicBool::new(false) }
+        Keyspaces { context: Arc::clone(context), by_name }
     }
 
     /// Returns all keyspaces and groups, sorted by name.
@@ -107,7 +105,7 @@ impl Keyspaces {
 
     /// Returns the bytes that the store holds in memory now.
     pub(crate) fn memory(&self) -> MemoryUse {
-        let mut all = MemoryUse { limit: self.context.limit.bytes, ..MemoryUse::default() };
+        let mut all = MemoryUse { limit: self.context.share.limit().bytes, ..MemoryUse::default() };
         let mut written = 0;
         for keyspace in self.all() {
             let state = keyspace.state.lock();
@@ -118,8 +116,8 @@ impl Keyspaces {
             all.filters += held.filters;
             all.profiles += held.profiles;
         }
-        all.spare = self.context.chunks.held_bytes().saturating_sub(written);
-        all.merges = self.context.merging.bytes();
+        all.spare = self.context.share.chunks.held_bytes().saturating_sub(written);
+        all.merges = self.context.share.merging.bytes();
         // The cache is read last, because it shrinks before tables are added.
         all.cache = self.context.cache.bytes();
         all
@@ -134,8 +132,7 @@ impl Keyspaces {
     /// Sets the capacity of the cache as [`balance_memory`](Keyspaces::balance_memory) does, and
     /// leaves room for the tables `coming`, which are about to be added.
     pub(crate) fn balance_memory_for(&self, coming: &[Arc<TableHandle>]) {
-        let limit = self.context.limit;
-        if limit.bytes.is_none() {
+        if self.context.share.limit().bytes.is_none() {
             return;
         }
         let mut tables = coming.iter().map(|table| table.table().memory().total()).sum::<u64>();
@@ -150,21 +147,22 @@ impl Keyspaces {
             memtables += held.memtables + (2 * full).saturating_sub(active);
             tables += held.tables();
         }
-        // Writers are held back before memtables take more.
-        let memtables = memtables.min(limit.memtables_max).max(self.context.chunks.held_bytes());
-        if let Some(cache_bytes) = limit.cache_bytes(memtables, tables) {
-            self.context.cache.set_capacity(cache_bytes);
-            self.tell_excess(memtables + tables + cache_bytes);
-        }
-    }
-
-    /// Warns once whenever memtables, open tables and cache come to need more than their part of
-    /// the limit: `needed` bytes.
-    fn tell_excess(&self, needed: u64) {
-        let exceeds = self.context.limit.is_exceeded_by(needed);
-        if self.exceeds.swap(exceeds, Ordering::Relaxed) != exceeds && exceeds {
-            let limit = self.context.limit.bytes.unwrap_or(u64::MAX);
+        let set_capacity = |bytes| self.context.cache.set_capacity(bytes);
+        let balance = self.context.share.balance(tables, memtables, set_capacity);
+        if let Some(Balance { needed, begins_to_exceed: true }) = balance {
+            let limit = self.context.share.limit().bytes.unwrap_or(u64::MAX);
             tracing::warn!(limit, needed, "open tables make the store exceed its limit on memory");
         }
+        self.context.share.wake_waiting();
+    }
+
+    /// Notes the bytes of active memtables that can be sealed, for other stores with the same
+    /// limit on memory.
+    pub(crate) fn note_active(&self) {
+        let bytes = match self.context.is_poisoned() {
+            true => 0,
+            false => self.all().iter().map(|keyspace| keyspace.sealable_bytes()).sum(),
+        };
+        self.context.share.note_active(bytes);
     }
 }

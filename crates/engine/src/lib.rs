@@ -111,6 +111,7 @@
 //! | [`memtable_bytes`](Builder::memtable_bytes) | 56 MiB | fewer bytes rewritten; memory, longer recovery | more merges |
 //! | [`cache_bytes`](Builder::cache_bytes) | 64 MiB | compressed blocks are read less often; memory | more reads |
 //! | [`memory_bytes`](Builder::memory_bytes) | half of a control group below 512 MiB, else none | one limit on all memory in place of the two above | |
+//! | [`space_bytes`](Builder::space_bytes) | none | a limit on what the files take | |
 //! | [`filter_bits`](Builder::filter_bits) | 10 per key | fewer reads of absent keys; memory | 0: each run is read |
 //! | [`prefix_bytes`](KeyspaceOptions::prefix_bytes) | none | scans of absent prefixes skip runs; memory | |
 //! | [`block_bytes`](Builder::block_bytes) | 4096 | less memory for fence pointers | less read per lookup |
@@ -203,6 +204,7 @@ struct ReadsPage;
 struct TransactionsPage;
 
 mod backup;
+mod budget;
 mod catalog;
 mod checkpoint;
 mod clock;
@@ -238,6 +240,7 @@ mod repair;
 mod rules;
 mod scheduler;
 mod snapshots;
+mod space;
 mod stats;
 mod threads;
 mod throttle;
@@ -246,6 +249,7 @@ mod version;
 mod wal;
 mod write;
 
+pub use budget::Memory;
 pub use clock::{Clock, Until};
 pub use compression::check_compression;
 pub use db::{
@@ -257,6 +261,8 @@ pub use db::{
 pub use event::{Event, Observer};
 pub use identity::StoreId;
 pub use left_out::{LeftOut, LeftOutReason};
+pub use lsmith_storage::cipher;
+#[doc(inline)]
 pub use lsmith_storage::combine::{Combine, CombineError, Verdict};
 #[doc(inline)]
 pub use lsmith_storage::env;
@@ -269,7 +275,7 @@ pub use record::RecordRequest;
 pub use recorder::Recording;
 pub use repair::{Finding, FindingKind, RepairOptions, RepairReport, RepairedKeyspace, repair};
 pub use rules::{CombineOperators, Counter, Expiry, Life, MergeFilter};
-pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
+pub use stats::{Histogram, Histograms, MemoryUse, SpaceUse, StoreStats};
 pub use threads::Threads;
 pub use write::BATCH_BYTES_MAX;
 

@@ -7,9 +7,9 @@
 //! ```text
 //! memtables          up to 5 sixteenths; from 3 on the largest is sealed early
 //! merges under way   1 sixteenth: tables are cut before what becomes their filter takes more
-//! allocator          4 sixteenths, for what it holds beyond what it was asked for
+//! allocator          4 sixteenths and 3 MiB, for what it holds beyond what it was asked for
 //! open tables        what they need
-//! cache              the rest, 1 to 5 sixteenths
+//! cache              the rest, 1 to 5 sixteenths; at most 5 without the 3 MiB
 //! ```
 
 use lsmith_storage::table::TableOptions;
@@ -26,6 +26,10 @@ const GROUP_PART: u64 = 2;
 
 /// Bytes of a table under construction that do not depend on its size, roughly.
 const WRITER_BYTES: u64 = 512 << 10;
+
+/// Bytes that an allocator keeps for threads beyond its sixteenths, whatever the limit is, roughly.
+/// A store with a limit too low for that keeps one and a half sixteenths.
+const ALLOCATOR_BYTES: u64 = 3 << 20;
 
 /// The entries that any table under construction may have.
 const ENTRIES_MIN: u64 = 16 << 10;
@@ -62,8 +66,9 @@ impl MemoryLimit {
     /// limit.
     pub(crate) fn cache_bytes(self, memtables: u64, tables: u64) -> Option<u64> {
         let part = self.bytes? / PART;
-        let rest = (11 * part).saturating_sub(memtables).saturating_sub(tables);
-        Some(rest.clamp(part, 5 * part))
+        let of_threads = ALLOCATOR_BYTES.min(3 * part / 2);
+        let rest = (11 * part).saturating_sub(of_threads + memtables + tables);
+        Some(rest.clamp(part, 5 * part - of_threads))
     }
 
     /// Returns true if memtables, open tables and the cache need more than the limit leaves them.
@@ -91,9 +96,11 @@ mod tests {
         let limit = MemoryLimit::new(Some(64 << 20));
         let tables = 10 << 20;
         let cache = limit.cache_bytes(limit.memtables_max, tables).unwrap();
-        let merges_and_allocator = 5 * (4 << 20);
+        let merges_and_allocator = 5 * (4 << 20) + ALLOCATOR_BYTES;
         assert_eq!(limit.memtables_max + tables + cache + merges_and_allocator, 64 << 20);
-        assert_eq!(limit.cache_bytes(0, 0), Some(20 << 20), "five sixteenths at most");
+        assert_eq!(limit.cache_bytes(0, 0), Some(17 << 20), "five sixteenths at most");
+        let small = MemoryLimit::new(Some(2 << 20));
+        assert_eq!(small.cache_bytes(0, 0), Some(448 << 10), "three and a half sixteenths");
         assert_eq!(limit.cache_bytes(0, 1 << 30), Some(4 << 20), "a sixteenth at least");
         assert!(!limit.is_exceeded_by(44 << 20) && limit.is_exceeded_by(45 << 20));
         let entries = limit.table_entries(2, &TableOptions::default());

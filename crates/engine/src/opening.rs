@@ -21,6 +21,7 @@ mod beside;
 mod follow;
 mod kept;
 mod lock;
+mod renew;
 mod replay;
 mod row;
 mod unread;
@@ -36,9 +37,11 @@ use crate::keyspaces::Keyspaces;
 use crate::manifest::{self, Account, KeyspaceFacts, Manifest};
 use crate::memory::{Spilled, read_spill};
 use crate::options::Options;
+use crate::space::SpaceLimit;
 use crate::wal::{Log, Wal};
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::directory;
+use lsmith_storage::env::CipherEnv;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::log::LogReader;
 use lsmith_storage::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK};
@@ -88,8 +91,15 @@ pub(crate) fn open(mut options: Options) -> Result<Engine> {
         return beside::open(options);
     }
     let held = take_lock(&**env, dir)?;
-    let context = Arc::new(Context::new(options, held));
+    let space = options.space_bytes.map(|bytes| SpaceLimit::of(&**env, dir, bytes)).transpose()?;
+    let context = Arc::new(Context::new(options, held, space));
     let Options { env, dir, .. } = &context.options;
+    renew::remove_left(&**env, dir, &found);
+    if let Some(encryption) = env.encryption().filter(|_| context.options.renew_keys) {
+        // Fails first if the store has another key.
+        manifest::read(&**env, dir)?;
+        renew::renew(&CipherEnv::of(encryption.clone()), dir)?;
+    }
     let account = match manifest::read(&**env, dir)? {
         Some((_, account)) => account,
         None => Account { next_file: 1, ..Account::default() },
@@ -181,6 +191,8 @@ impl Opening {
         } else {
             self.begin_writing(&manifest, &wal)?;
         }
+        // Only now: what is there was allowed once, and must open.
+        self.context.space.as_ref().inspect(|space| space.0.begin());
         keyspaces.balance_memory();
         let identity = manifest.identity().unwrap_or(self.account.identity);
         Ok(Engine::new(self.context, manifest, keyspaces, wal, identity, left_out))

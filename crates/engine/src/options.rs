@@ -1,10 +1,12 @@
 //! The options that a store is opened with, and the rules that they obey.
 
+use crate::budget::Memory;
 use crate::clock::Clock;
 use crate::compression::Compression;
 use crate::event::Observer;
 use crate::limit::MemoryLimit;
 use crate::rules::{CombineOperators, Expiry, Filters};
+use crate::space::{check_space, usual_memtable};
 use crate::threads::{Threads, check_threads};
 use lsmith_policy::{MergePolicy, PolicyChoice, Registry};
 use lsmith_spec::{Spec, SpecError};
@@ -240,8 +242,12 @@ pub(crate) struct Options {
     pub(crate) cache: Option<Cache>,
     /// The limit on all memory, in bytes.
     pub(crate) memory_bytes: Option<u64>,
+    /// The same limit, if other stores share it.
+    pub(crate) memory: Option<Memory>,
     /// True if the caller chose the size of memtables or of the cache.
     pub(crate) names_sizes: bool,
+    /// The limit on what the files of the directory take, in bytes.
+    pub(crate) space_bytes: Option<u64>,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) log_bytes_max: Option<u64>,
     /// The bytes of logs that are kept for change feeds.
@@ -261,6 +267,8 @@ pub(crate) struct Options {
     pub(crate) histograms: bool,
     pub(crate) lockstep: bool,
     pub(crate) read_only: bool,
+    /// True if opening encrypts all files with the newest key.
+    pub(crate) renew_keys: bool,
     pub(crate) create_if_missing: bool,
     /// The number of table files that keep a descriptor.
     pub(crate) max_open_files: Option<usize>,
@@ -303,7 +311,16 @@ impl Options {
     /// Sets a limit on all memory, in bytes.
     pub(crate) fn limit_memory(&mut self, bytes: u64) {
         self.memory_bytes = Some(bytes);
+        self.memory = None;
         self.memtable_bytes = MemoryLimit::memtable_bytes(bytes).min(MEMTABLE_BYTES_MAX);
+        self.fit_into_space();
+    }
+
+    /// Makes memtables small enough for the limit on space, if there is one.
+    pub(crate) fn fit_into_space(&mut self) {
+        if let Some(bytes) = self.space_bytes {
+            self.memtable_bytes = self.memtable_bytes.min(usual_memtable(bytes));
+        }
     }
 
     /// Keeps the memory of the store within its part of what the control group leaves, if the
@@ -328,6 +345,7 @@ impl Options {
         Compression::parse(&self.compression)?;
         self.operators.names().try_for_each(check_operator_name)?;
         self.clock.name().map_or(Ok(()), check_clock_name)?;
+        self.space_bytes.map_or(Ok(()), |bytes| check_space(bytes, self.memtable_bytes))?;
         check_memory(self)
     }
 
@@ -355,7 +373,11 @@ fn check_memory(options: &Options) -> Result<()> {
             format!("memory of {bytes} bytes: expected at least {MEMORY_BYTES_MIN}")
         }
         Some(_) if options.cache.is_some() => {
-            "memory_bytes bounds a cache of the store's own, not one that others use".to_string()
+            "a limit on memory has a cache of its own: it excludes the option cache".to_string()
+        }
+        Some(_) if options.memory.is_some() && options.lockstep => {
+            "a store in lockstep shares no limit on memory: other stores would change its plans"
+                .to_string()
         }
         _ => return Ok(()),
     };

@@ -21,6 +21,11 @@ impl Progress {
         self.pool.get_or_init(|| Arc::clone(pool));
     }
 
+    /// Returns what tells the threads that merge apart from others, if there are any.
+    pub(crate) fn pool_address(&self) -> Option<usize> {
+        self.pool.get().map(|pool| Arc::as_ptr(pool).addr())
+    }
+
     /// Returns true if threads merge, not writers.
     pub(crate) fn has_threads(&self) -> bool {
         self.pool.get().is_some()

@@ -319,6 +319,11 @@ impl Rules {
         Ok(expiring_value(self.clock.tick_at(time)?, value))
     }
 
+    /// As [`Clock::micros_until`].
+    pub(crate) fn micros_until(&self, time: u64) -> Option<u64> {
+        self.clock.micros_until(time)
+    }
+
     fn look_at_clock(&self) -> Result<u64> {
         let now = self.clock.now()?;
         self.last_seen.store(now, Ordering::Relaxed);

@@ -124,7 +124,7 @@ stats! {
     scan_filter_negatives,
     /// Tables that a filter ruled out for a lookup.
     filter_negatives,
-    /// Microseconds for which writers were held back: the sum of the next four.
+    /// Microseconds for which writers were held back: the sum of the next five.
     held_back_micros,
     /// Microseconds for which writers were slowed because memtables wait to be merged.
     slowed_by_memory_micros,
@@ -134,6 +134,8 @@ stats! {
     stopped_by_memory_micros,
     /// Microseconds for which writers were stopped because the merge policy is far behind.
     stopped_by_merges_micros,
+    /// Microseconds for which writers were stopped because the limit on space leaves no room.
+    stopped_by_space_micros,
     /// Microseconds for which merges waited because of a limit on what they write.
     paced_micros,
 }
@@ -162,6 +164,15 @@ pub struct MemoryUse {
     /// The limit on all of them, if there is one. See
     /// [`Builder::memory_bytes`](crate::Builder::memory_bytes).
     pub limit: Option<u64>,
+}
+
+/// The bytes that the files of a store take, and the limit on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpaceUse {
+    /// Bytes of the files in the directory of the store. Holes in them do not count.
+    pub used: u64,
+    /// The limit. See [`Builder::space_bytes`](crate::Builder::space_bytes).
+    pub limit: u64,
 }
 
 impl MemoryUse {

@@ -6,23 +6,46 @@ use std::sync::Arc;
 
 /// The bytes that some holders have together.
 #[derive(Debug, Default)]
-pub struct Account(AtomicU64);
+pub struct Account {
+    bytes: AtomicU64,
+    /// The account that these bytes count in too.
+    whole: Option<Arc<Account>>,
+}
 
 impl Account {
+    /// Returns an account whose bytes count in `whole` too.
+    pub fn within(whole: &Arc<Account>) -> Account {
+        Account { bytes: AtomicU64::default(), whole: Some(Arc::clone(whole)) }
+    }
+
     /// Returns the bytes that all holders have now.
     #[inline]
     pub fn bytes(&self) -> u64 {
-        self.0.load(Relaxed)
+        self.bytes.load(Relaxed)
     }
 
     /// Adds `bytes`, which the caller takes out again.
     pub(crate) fn put(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.put(bytes);
+        }
     }
 
     /// Takes out `bytes`.
     pub(crate) fn take(&self, bytes: u64) {
-        self.0.fetch_sub(bytes, Relaxed);
+        self.bytes.fetch_sub(bytes, Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.take(bytes);
+        }
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        if let Some(whole) = &self.whole {
+            whole.take(self.bytes());
+        }
     }
 }
 
@@ -71,5 +94,18 @@ mod tests {
         assert_eq!(account.bytes(), 20);
         drop(right);
         assert_eq!(account.bytes(), 0);
+    }
+
+    #[test]
+    fn parts_of_an_account_count_in_the_whole_until_they_go() {
+        let whole = Arc::<Account>::default();
+        let [left, right] = [(); 2].map(|()| Arc::new(Account::within(&whole)));
+        let mut charge = Charge::new(&left);
+        charge.set(100);
+        right.put(20);
+        assert_eq!((left.bytes(), right.bytes(), whole.bytes()), (100, 20, 120));
+        charge.set(30);
+        drop(right);
+        assert_eq!((left.bytes(), whole.bytes()), (30, 30));
     }
 }

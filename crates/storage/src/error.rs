@@ -4,6 +4,7 @@
 //! again, give up, or fix the call. The message is for people. An error about damage always names
 //! the file and the offset.
 
+use crate::cipher::{CipherError, NEEDS_KEY};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ pub enum ErrorKind {
     NotFound,
     /// The log does not hold the changes that were asked for any more.
     Gone,
-    /// A newer version wrote the files, or they need a policy that is not registered.
+    /// A newer version wrote the files, or they need a policy that is not registered, or a key that
+    /// was not given.
     Unsupported,
     /// The store was opened for reading only.
     ReadOnly,
@@ -79,9 +81,19 @@ impl Error {
     }
 
     /// Creates the error for an `operation` (such as "read") on `path` that the operating system
-    /// refused. The kind is `Full` if the device or the quota is full, otherwise `Io`.
+    /// refused. The kind is `Full` if the device or the quota is full, otherwise `Io`. An encrypted
+    /// file that is damaged is `Corruption`, and one that needs another key `Unsupported`.
     #[doc(hidden)]
     pub fn io(operation: &str, path: &Path, source: io::Error) -> Error {
+        match CipherError::of(&source) {
+            Some(CipherError { offset: Some(offset), message }) => {
+                return Error::corruption(path, *offset, message);
+            }
+            Some(CipherError { offset: None, message }) => {
+                return Error::new(ErrorKind::Unsupported, message).at(path);
+            }
+            None => {}
+        }
         let kind = match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
             _ => ErrorKind::Io,
@@ -98,6 +110,12 @@ impl Error {
         let mut error = Error::new(ErrorKind::Corruption, what).at(path);
         error.0.offset = Some(offset);
         error
+    }
+
+    /// Creates the error for the encrypted file at `path`, for which no key was given.
+    #[doc(hidden)]
+    pub fn needs_key(path: &Path) -> Error {
+        Error::new(ErrorKind::Unsupported, NEEDS_KEY).at(path)
     }
 
     /// Sets the path where the error happened.
@@ -171,9 +189,13 @@ fn copy(error: &io::Error) -> io::Error {
     }
 }
 
+/// `{:#}` leaves the message out if it names a key: for log lines, which others may read.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)?;
+        match &self.0.key {
+            Some(_) if f.alternate() => write!(f, "{:?} at one key", self.0.kind)?,
+            _ => f.write_str(&self.0.message)?,
+        }
         if let Some(path) = &self.0.path {
             write!(f, " in {}", path.display())?;
         }

@@ -5,6 +5,7 @@
 //! * [`sync`]: the only door to threads, locks, atomics and condition variables.
 //! * [`env`](mod@env): the only door to files: real, in memory, with faults.
 //! * [`error`]: the one error type. [`panics`]: turns panics into errors.
+//! * [`cipher`]: encrypts and decrypts, and holds the keys of a store.
 //! * [`names`], [`directory`], [`bounds`]: the names of files, the directory of a store, the
 //!   greatest numbers that files may hold.
 //! * [`format`](mod@format): decodes and encodes bytes, without I/O.
@@ -29,6 +30,7 @@ struct Readme;
 
 pub mod account;
 pub mod bounds;
+pub mod cipher;
 pub mod combine;
 pub mod cursor;
 pub mod directory;

@@ -12,6 +12,7 @@
 //!                       a store that is being destroyed
 //! RECORD           another process asks for a recording of what the store does
 //! readers/         one locked file for each reader beside the writer
+//! 000014.table.renewed  a file that opening the store is encrypting with a newer key
 //! 000013.wal.new        a log that opening the store is rewriting
 //! 000013.wal.lost       a log that an opening of the store left out
 //! 000013.wal.4096.lost  the bytes of a log from offset 4096 on, left out in the same way
@@ -47,6 +48,9 @@ pub const READERS: &str = "readers";
 
 /// The last part of the name of a lost file, which holds what an opening left out.
 pub const LOST: &str = ".lost";
+
+/// The last part of the name of a file that is being encrypted with a newer key.
+pub const RENEWED: &str = ".renewed";
 
 /// What a numbered file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

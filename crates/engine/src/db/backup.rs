@@ -124,6 +124,7 @@ impl Store {
         let _span = tracing::info_span!("backup", to = %backups.dir.dir.display()).entered();
         let BackupDir { env, dir } = &backups.dir;
         directory::check_outside(&**env, dir, "backups", &context.options.dir, "the store")?;
+        context.check_encrypts(&**env, dir, "`Backups::with_env`")?;
         let to = &backups.dir.make()?;
         let lists = to.lists_but(None)?;
         // Looks at what an interruption left before a new id is chosen.

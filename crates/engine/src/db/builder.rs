@@ -1,6 +1,7 @@
 //! The options of a store, and opening it.
 
 use super::Store;
+use crate::budget::Memory;
 use crate::clock::Clock;
 use crate::event::Observer;
 use crate::options::RecordOptions;
@@ -8,8 +9,9 @@ use crate::options::{DEFAULT_POLICY, Options, PersistMode};
 use crate::rules::{CombineOperators, Filters, MergeFilter};
 use crate::threads::Threads;
 use lsmith_policy::{PolicyChoice, Registry};
+use lsmith_storage::cipher::Keys;
 use lsmith_storage::combine::Combine;
-use lsmith_storage::env::{Env, RealEnv};
+use lsmith_storage::env::{CipherEnv, Env, RealEnv};
 use lsmith_storage::error::Result;
 use lsmith_storage::table::{Cache, TableOptions};
 use std::path::Path;
@@ -51,7 +53,9 @@ impl Builder {
                 cache_bytes: 64 << 20,
                 cache: None,
                 memory_bytes: None,
+                memory: None,
                 names_sizes: false,
+                space_bytes: None,
                 log_bytes: None,
                 log_bytes_max: None,
                 changes_bytes: 0,
@@ -69,6 +73,7 @@ impl Builder {
                 histograms: false,
                 lockstep: false,
                 read_only: false,
+                renew_keys: false,
                 create_if_missing: true,
                 max_open_files: None,
                 unleased: false,
@@ -218,6 +223,51 @@ impl Builder {
     #[doc(alias("memory limit", "write buffer manager"))]
     pub fn memory_bytes(mut self, bytes: u64) -> Builder {
         self.options.limit_memory(bytes);
+        self
+    }
+
+    /// Limits what the files of the store take on the device, in bytes. Default: no limit.
+    ///
+    /// * The files in the directory of the store count: tables, values, logs, manifest. Outputs of
+    ///   merges count while they are written, and inputs until they are removed.
+    /// * Writers stop at seven eighths, less what memtables will take. The store then flushes
+    ///   memory and merges whole keyspaces, if that frees enough: more than a sixteenth. Otherwise
+    ///   they fail with [`ErrorKind::Full`](crate::ErrorKind::Full), and nothing is written.
+    /// * Batches that only delete go on up to fifteen sixteenths, so that a full store can be
+    ///   emptied. So do [`Keyspace::clear`](crate::Keyspace::clear) and
+    ///   [`Store::drop_keyspace`](crate::Store::drop_keyspace).
+    ///   [`Store::set_space_bytes`](crate::Store::set_space_bytes) sets another limit.
+    /// * Merges never exceed it. Large ones are committed part by part, and free their inputs as
+    ///   they go. A store in [`lockstep`](Builder::lockstep) merges as a whole, and so may need as
+    ///   much again as it merges.
+    /// * The manifest is never refused. An opening may exceed the limit by a log.
+    /// * Files that readers, snapshots and iterators still need are counted until they are removed.
+    ///   Copies elsewhere, such as checkpoints, are not.
+    ///
+    /// It makes memtables smaller if they are larger than a thirty-second of it; call
+    /// [`memtable_bytes`](Builder::memtable_bytes) afterwards for another size, up to a sixteenth.
+    #[doc(alias("max_allowed_space_usage", "quota", "disk limit"))]
+    pub fn space_bytes(mut self, bytes: u64) -> Builder {
+        self.options.space_bytes = Some(bytes);
+        self.options.fit_into_space();
+        self
+    }
+
+    /// A limit on memory that several stores of the process stay within together, in place of
+    /// [`memory_bytes`](Builder::memory_bytes). It sets the same options and has the same parts:
+    /// each is for all stores together.
+    ///
+    /// * If all memtables have too much, the largest of any store is sealed, also of a store that
+    ///   nobody writes to. Writers of all stores wait at five sixteenths.
+    /// * All stores share one cache.
+    /// * Four stores need 64 MiB to stay within it to a tenth.
+    /// * The part of merges is divided by the threads of all stores. Stores with a common limit
+    ///   should have [common threads](Builder::shared_threads) too.
+    /// * It excludes [`cache`](Builder::cache) and [`lockstep`](Builder::lockstep).
+    #[doc(alias = "write buffer manager")]
+    pub fn memory(mut self, memory: &Memory) -> Builder {
+        self.options.limit_memory(memory.limit_bytes());
+        self.options.memory = Some(memory.clone());
         self
     }
 
@@ -478,7 +528,42 @@ impl Builder {
 
     /// The environment that provides files, locks and time. Default: the operating system's.
     pub fn env(mut self, env: Arc<dyn Env>) -> Builder {
-        self.options.env = env;
+        self.options.env = match self.options.env.encryption() {
+            Some(encryption) if env.encryption().is_none() => {
+                Arc::new(CipherEnv::of(encryption.over(env)))
+            }
+            _ => env,
+        };
+        self
+    }
+
+    /// Encrypts all files of the store with `keys`. Default: no encryption. A store keeps what it
+    /// has: one that was written without keys, or with others, does not open with these; the error
+    /// is `Unsupported` and says which key is missing. See `docs/encryption.md`.
+    ///
+    /// The keys also encrypt checkpoints, exported tables and recordings.
+    /// [`Backups`](crate::Backups) and [`TableWriter`](crate::TableWriter) get them by their
+    /// environment, a [`CipherEnv`].
+    #[doc(alias("cipher", "encryption", "tde"))]
+    pub fn keys(mut self, keys: Keys) -> Builder {
+        let env = match self.options.env.encryption() {
+            Some(encryption) => Arc::clone(encryption.inner()),
+            None => self.options.env,
+        };
+        self.options.env = Arc::new(CipherEnv::new(env, keys));
+        self
+    }
+
+    /// Has the opening encrypt all files of the store that have an older key with the newest one,
+    /// before it reads them. It takes as long as copying them, and room for the longest one.
+    /// Afterwards no older key is needed. Without it, files get the newest key when merges write
+    /// them. Default: `false`. A store that is opened for reading only is left as it is.
+    ///
+    /// Readers in other processes have to be opened again. Checkpoints and backups keep their keys,
+    /// and so do `*.lost` files.
+    #[doc(alias("rotate", "rekey"))]
+    pub fn renew_keys(mut self, renew: bool) -> Builder {
+        self.options.renew_keys = renew;
         self
     }
 

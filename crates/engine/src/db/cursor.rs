@@ -12,7 +12,8 @@ use std::ops::Bound;
 ///
 /// Each call returns the entry that the cursor is on then, lent until the next call, or `None` if
 /// it has left the entries. Beyond the last entry a step back returns to the last one, and before
-/// the first a step forward returns to the first one.
+/// the first a step forward returns to the first one. A cursor over a range never leaves it: a seek
+/// to a key outside goes to the next entry within.
 ///
 /// Like an [`Iter`], a cursor keeps its store open, and the files that it reads.
 ///
@@ -62,11 +63,13 @@ enum Side {
 type Lent<'a> = Result<Option<(&'a [u8], &'a [u8])>>;
 
 impl Cursor {
-    /// Returns a cursor over the entries of `iter`, before the first one. In a group it shows only
-    /// the entries of keyspace `member`.
-    pub(super) fn new(iter: Iter, member: Option<&Member>) -> Cursor {
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        let bounds = member.map_or(all.clone(), |member| member.stored_bounds(all));
+    /// Returns a cursor over the entries of `iter`, before the first one. `bounds` are its
+    /// bounds as the tree has them, and `member` is the keyspace in its group.
+    pub(super) fn new(
+        iter: Iter,
+        member: Option<&Member>,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+    ) -> Cursor {
         let member = member.map_or(Vec::new(), |member| vec![member.id]);
         let key = member.clone();
         Cursor { iter, member, bounds, place: Place::Before, key, facing: None }
@@ -99,8 +102,17 @@ impl Cursor {
     /// As [`first`](Cursor::first).
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Lent<'_> {
         let key = [&self.member, key.as_ref()].concat();
-        let (_, upper) = &self.bounds;
-        self.iter.restart(Bound::Included(&key), borrowed(upper));
+        let (lower, upper) = &self.bounds;
+        let from = match borrowed(lower) {
+            Bound::Included(bound) | Bound::Excluded(bound) if bound >= &key[..] => borrowed(lower),
+            _ => Bound::Included(&key[..]),
+        };
+        if matches!(borrowed(upper), Bound::Included(end) | Bound::Excluded(end) if end < &key[..])
+        {
+            (self.place, self.facing) = (Place::Behind, None);
+            return Ok(None);
+        }
+        self.iter.restart(from, borrowed(upper));
         self.step(Side::Forward)
     }
 
@@ -110,8 +122,17 @@ impl Cursor {
     /// As [`first`](Cursor::first).
     pub fn seek_back(&mut self, key: impl AsRef<[u8]>) -> Lent<'_> {
         let key = [&self.member, key.as_ref()].concat();
-        let (lower, _) = &self.bounds;
-        self.iter.restart(borrowed(lower), Bound::Included(&key));
+        let (lower, upper) = &self.bounds;
+        let to = match borrowed(upper) {
+            Bound::Included(bound) | Bound::Excluded(bound) if bound <= &key[..] => borrowed(upper),
+            _ => Bound::Included(&key[..]),
+        };
+        let is_beyond = |start: &[u8]| start > &key[..];
+        if matches!(borrowed(lower), Bound::Included(at) | Bound::Excluded(at) if is_beyond(at)) {
+            (self.place, self.facing) = (Place::Before, None);
+            return Ok(None);
+        }
+        self.iter.restart(borrowed(lower), to);
         self.step(Side::Back)
     }
 

@@ -41,6 +41,8 @@ impl Snapshot {
     ) -> Result<u64> {
         let mut exported = 0;
         let to = writer.path().to_path_buf();
+        let context = keyspace.store().context();
+        context.check_encrypts(&**writer.env(), &to, "`TableWriterOptions::env`")?;
         self.each_newest(keyspace, range, &to, |key, found, _| {
             match found {
                 Found::Nothing => return Ok(()),
@@ -81,6 +83,8 @@ impl Snapshot {
         let range_deletes = keyspace.key_range::<K>((range.start_bound(), range.end_bound()));
         let mut exported = 0;
         let to = writer.path().to_path_buf();
+        let context = keyspace.store().context();
+        context.check_encrypts(&**writer.env(), &to, "`TableWriterOptions::env`")?;
         self.each_newest(keyspace, range, &to, |key, found, seq| {
             match found {
                 Found::Nothing => writer.delete_at(key, seq)?,

@@ -115,6 +115,12 @@ impl Store {
             text.gauge("memory_limit_bytes", "The limit on those bytes.");
             text.value("memory_limit_bytes", &[], limit);
         }
+        if let Some(space) = self.space() {
+            text.gauge("space_bytes", "Bytes that the files of the store take.");
+            text.value("space_bytes", &[], space.used);
+            text.gauge("space_limit_bytes", "The limit on those bytes.");
+            text.value("space_limit_bytes", &[], space.limit);
+        }
         text.gauge("poisoned", "1 if the store refuses writes until it is opened again.");
         text.value("poisoned", &[], u8::from(self.context().is_poisoned()));
     }

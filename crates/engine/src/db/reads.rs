@@ -72,6 +72,11 @@ impl Keyspace {
         self.store().snapshot().cursor(self)
     }
 
+    /// Returns a cursor over the entries with keys in `range` as they are now.
+    pub fn cursor_within<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Cursor {
+        self.store().snapshot().cursor_within(self, range)
+    }
+
     /// Returns true if no key has a value. Reads at most until the first that has one.
     ///
     /// # Errors
@@ -211,6 +216,19 @@ impl Snapshot {
     /// Returns a cursor over the entries that `keyspace` has at the snapshot. If the keyspace
     /// belongs to another store, its first step fails with `InvalidArgument`.
     pub fn cursor(&self, keyspace: &Keyspace) -> Cursor {
-        Cursor::new(self.iter(keyspace), keyspace.member())
+        self.cursor_within::<&[u8]>(keyspace, ..)
+    }
+
+    /// Returns a cursor over the entries that `keyspace` has at the snapshot, with keys in `range`,
+    /// as [`cursor`](Snapshot::cursor) does.
+    pub fn cursor_within<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Cursor {
+        let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
+        let bounds = (bound(range.start_bound()), bound(range.end_bound()));
+        let iter = self.range::<Bytes>(keyspace, bounds.clone());
+        Cursor::new(iter, keyspace.member(), keyspace.stored_bounds(bounds))
     }
 }

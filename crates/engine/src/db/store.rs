@@ -9,10 +9,11 @@ use crate::left_out::LeftOut;
 use crate::memory::seal;
 use crate::opening;
 use crate::options::{Options, PersistMode};
-use crate::stats::{Histograms, MemoryUse, StoreStats};
+use crate::space::check_space;
+use crate::stats::{Histograms, MemoryUse, SpaceUse, StoreStats};
 use crate::threads::{Threads, Worker};
 use lsmith_storage::env::Env;
-use lsmith_storage::error::{Error, Result};
+use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::SeqNo;
 use std::fmt;
@@ -97,7 +98,9 @@ impl fmt::Debug for Store {
 impl Store {
     pub(super) fn open(mut options: Options) -> Result<Store> {
         // Taken out of the options, which the threads hold too: a thread cannot end itself.
-        let merging = match options.shared_threads.take() {
+        let shared = options.shared_threads.take();
+        options.threads = shared.as_ref().map_or(options.threads, Threads::count);
+        let merging = match shared {
             _ if options.lockstep || options.read_only => None,
             Some(threads) => Some(threads.checked()?),
             None => Some(Threads::new(options.threads)?),
@@ -296,6 +299,33 @@ impl Store {
     /// Returns the bytes that the store holds in memory now, by part. Looks at every table.
     pub fn memory(&self) -> MemoryUse {
         self.engine().keyspaces.memory()
+    }
+
+    /// Returns the bytes that the files of the store take and the limit on them, or `None` if the
+    /// store was opened without [`Builder::space_bytes`](crate::Builder::space_bytes).
+    pub fn space(&self) -> Option<SpaceUse> {
+        let space = &self.context().space.as_ref()?.0;
+        Some(SpaceUse { used: space.used(), limit: space.limit() })
+    }
+
+    /// Sets another limit on what the files of the store take, until the store is closed. Files
+    /// that are there stay: below what they take, writers wait for merges, or fail.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the store was opened without
+    /// [`Builder::space_bytes`](crate::Builder::space_bytes), or if `bytes` are too few for its
+    /// memtables.
+    pub fn set_space_bytes(&self, bytes: u64) -> Result<()> {
+        let context = self.context();
+        context.check_here()?;
+        let Some(space) = &context.space else {
+            let message = "expected a store with a limit on space: open it with `space_bytes`";
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(&context.options.dir));
+        };
+        check_space(bytes, context.options.memtable_bytes)?;
+        space.0.set_limit(bytes);
+        context.progress.notify();
+        Ok(())
     }
 
     /// Returns the bytes of blocks in the cache. A shared cache counts the blocks of all its

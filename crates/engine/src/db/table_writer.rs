@@ -167,6 +167,10 @@ impl TableWriter {
         })
     }
 
+    pub(super) fn env(&self) -> &Arc<dyn Env> {
+        &self.env
+    }
+
     /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path

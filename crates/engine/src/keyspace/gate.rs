@@ -5,7 +5,10 @@ use lsmith_policy::Load;
 use lsmith_policy::back_pressure::{
     BackPressure, MEASURE_BYTES, delay_nanos_per_byte, sleep_nanos,
 };
+use lsmith_storage::account::{Account, Charge};
+use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a writer is held back.
@@ -28,7 +31,7 @@ impl HeldBackBy {
 }
 
 /// How far behind merges are. Writers read it without a lock that a merge could hold.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gate {
     /// The policy's latest pressure while the active memtable is empty, as the bits of an `f64`.
     pressure: AtomicU64,
@@ -38,6 +41,8 @@ pub(crate) struct Gate {
     waiting: AtomicUsize,
     /// Their logical bytes.
     waiting_bytes: AtomicU64,
+    /// These bytes if they are going to be merged, in the account of the store.
+    coming_free: Mutex<Charge>,
     /// Bytes written since the active memtable was last measured.
     unmeasured_bytes: AtomicU64,
     /// True if there are failed plans, or the keyspace was dropped.
@@ -47,6 +52,21 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    /// Returns an open gate. The logical bytes of memtables that are going to be merged count in
+    /// `coming_free`.
+    pub(super) fn new(coming_free: &Arc<Account>) -> Gate {
+        Gate {
+            pressure: AtomicU64::default(),
+            pressure_full: AtomicU64::default(),
+            waiting: AtomicUsize::default(),
+            waiting_bytes: AtomicU64::default(),
+            coming_free: Mutex::new(Charge::new(coming_free)),
+            unmeasured_bytes: AtomicU64::default(),
+            failing: AtomicBool::default(),
+            owed_nanos: AtomicU64::default(),
+        }
+    }
+
     /// Returns the policy's latest pressure on writers, for an empty active memtable: from 0, none,
     /// to 1, stop.
     pub(crate) fn pressure(&self) -> f64 {
@@ -66,7 +86,9 @@ impl Gate {
         self.pressure_full.store(pressure.full.to_bits(), Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);
         self.waiting_bytes.store(pressure.waiting_bytes, Ordering::Relaxed);
-        self.failing.store(!state.failures.is_empty() || state.is_dropped, Ordering::Relaxed);
+        let is_failing = !state.failures.is_empty() || state.is_dropped;
+        self.failing.store(is_failing, Ordering::Relaxed);
+        self.coming_free.lock().set(if is_failing { 0 } else { pressure.waiting_bytes });
         if pressure.full <= 0.0 {
             self.owed_nanos.store(0, Ordering::Relaxed);
         }
@@ -79,10 +101,9 @@ impl Gate {
             && !self.failing.load(Ordering::Relaxed)
     }
 
-    /// Returns the logical bytes of memtables that wait to be merged and are going to be.
-    pub(crate) fn coming_free(&self) -> u64 {
-        let is_failing = self.failing.load(Ordering::Relaxed);
-        if is_failing { 0 } else { self.waiting_bytes.load(Ordering::Relaxed) }
+    /// Returns true if there are failed plans, or the keyspace was dropped.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
     }
 
     /// Returns how long the writer of `bytes` must sleep now, and why, if at all. One of many small

@@ -93,13 +93,14 @@ pub(crate) fn open_keyspace(
         values: Arc::clone(&context.values),
         causes: context.options.histograms.then(Causes::default),
         kept_range: None,
+        kept_for: None,
         requests: Requests::default(),
         at_rest: false,
         owed_bytes: None,
         has_worked: false,
         is_dropped: false,
     };
-    Ok(Arc::new(KeyspaceShared::new(id, known, state)))
+    Ok(Arc::new(KeyspaceShared::new(id, known, state, &context.share)))
 }
 
 /// Opens all tables of `tree`, the manifest's, and checks that each is as the manifest describes

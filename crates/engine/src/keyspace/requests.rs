@@ -9,6 +9,8 @@ pub(crate) enum Request {
     Flush,
     /// Copy memory, because its old entries keep too much of the log.
     Spill,
+    /// Merge all runs on storage into one, to free space.
+    Reclaim,
 }
 
 /// The requests that are not met yet.

@@ -1,6 +1,7 @@
 //! The half of an open keyspace that all threads share.
 
 use super::{Active, Gate, KeyspaceState};
+use crate::budget::Share;
 use crate::context::Context;
 use crate::event::Event;
 use crate::group::Members;
@@ -60,8 +61,13 @@ pub(crate) struct KeyspaceShared {
 
 impl KeyspaceShared {
     /// Returns the open keyspace `id`, which the manifest describes as `known`, with `state`. Its
-    /// version shows the tree of `state`.
-    pub(super) fn new(id: u32, known: &KeyspaceFacts, state: KeyspaceState) -> KeyspaceShared {
+    /// version shows the tree of `state`. Its memory counts in `share`.
+    pub(super) fn new(
+        id: u32,
+        known: &KeyspaceFacts,
+        state: KeyspaceState,
+        share: &Share,
+    ) -> KeyspaceShared {
         KeyspaceShared {
             id,
             name: Name::new(&known.name),
@@ -73,7 +79,7 @@ impl KeyspaceShared {
             members: known.members.as_deref().map(Members::new),
             version: ArcSwap::from_pointee(state.version(None)),
             active: ArcSwap::new(Arc::clone(&state.active)),
-            gate: Gate::default(),
+            gate: Gate::new(&share.coming_free),
             seal_due: AtomicBool::new(false),
             halted: AtomicBool::new(false),
             committing: Mutex::default(),
@@ -81,6 +87,12 @@ impl KeyspaceShared {
             observer_panic: Mutex::default(),
             state: Mutex::new(state),
         }
+    }
+
+    /// Returns the bytes of memory of the active memtable, if sealing it would free them.
+    pub(crate) fn sealable_bytes(&self) -> u64 {
+        let active = || self.active.load().memtable.allocated_bytes() as u64;
+        if self.gate.is_failing() { 0 } else { active() }
     }
 
     /// Returns the name of the keyspace that `key`, of the tree, belongs to.

@@ -17,8 +17,8 @@ use crate::rules::Rules;
 use crate::values::ValueFiles;
 use crate::version::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use lsmith_tree::{
-    Causes, KeyRange, MergePlan, RangeDeletes, Reservation, ReservationState, Run, Slice, TableId,
-    Tree, TreeView, check_plan,
+    Causes, KeyRange, MergePlan, RangeDeletes, Reservation, ReservationState, Run, SeqNo, Slice,
+    TableId, Tree, TreeView, check_plan,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -60,6 +60,8 @@ pub(crate) struct KeyspaceState {
     /// A key range in which no new plan takes runs on storage, because an ingest, or a caller who
     /// merges a range, waits to merge there.
     pub(crate) kept_range: Option<KeyRange>,
+    /// The oldest snapshot when writers last waited for space in vain.
+    pub(crate) kept_for: Option<SeqNo>,
     /// Open requests of callers and of the write-ahead log.
     pub(crate) requests: Requests,
     /// True if the scheduler has found nothing to do since the last change of this state.

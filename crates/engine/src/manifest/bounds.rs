@@ -69,7 +69,8 @@ pub(crate) fn check_edit(edit: &TreeEdit) -> Checked {
     check_number("flushes", edit.flushes, NUMBER_MAX)?;
     check_size("flushed", edit.flushed)?;
     edit.reads.map_or(Ok(()), check_reads)?;
-    edit.range_deletes.iter().chain(&edit.forget).try_for_each(|(_, seq)| check_seq(*seq))?;
+    let ranges = edit.range_deletes.iter().chain(&edit.forget).chain(&edit.dropped);
+    ranges.map(|(_, seq)| *seq).try_for_each(check_seq)?;
     check_seq(edit.dropped_below)
 }
 

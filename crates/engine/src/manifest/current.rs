@@ -1,6 +1,7 @@
 //! `CURRENT`, the file that names the manifest in force.
 
 use lsmith_storage::bounds::check_file;
+use lsmith_storage::cipher;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::CURRENT_NEW;
@@ -24,6 +25,9 @@ pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
     let length = file.bytes().map_err(|error| Error::io("look at", path, error))?;
     let mut bytes = vec![0; length.min(4096) as usize];
     file.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
+    if cipher::is_encrypted(&bytes) {
+        return Err(Error::needs_key(path));
+    }
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
     let head = lines.next().unwrap_or_default();

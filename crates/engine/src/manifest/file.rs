@@ -281,7 +281,7 @@ pub(crate) fn write_account(
 ) -> Result<LogWriter> {
     let payloads: Vec<String> = account.records().iter().map(Record::encode).collect();
     let bytes: usize = payloads.iter().map(String::len).sum();
-    let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));
+    let capacity = LogWriter::capacity_for(env, payloads.iter().map(String::len));
     let id = LogId { kind: LogKind::Manifest, file_id };
     let log = LogWriter::create(env, path, id, file_bytes(capacity, bytes))?;
     let mut appended = payloads.iter().map(|payload| log.append(&[payload.as_bytes()]));

@@ -82,7 +82,8 @@ impl ReservedFold {
             }
             Err(error) if error.kind() == ErrorKind::Panicked => {
                 let keyspace = &self.keyspace.name;
-                tracing::error!(%keyspace, %error, "memory could not be folded");
+                let text = format_args!("{error:#}");
+                tracing::error!(%keyspace, error = %text, "memory could not be folded");
                 state.block(Failure::for_good(self.reserved.clone(), error));
             }
             // The store is closing.

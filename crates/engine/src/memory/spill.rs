@@ -97,7 +97,8 @@ impl ReservedSpill {
             }
         };
         if let Err(error) = done {
-            tracing::warn!(keyspace = %self.keyspace.name, %error, "memory could not be copied");
+            let (keyspace, error) = (&self.keyspace.name, format_args!("{error:#}"));
+            tracing::warn!(%keyspace, %error, "memory could not be copied");
         }
     }
 }
@@ -253,7 +254,7 @@ impl Copy<'_> {
             lengths.push(record.len());
             Ok(())
         })?;
-        let capacity = LogWriter::capacity_for(lengths);
+        let capacity = LogWriter::capacity_for(&*options.env, lengths);
         let (file_id, log) = self.context.make_numbered(FileKind::Spill, |path, file_id| {
             let id = LogId { kind: LogKind::Spill, file_id };
             LogWriter::create(&*options.env, path, id, capacity)

@@ -13,11 +13,16 @@ use super::outcome_of;
 use super::output::Output;
 use super::split::{PartOutput, Split, SplitPlan};
 use super::{Merger, PlanOutput, ReservedPlan};
+use crate::threads::LOOK_AGAIN;
 use crate::version::Version;
 use lsmith_storage::error::Result;
 use lsmith_storage::panics;
 use lsmith_tree::{Key, KeyRange, MergePlan};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a merge waits for readers that hold what its parts have freed, all in all.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A plan, or a part of one, that is ready to commit.
 pub(crate) struct PlanPart {
@@ -92,6 +97,7 @@ impl Merger {
     ) -> Result<()> {
         let mut blocks = 0;
         let mut bytes = 0;
+        let mut patience = PATIENCE;
         for part in 0..split.parts.len() {
             let done = loop {
                 match split.result_of(part) {
@@ -126,9 +132,30 @@ impl Merger {
                 return Ok(());
             }
             split.set_version(reserved.keyspace.version.load_full(), part + 1 + self.parts_ahead());
+            self.wait_for_room(reserved.part_bytes.unwrap_or(0), &mut patience);
             self.context.progress.notify();
         }
         Ok(())
+    }
+
+    /// Waits until the limit on space has room for the parts that may begin, because other work and
+    /// readers still hold the inputs of earlier ones. `patience` is how long the merge still waits.
+    fn wait_for_room(&self, part_bytes: u64, patience: &mut Duration) {
+        let Some(space) = &self.context.space else { return };
+        let needed = part_bytes * (self.parts_ahead() as u64 + 1);
+        let env = &self.context.options.env;
+        let start = env.now();
+        loop {
+            let turn = self.context.progress.turn();
+            self.context.leftovers.drop_all();
+            let waited = env.now().saturating_sub(start);
+            let is_over = waited >= *patience || self.context.options.lockstep;
+            if space.0.free() >= needed || is_over || self.context.is_closing() {
+                *patience = patience.saturating_sub(waited);
+                return;
+            }
+            self.context.progress.wait_beyond(turn, LOOK_AGAIN);
+        }
     }
 
     fn output_of(&self, split: &Split, done: PartOutput) -> Output<'_> {

@@ -70,7 +70,10 @@ impl<'a> Output<'a> {
         Output {
             context,
             throttle,
-            cut_entries: context.limit.table_entries(context.options.threads, &table),
+            cut_entries: context
+                .share
+                .limit()
+                .table_entries(context.share.merging_threads(), &table),
             table,
             cut_bytes,
             cuts: CutWalk::default(),
@@ -148,7 +151,7 @@ impl<'a> Output<'a> {
                     })?;
                 self.created.push(file_id);
                 let writer = self.writer.insert(writer);
-                writer.charge(&self.context.merging);
+                writer.charge(&self.context.share.merging);
                 writer
             }
         };

@@ -24,6 +24,9 @@ use std::sync::Arc;
 /// The greatest number of parts of a merge.
 const PARTS_MAX: u64 = 64;
 
+/// The same where a limit on space wants small parts.
+const ROOM_PARTS_MAX: u64 = 1024;
+
 /// The properties that all parts of a merge share.
 pub(super) struct SplitPlan {
     keyspace: Arc<KeyspaceShared>,
@@ -344,15 +347,27 @@ impl Merger {
     }
 
     /// Returns the ranges in which the plan is carried out: one if the plan is small, none if the
-    /// store has no threads.
+    /// store has no threads and no limit on space.
     pub(super) fn parts_of(&self, reserved: &ReservedPlan, version: &Version) -> Vec<KeyRange> {
-        if !self.context.progress.has_threads() {
+        let has_threads = self.context.progress.has_threads();
+        if !has_threads && self.context.space.is_none() {
             return Vec::new();
         }
         let steps = steps(version, &reserved.plan.inputs, &reserved.kept);
         let bytes = steps.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        let count = (bytes / self.context.options.split_bytes).min(PARTS_MAX);
-        cut(&steps, bytes, count)
+        let by_thread = (bytes / self.context.options.split_bytes).min(PARTS_MAX);
+        let count = if has_threads { by_thread } else { 0 };
+        cut(&steps, bytes, count.max(self.parts_for_room(bytes)))
+    }
+
+    /// Returns the number of parts of `bytes` such that those under way fit into half of the room
+    /// that the limit on space leaves.
+    fn parts_for_room(&self, bytes: u64) -> u64 {
+        let Some(space) = &self.context.space else { return 0 };
+        let room = space.room(self.context.memtable_memory()) / 2;
+        // As many more are committed, and their inputs are still read by those under way.
+        let under_way = 2 * (self.context.options.threads as u64 + 2);
+        (bytes.saturating_mul(under_way) / room.max(1)).min(ROOM_PARTS_MAX)
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn open(mut options: Options) -> Result<Engine> {
         None if !options.unleased => take_lock(&*options.env, &options.dir)?,
         _ => held,
     };
-    let context = Arc::new(Context::new(options, held));
+    let context = Arc::new(Context::new(options, held, None));
     let (opening, view) = read(&context, |_| KeyspaceBase::default())?;
     let engine = opening.finish()?;
     *engine.view.lock() = Some(view);

@@ -149,7 +149,7 @@ pub(super) fn read_beginning(
             _ => 0,
         };
         // A process that died while it began the log has left a part of header and start.
-        let is_begun = dropped_to > LogWriter::capacity_for([LOG_START_BYTES_MAX]);
+        let is_begun = dropped_to > LogWriter::capacity_for(env, [LOG_START_BYTES_MAX]);
         return Ok(if is_begun { LogBeginning::Torn } else { LogBeginning::Unused });
     };
     let damaged =

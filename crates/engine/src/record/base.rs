@@ -8,10 +8,12 @@ use crate::recorder::Picked;
 use crate::snapshots::SnapshotGuard;
 use crate::version::Version;
 use bytes::Bytes;
+use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::Result;
+use lsmith_storage::expiry::expires_at;
 use lsmith_storage::read::VisibleIter;
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::KeyRange;
+use lsmith_tree::{EntryKind, KeyRange};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -67,12 +69,21 @@ impl Base {
                 }
                 entry => entry?,
             };
-            let user = user_key(keyspace, key);
-            if context.recorder.wants(user) {
-                note(context, keyspace, key, &Picked::Base(user, value.len()));
-            }
             last.clear();
             last.extend_from_slice(key);
+            let bytes = value.len();
+            let user = user_key(keyspace, &last);
+            if context.recorder.wants(user) {
+                let entry = entries.cursor().entry().filter(|entry| entry.key == last);
+                let entry = entry.filter(|entry| entry.kind == EntryKind::Expiring);
+                let end = entry.map(|entry| expires_at(entry.value));
+                let life = end.and_then(|time| keyspace.rules.micros_until(time));
+                let picked = match life {
+                    Some(life) => Picked::BaseUntil(user, bytes, life),
+                    None => Picked::Base(user, bytes),
+                };
+                note(context, keyspace, &last, &picked);
+            }
         }
         if last.is_empty() {
             self.trees.pop();

@@ -4,12 +4,10 @@ use crate::context::Context;
 use crate::group::MEMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use crate::recorder::{KeyspaceLine, Picked};
+use lsmith_storage::expiry::{EXPIRY_BYTES, expires_at};
 use lsmith_storage::format::OpKind;
 use lsmith_tree::EntryKind;
 use std::sync::Arc;
-
-/// The bytes that stand behind the value of an entry that expires: when it does.
-const TIME_BYTES: usize = 8;
 
 /// Records the write of `key`, as the tree has it, if the hash picks the key.
 #[inline(always)]
@@ -43,7 +41,8 @@ fn note_picked_write(
         OpKind::Entry(EntryKind::Delete | EntryKind::Remove) => Picked::Delete(user),
         OpKind::Entry(EntryKind::Combine) => Picked::Combine(user, bytes),
         OpKind::Entry(EntryKind::Expiring) => {
-            Picked::PutUntil(user, bytes.saturating_sub(TIME_BYTES))
+            let life = keyspace.rules.micros_until(expires_at(value));
+            Picked::PutUntil(user, bytes.saturating_sub(EXPIRY_BYTES), life)
         }
         // The end of all keys of a member is the id behind its own.
         OpKind::DeleteRange => Picked::DeleteRange(

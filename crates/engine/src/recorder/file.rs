@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The first line of a recording, with the version of the format.
-const HEADER: &str = "lsmith recording 1\n";
+const HEADER: &str = "lsmith recording 2\n";
 
 /// The bytes of lines that are written at once, with a check behind them.
 const PART_BYTES: usize = 64 << 10;
@@ -39,10 +39,12 @@ pub(crate) struct KeyspaceLine<'a> {
 pub(crate) enum Picked<'a> {
     /// An entry that was there at the beginning, with the length of its value.
     Base(&'a [u8], usize),
+    /// An entry that was there and expires, with the microseconds that it has left.
+    BaseUntil(&'a [u8], usize, u64),
     /// A put, with the length of the value.
     Put(&'a [u8], usize),
-    /// A put that expires.
-    PutUntil(&'a [u8], usize),
+    /// A put that expires, with the microseconds that the value lives, if they are known.
+    PutUntil(&'a [u8], usize, Option<u64>),
     Delete(&'a [u8]),
     Combine(&'a [u8], usize),
     /// A range delete. An empty start or end stands for none.
@@ -138,14 +140,15 @@ impl RecordFile {
         let (op, key, size) = match *picked {
             Picked::Base(key, bytes) => ("load", key, bytes as u64),
             Picked::Put(key, bytes) => ("put", key, bytes as u64),
-            Picked::PutUntil(key, bytes) => ("put_until", key, bytes as u64),
+            Picked::BaseUntil(key, bytes, _) => ("load_until", key, bytes as u64),
+            Picked::PutUntil(key, bytes, _) => ("put_until", key, bytes as u64),
             Picked::Delete(key) => ("delete", key, 0),
             Picked::Combine(key, bytes) => ("combine", key, bytes as u64),
             Picked::DeleteRange(start, _) => ("delete_range", start, 0),
             Picked::Get(key) => ("get", key, 0),
             Picked::Scan(key, entries) => ("scan", key, entries.clamp(1, u64::from(u32::MAX))),
         };
-        if matches!(picked, Picked::Base(..)) {
+        if matches!(picked, Picked::Base(..) | Picked::BaseUntil(..)) {
             self.base_keys += 1;
         } else {
             self.ops += 1;
@@ -160,9 +163,16 @@ impl RecordFile {
         put_key(part, if key.is_empty() { FIRST_KEY } else { key });
         part.push(b',');
         put_number(part, size);
-        if let Picked::DeleteRange(_, end) = picked {
-            part.push(b',');
-            put_key(part, if end.is_empty() { LAST_KEY } else { end });
+        match picked {
+            Picked::DeleteRange(_, end) => {
+                part.push(b',');
+                put_key(part, if end.is_empty() { LAST_KEY } else { end });
+            }
+            Picked::PutUntil(_, _, Some(life)) | Picked::BaseUntil(_, _, life) => {
+                part.push(b',');
+                put_number(part, *life);
+            }
+            _ => {}
         }
         part.push(b'\n');
     }

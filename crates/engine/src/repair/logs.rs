@@ -179,7 +179,7 @@ impl Logs {
                 return old.report_error(kind, &error);
             }
         };
-        let end = LogRemains::START;
+        let end = remains.start();
         let mut log = DamagedLog { file_id, path, remains, end };
         let tear = match log.remains.end {
             Ok(LogEnd::Torn { offset, .. }) => offset,
@@ -276,7 +276,7 @@ impl Logs {
                 old.report(kind, &log.path, Some(log.end), error.message());
             }
             // The header is damaged.
-            Err(error) if error.offset() < Some(LogRemains::START) => {
+            Err(error) if error.offset() < Some(log.remains.start()) => {
                 old.report_error(FindingKind::Harmless, error);
             }
             // Reported where the batches are missing.

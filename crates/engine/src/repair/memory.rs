@@ -138,7 +138,7 @@ impl DamagedStore {
         let id = LogId { kind: LogKind::Spill, file_id: file };
         let Ok(remains) = LogRemains::read(&*self.env, &path, id) else { return copied };
         copied.bytes = remains.bytes();
-        let mut end = LogRemains::START;
+        let mut end = remains.start();
         let mut after = Key::new();
         for record in remains.records() {
             let Ok(keyspace) = spilled_keyspace(&record.payload) else { continue };

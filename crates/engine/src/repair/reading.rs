@@ -59,7 +59,7 @@ impl Reading {
         };
         reading.is_whole = true;
         let is_torn = remains.end.is_ok();
-        let mut end = LogRemains::START;
+        let mut end = remains.start();
         for record in remains.records().take_while(|record| record.skipped == 0 || !is_torn) {
             if record.skipped > 0 {
                 reading.lose(&remains, end..record.offset);

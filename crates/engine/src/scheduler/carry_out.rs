@@ -38,7 +38,10 @@ impl Scheduler {
         let options = &self.context.options;
         let keyspace = &reserved.keyspace.name;
         let plan = &reserved.plan;
-        let _span = tracing::info_span!("merge", %keyspace, %plan, reason = %plan.reason).entered();
+        // `{:#}` names no keys: others may read log lines.
+        let shown = format_args!("{plan:#}");
+        let span = tracing::info_span!("merge", %keyspace, plan = %shown, reason = %plan.reason);
+        let _span = span.entered();
         let mut free_bytes = 0;
         let result = panics::catch(|| {
             let timer = self.context.timer();
@@ -88,7 +91,9 @@ impl Scheduler {
             return;
         }
         add(&self.context.counts.plans_failed, 1);
-        tracing::warn!(keyspace = %keyspace.name, %plan, %error, "a merge was given up");
+        let (name, shown) = (&keyspace.name, format_args!("{plan:#}"));
+        let why = format_args!("{error:#}");
+        tracing::warn!(keyspace = %name, plan = %shown, error = %why, "a merge was given up");
         let runs = plan.inputs.iter().filter_map(|input| state.view.tree.run(input.run));
         let input_bytes: u64 = runs.map(|(_, run)| run.bytes()).sum();
         let options = &self.context.options;

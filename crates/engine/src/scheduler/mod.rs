@@ -9,6 +9,7 @@
 mod carry_out;
 mod propose;
 mod sealing;
+mod space;
 
 use crate::commit::Committer;
 use crate::context::Context;
@@ -120,6 +121,7 @@ impl Scheduler {
         panics::logged("making a log ahead", || self.wal.make_log_ahead());
         self.context.leftovers.drop_unless_busy();
         panics::logged("the environment", || self.context.leases.free_waiting());
+        self.seal_for_others();
         let mut worked = false;
         for keyspace in self.keyspaces.all() {
             worked |= self.work_for(&keyspace, duty);
@@ -224,11 +226,15 @@ impl Scheduler {
         };
         let flush = || propose::flush_waiting(state);
         let proposal = turn.plan(proposed, |proposal| &proposal.plan, flush)?;
+        let is_for_space = proposal.origin == Origin::Reclaim;
         let reserved = self.reserved(keyspace, state, proposal);
         // Before the plan is reserved, in case the observer panics.
         keyspace.observe(&self.context, &Event::Planned { plan: &reserved.plan });
         if reserved.by_hand {
             state.requests.withdraw(Request::Merge);
+        }
+        if is_for_space {
+            state.requests.withdraw(Request::Reclaim);
         }
         state.reserve(reserved.plan.clone());
         Some(Work::Merge(reserved, keyspace.version.load_full()))
@@ -250,7 +256,11 @@ impl Scheduler {
             keeps_older: state.keeps_older_than(&plan),
             rewrites: match origin {
                 Origin::Rewrite(table) => Some(table),
-                Origin::Policy | Origin::ByHand | Origin::Flush | Origin::Drop => None,
+                Origin::Policy
+                | Origin::ByHand
+                | Origin::Flush
+                | Origin::Drop
+                | Origin::Reclaim => None,
             },
             may_keep: origin == Origin::Policy && state.policy.lets_tables_stay(),
             kept: KeptTables::default(),
@@ -274,6 +284,7 @@ impl Scheduler {
     fn note_rest(&self, keyspace: &KeyspaceShared, state: &mut KeyspaceState) {
         // A manual merge that is not legal at rest never will be.
         state.requests.withdraw(Request::Merge);
+        state.requests.withdraw(Request::Reclaim);
         // Before the observer is called, which may panic.
         if state.come_to_rest() {
             self.context.progress.notify();
@@ -319,12 +330,17 @@ impl Scheduler {
                 }
             }
             if !busy {
-                self.wal.retire_logs();
-                self.context.leftovers.drop_all();
-                self.context.leases.free_waiting();
+                self.remove_obsolete();
                 return Ok(());
             }
             self.context.progress.wait_beyond(turn, LOOK_AGAIN);
         }
+    }
+
+    /// Removes the files that nobody needs any more.
+    pub(crate) fn remove_obsolete(&self) {
+        self.wal.retire_logs();
+        self.context.leftovers.drop_all();
+        self.context.leases.free_waiting();
     }
 }

@@ -3,10 +3,13 @@
 use super::Scheduler;
 use crate::keyspace::{KeyspaceState, Request};
 use crate::stats::{add, thread_cpu_nanos};
-use lsmith_tree::{LevelId, MergePlan, Place, Reason, TableId, check_plan};
+use lsmith_tree::{LevelId, MergePlan, Mode, Place, Reason, TableId, check_plan};
 
 /// The least logical bytes at which a manual merge cuts its tables.
 const MANUAL_TABLE_BYTES: u64 = 64 << 20;
+
+/// The reason of a merge that frees space.
+pub(super) const FOR_SPACE: &str = "writers wait for space: {} runs";
 
 /// Where a plan comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub(super) enum Origin {
     Flush,
     /// The store: range deletes hide all that the plan drops, or it has expired.
     Drop,
+    /// The store: writers wait for the space that a merge of all runs on storage frees.
+    Reclaim,
     /// The store: little of this table is live, or it refers to files of garbage.
     Rewrite(TableId),
 }
@@ -38,8 +43,16 @@ impl Scheduler {
             if state.is_busy() {
                 return None;
             }
-            if let Some(plan) = merge_all(state) {
+            if let Some(plan) = merge_all(state, |_| true, "asked for by hand: {} runs") {
                 return Some(Proposal { plan, origin: Origin::ByHand });
+            }
+        }
+        if state.requests.has(Request::Reclaim) {
+            if state.is_busy() {
+                return None;
+            }
+            if let Some(plan) = merge_for_space(state) {
+                return Some(Proposal { plan, origin: Origin::Reclaim });
             }
         }
         if let Some(plan) = self.drop_unread(state) {
@@ -58,10 +71,15 @@ impl Scheduler {
         if let Some(plan) = plan.filter(is_due) {
             let checked = check_plan(&state.view, &plan);
             match checked.and_then(|_| state.policy.check_drop(&plan)) {
-                Ok(_) => return Some(Proposal { plan, origin: Origin::Policy }),
+                Ok(_) => {
+                    let smaller = self.smaller_than(state, &plan);
+                    return smaller.or(Some(Proposal { plan, origin: Origin::Policy }));
+                }
                 Err(error) => {
                     add(&self.context.counts.plans_refused, 1);
                     let policy = state.policy.spec();
+                    // `{:#}` names no keys: others may read log lines.
+                    let plan = format_args!("{plan:#}");
                     tracing::warn!(%policy, %plan, %error, "a merge policy made an illegal plan");
                     state.policy.refuse(&state.view);
                     if let Some(flush) = flush(state) {
@@ -80,6 +98,29 @@ impl Scheduler {
 }
 
 impl Scheduler {
+    /// Returns a plan to make in place of the policy's `plan`, if that would write more than the
+    /// limit on space has room for: a flush, if `plan` takes memory, and else a merge that is
+    /// committed part by part.
+    fn smaller_than(&self, state: &KeyspaceState, plan: &MergePlan) -> Option<Proposal> {
+        let space = self.context.space.as_ref()?;
+        let tree = &state.view.tree;
+        let whole = plan.inputs.iter().filter(|input| input.range.is_all());
+        let runs = whole.filter_map(|input| tree.run(input.run));
+        let on_disk = runs.filter(|(level, _)| *level != LevelId::Memory);
+        let bytes = on_disk.map(|(_, run)| run.bytes()).sum::<u64>();
+        let fits = bytes <= space.room(self.context.memtable_memory());
+        if fits || plan.mode != Mode::Merge {
+            return None;
+        }
+        if state.takes_memory(plan) {
+            return flush(state);
+        }
+        let is_in_parts = plan.place == Place::Oldest && plan.reuse.is_none();
+        let is_useful = !is_in_parts && !state.is_busy() && tree.disk_runs().count() > 1;
+        let plan = merge_for_space(state).filter(|_| is_useful)?;
+        Some(Proposal { plan, origin: Origin::Reclaim })
+    }
+
     /// Returns a plan that drops a slice, or a large part of one, that range deletes hide from all
     /// readers, or a slice that has expired.
     fn drop_unread(&self, state: &KeyspaceState) -> Option<MergePlan> {
@@ -105,16 +146,28 @@ pub(super) fn flush_waiting(state: &KeyspaceState) -> Option<Proposal> {
     if state.flushes_memory() { flush(state) } else { None }
 }
 
-/// Returns the plan that merges all runs into one, if it is legal now.
-fn merge_all(state: &KeyspaceState) -> Option<MergePlan> {
+/// Returns the plan that merges all runs on storage into one, if it is legal now.
+pub(super) fn merge_for_space(state: &KeyspaceState) -> Option<MergePlan> {
+    let is_on_storage = |level| level != LevelId::Memory;
+    merge_all(state, is_on_storage, FOR_SPACE)
+}
+
+/// Returns the plan that merges all runs of the levels that `takes` names into one, if it is legal
+/// now.
+fn merge_all(
+    state: &KeyspaceState,
+    takes: impl Fn(LevelId) -> bool,
+    reason: &'static str,
+) -> Option<MergePlan> {
     let tree = &state.view.tree;
-    let runs: Vec<_> = tree.runs().map(|(level, run)| (level, run.id())).collect();
+    let runs = tree.runs().filter(|(level, _)| takes(*level));
+    let runs: Vec<_> = runs.map(|(level, run)| (level, run.id())).collect();
     let (oldest, _) = *runs.last()?;
     let place = match oldest {
         LevelId::Memory => Place::NewRun(0),
         LevelId::Disk(_) => Place::Oldest,
     };
-    let reason = Reason::new("asked for by hand: {} runs", [runs.len() as u64, 0, 0]);
+    let reason = Reason::new(reason, [runs.len() as u64, 0, 0]);
     let mut plan = MergePlan::merge(runs.into_iter().map(|(_, run)| run), place, reason);
     plan.cut_bytes = Some(MANUAL_TABLE_BYTES.max(state.view.memtable_bytes));
     check_plan(&state.view, &plan).is_ok().then_some(plan)

@@ -1,6 +1,7 @@
 //! Seals full memtables, and starts the work that follows.
 
 use super::{Scheduler, WhenLocked};
+use crate::budget::Sealer;
 use crate::keyspace::{KeyspaceShared, KeyspaceState};
 use crate::memory::seal;
 use crate::wal::WalWriter;
@@ -31,16 +32,26 @@ impl Scheduler {
         }
     }
 
-    /// Seals the active memtable that takes most memory, if all of them together take at least
+    /// Returns which store must seal its largest memtable, out of all with the same limit on
+    /// memory, if all active ones together take at least `bytes_min`.
+    pub(crate) fn choose_sealer(&self, bytes_min: u64) -> Sealer {
+        self.keyspaces.note_active();
+        self.context.share.choose_sealer(bytes_min)
+    }
+
+    /// Seals the largest active memtable of this store if all of them together take at least
     /// `bytes_min`. Returns true if it did.
-    pub(crate) fn seal_largest(&self, writer: &mut WalWriter, bytes_min: u64) -> bool {
-        let bytes_of = |keyspace: &Arc<KeyspaceShared>| {
-            keyspace.active.load().memtable.allocated_bytes() as u64
-        };
+    pub(crate) fn seal_if_large(&self, writer: &mut WalWriter, bytes_min: u64) -> bool {
         let all = self.keyspaces.all();
-        let together = all.iter().map(bytes_of).sum::<u64>();
-        let largest = all.iter().max_by_key(|keyspace| bytes_of(keyspace));
-        let Some(keyspace) = largest.filter(|_| together >= bytes_min) else { return false };
+        let together = all.iter().map(|keyspace| keyspace.sealable_bytes()).sum::<u64>();
+        together >= bytes_min && self.seal_largest(writer)
+    }
+
+    /// Seals the active memtable that takes most memory. Returns true if it did.
+    pub(crate) fn seal_largest(&self, writer: &mut WalWriter) -> bool {
+        let all = self.keyspaces.all();
+        let largest = all.iter().max_by_key(|keyspace| keyspace.sealable_bytes());
+        let Some(keyspace) = largest else { return false };
         let mut state = keyspace.state.lock();
         if state.is_dropped || state.active.memtable.is_empty() {
             return false;
@@ -51,9 +62,18 @@ impl Scheduler {
         true
     }
 
-    /// Returns the logical bytes of memtables that wait to be merged and are going to be.
-    pub(crate) fn coming_free(&self) -> u64 {
-        self.keyspaces.all().iter().map(|keyspace| keyspace.gate.coming_free()).sum()
+    /// Seals the largest memtable if a writer of another store has asked for that.
+    pub(super) fn seal_for_others(&self) {
+        if !self.context.share.is_shared() {
+            return;
+        }
+        self.keyspaces.note_active();
+        if self.context.share.is_asked_to_seal() {
+            if let Some(writer) = self.wal.lock().as_mut() {
+                self.seal_largest(writer);
+            }
+            self.keyspaces.note_active();
+        }
     }
 
     /// Locks the state of `keyspace`, to see whether its memtable is full.

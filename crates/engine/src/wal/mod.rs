@@ -311,7 +311,7 @@ impl Wal {
     /// durable. Returns its file id with it.
     pub(crate) fn create_log(&self, record_bytes: usize) -> Result<(u64, LogWriter)> {
         let options = &self.context.options;
-        let needed = LogWriter::capacity_for([LOG_START_BYTES_MAX, record_bytes]);
+        let needed = LogWriter::capacity_for(&*options.env, [LOG_START_BYTES_MAX, record_bytes]);
         let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max()).max(needed);
         let (file_id, log) = self.context.make_numbered(FileKind::Wal, |path, file_id| {
             let id = LogId { kind: LogKind::Wal, file_id };

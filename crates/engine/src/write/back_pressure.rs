@@ -1,7 +1,9 @@
 //! Back-pressure: slows writers as merges fall behind, and stops them before memory runs out.
 
 use super::WritePath;
+use crate::budget::Sealer;
 use crate::keyspace::{HeldBackBy, KeyspaceShared, SEALED_MAX};
+use crate::space::SpaceLimit;
 use crate::stats::add;
 use lsmith_policy::back_pressure::LOOK_AGAIN_NANOS;
 use lsmith_storage::error::Result;
@@ -56,7 +58,8 @@ impl WritePath {
     }
 
     /// Seals the largest memtable if all together have too much of the limit on memory and none is
-    /// about to be freed. Otherwise waits while they have all that they may have.
+    /// about to be freed, or asks another store to seal it. Otherwise waits while they have all
+    /// that they may have.
     ///
     /// Does neither if that would free little: readers may hold memtables that were merged long
     /// ago.
@@ -65,35 +68,99 @@ impl WritePath {
     /// As [`hold_back`](WritePath::hold_back).
     #[cold]
     pub(super) fn make_room(&self) -> Result<()> {
-        let limit = self.context.limit;
+        let share = &self.context.share;
+        let limit = share.limit();
         let little = limit.memtables_low / LITTLE_PART;
         loop {
             let turn = self.context.progress.turn();
-            let chunks = &self.context.chunks;
-            if chunks.held_bytes() > limit.memtables_max {
-                chunks.free_spare();
+            let is_coming = share.all_coming_free() >= little;
+            if is_coming && share.held_bytes() <= limit.memtables_max {
+                return Ok(());
             }
-            let used = chunks.held_bytes().saturating_sub(chunks.spare_bytes());
+            if share.held_bytes() > limit.memtables_max {
+                share.free_spare();
+            }
+            let used = share.used_bytes();
             if used <= limit.memtables_low {
                 return Ok(());
             }
-            if self.scheduler.coming_free() < little {
-                let mut guard = self.wal.lock();
-                let Some(writer) = guard.as_mut() else { return Ok(()) };
-                if !self.scheduler.seal_largest(writer, limit.memtables_low / 2) {
-                    return Ok(());
+            let sealer = match is_coming {
+                true => Sealer::Other,
+                false => self.scheduler.choose_sealer(limit.memtables_low / 2),
+            };
+            match sealer {
+                Sealer::None => return Ok(()),
+                Sealer::Own => {
+                    let mut guard = self.wal.lock();
+                    let Some(writer) = guard.as_mut() else { return Ok(()) };
+                    if !self.scheduler.seal_largest(writer) {
+                        return Ok(());
+                    }
                 }
-            } else if used <= limit.memtables_max {
-                return Ok(());
-            } else {
-                let start = self.context.options.env.now();
-                self.context.progress.wait_beyond(turn, LOOK_AGAIN);
-                let delay = self.context.options.env.now().saturating_sub(start);
-                add(&self.context.counts.held_back_micros, delay.as_micros() as u64);
-                add(&self.context.counts.stopped_by_memory_micros, delay.as_micros() as u64);
+                Sealer::Other if used <= limit.memtables_max => return Ok(()),
+                Sealer::Other => self.wait_for_memory(turn),
             }
             self.context.check_writable()?;
         }
+    }
+
+    /// Waits until the limit on `space` leaves a writer room. Flushes memory and asks for merges
+    /// that free space.
+    ///
+    /// # Errors
+    /// `Full` if nothing would free enough. `Poisoned`.
+    #[cold]
+    pub(super) fn make_space(&self, space: &SpaceLimit, only_deletes: bool) -> Result<()> {
+        let start = self.context.options.env.now();
+        loop {
+            let turn = self.context.progress.turn();
+            let memory = self.context.memtable_memory();
+            if !space.is_tight(memory, only_deletes) {
+                break;
+            }
+            let is_coming = self.context.share.coming_free.bytes() > 0;
+            let is_sealed = !is_coming && space.is_in_memory(memory) && {
+                let mut guard = self.wal.lock();
+                guard
+                    .as_mut()
+                    .is_some_and(|writer| self.scheduler.seal_if_large(writer, memory / 2))
+            };
+            if !is_sealed && !self.scheduler.reclaim_space() && !self.flush_for_space() {
+                self.scheduler.remove_obsolete();
+                if space.is_tight(self.context.memtable_memory(), only_deletes) {
+                    return Err(self.scheduler.no_space(space));
+                }
+            }
+            if self.context.options.lockstep {
+                if let Some(writer) = self.wal.lock().as_mut() {
+                    self.scheduler.after_seal(writer);
+                }
+            } else {
+                self.context.progress.wait_beyond(turn, LOOK_AGAIN);
+            }
+            self.context.check_writable()?;
+        }
+        let delay = self.context.options.env.now().saturating_sub(start).as_micros() as u64;
+        add(&self.context.counts.held_back_micros, delay);
+        add(&self.context.counts.stopped_by_space_micros, delay);
+        Ok(())
+    }
+
+    /// Flushes all memtables: deletes in them free space once they are merged. Returns false if
+    /// there is nothing to flush.
+    fn flush_for_space(&self) -> bool {
+        let mut guard = self.wal.lock();
+        guard.as_mut().is_some_and(|writer| self.scheduler.flush_for_space(writer))
+    }
+
+    /// Waits until something has happened beyond `turn`, or memory of another store was freed.
+    fn wait_for_memory(&self, turn: u64) {
+        let start = self.context.options.env.now();
+        let wait = || self.context.progress.wait_beyond(turn, LOOK_AGAIN);
+        self.context.share.wait_for_memory(wait);
+        let delay = self.context.options.env.now().saturating_sub(start);
+        add(&self.context.counts.held_back_micros, delay.as_micros() as u64);
+        add(&self.context.counts.stopped_by_memory_micros, delay.as_micros() as u64);
     }
 
     /// Counts that a writer waited for `delay`, and tells it.
@@ -143,7 +210,10 @@ impl WritePath {
         }
         keyspace.gate.note(&state);
         if let Some(failure) = state.failures.iter().find(|failure| failure.is_full()) {
-            return Err(failure.to_error());
+            let error = failure.to_error();
+            drop(state);
+            let is_coming = self.context.space.is_some() && self.scheduler.reclaim_space();
+            return if is_coming { Ok(Some(HeldBackBy::Merges)) } else { Err(error) };
         }
         let waiting = state.waiting_memtables();
         let crowded = waiting >= SEALED_MAX;
@@ -177,6 +247,7 @@ impl WritePath {
         let mut state = keyspace.state.lock();
         let any = state.retry_failures(&self.context);
         drop(state);
+        let any = any || self.context.space.is_some() && self.scheduler.reclaim_space();
         if any && let Some(writer) = self.wal.lock().as_mut() {
             self.scheduler.after_seal(writer);
         }

@@ -102,6 +102,11 @@ impl WritePath {
         if context.is_crowded() {
             self.make_room()?;
         }
+        let deletes =
+            || ops.iter().all(|op| op.kind.is_tombstone() || op.kind == OpKind::DeleteRange);
+        if let Some(space) = context.tight_space(deletes) {
+            self.make_space(space, deletes())?;
+        }
         for keyspace in ops.keyspaces() {
             self.hold_back(keyspace, ops.bytes() as u64)?;
         }

@@ -7,7 +7,6 @@ use lsmith::env::Env;
 use lsmith::{IngestOptions, SeqNo, TableWriter, TableWriterOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 impl Run {
     /// Ingests a table whose entries have numbers below, among and above the store's numbers; often
@@ -54,7 +53,7 @@ impl Run {
     }
 
     fn ingest(&mut self, id: u64, entries: BTreeMap<Key, (u64, What)>) {
-        let env: Arc<dyn Env> = Arc::new(self.env.clone());
+        let env = self.files();
         let operator = self.has(Operator).then(|| "append".to_string());
         let options = TableWriterOptions { env, operator, ..TableWriterOptions::default() };
         // Power loss may have brought back one that was removed.

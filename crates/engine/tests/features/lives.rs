@@ -33,7 +33,7 @@ impl Run {
 
     /// Somebody opens the store without its clock. Either that is refused, or nothing is lost.
     fn open_without_a_clock(&mut self) {
-        let env = Arc::new(self.env.clone());
+        let env = self.files();
         let builder = lsmith::Store::builder(&self.dir).env(env).operator(Append);
         if let Ok(store) = builder.lockstep(true).open() {
             for name in store.keyspaces() {
@@ -75,8 +75,7 @@ impl Run {
         self.store = None;
         self.check_recording(true);
         let to = format!("{}r", self.dir);
-        let mut options =
-            RepairOptions { env: Arc::new(self.env.clone()), ..RepairOptions::default() };
+        let mut options = RepairOptions { env: self.files(), ..RepairOptions::default() };
         options.operators.add(Arc::new(Append));
         let report = repair(&options, &self.dir, &to).unwrap();
         assert!(report.is_exact(), "{:?}", report.findings);

@@ -7,16 +7,20 @@ use crate::oracle::{Fed, Key, Oracle, RangeDeletes, Space, What, range_of};
 use crate::reads::Held;
 use crate::recorded::{self, OnTape, Recorded, Tape};
 use crate::scripted::Scripted;
-use lsmith::env::{Env, MemEnv};
+use lsmith::cipher::{Keys, MasterKey};
+use lsmith::env::{CipherEnv, Env, MemEnv};
 use lsmith::{
     Batch, Builder, Changes, Expiry, Keyspace, KeyspaceOptions, Life, PersistMode, SeqNo, Store,
 };
 use lsmith_fuzz::dice::Dice;
 use std::ops::Bound;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const POLICIES: [&str; 12] = [
     "minlatency(k=2)",
@@ -43,6 +47,9 @@ const GROUP_POLICIES: [&str; 5] = [
 
 const STEPS: usize = 160;
 
+/// More than any run needs.
+const SPACE_BYTES: u64 = 2 << 20;
+
 /// Where a filter stops, so that others act while a merge runs: it tells that it is there, and
 /// waits for the word to go on.
 pub(crate) type Stop = Arc<Mutex<Option<(SyncSender<()>, mpsc::Receiver<()>)>>>;
@@ -64,10 +71,16 @@ pub(crate) struct Run {
     pub(crate) checkpoints: Vec<(String, Oracle)>,
     pub(crate) tape: Arc<Tape>,
     pub(crate) recorded: Option<Recorded>,
+    /// True if all files are encrypted.
+    encrypted: bool,
     after: Option<u64>,
     lockstep: bool,
     pub(crate) ids: u64,
     values: u64,
+}
+
+fn keys() -> Keys {
+    Keys::new(MasterKey::aes_256_gcm([5; 32]))
 }
 
 impl Run {
@@ -83,6 +96,8 @@ impl Run {
             env: if dice.chance(50) { MemEnv::new() } else { MemEnv::new().without_punching() },
             after: dice.chance(50).then_some(40),
             lockstep: dice.chance(60),
+            // What was recorded is read as it lies on the disk.
+            encrypted: dice.chance(40) && !features.contains(&Record),
             dice,
             features,
             dir: "/store".into(),
@@ -124,12 +139,64 @@ impl Run {
         self.check_checkpoints();
         self.stop_recording();
         self.check_health();
+        self.check_secrets();
+    }
+
+    /// Returns the files of the store in clear.
+    pub(crate) fn files(&self) -> Arc<dyn Env> {
+        match self.encrypted {
+            true => Arc::new(CipherEnv::new(Arc::new(self.env.clone()), keys())),
+            false => Arc::new(self.env.clone()),
+        }
+    }
+
+    /// No file of an encrypted store holds a part of a key in clear.
+    fn check_secrets(&self) {
+        let secret = b"common/start/";
+        let mut dirs = vec![PathBuf::from("/")];
+        while let Some(dir) = dirs.pop().filter(|_| self.encrypted) {
+            for name in self.env.list(&dir).unwrap() {
+                let path = dir.join(name);
+                let Ok(file) = self.env.open(&path) else {
+                    dirs.push(path);
+                    continue;
+                };
+                let mut bytes = vec![0; file.bytes().unwrap() as usize];
+                file.read_exact_at(&mut bytes, 0).unwrap();
+                let found = bytes.windows(secret.len()).any(|window| window == secret);
+                assert!(!found, "{} holds a key in clear", path.display());
+            }
+        }
     }
 
     pub(crate) fn check_health(&self) {
+        if self.has(SpaceLimit) {
+            self.check_space();
+        }
         let damage = self.store().verify().unwrap();
         assert!(damage.is_empty(), "{damage:?}");
         assert_eq!(self.store().stats().plans_refused, 0);
+    }
+
+    /// What the store counts is what its files take, once its threads have nothing to do.
+    fn check_space(&self) {
+        self.store().settle().unwrap();
+        let dir = Path::new(&self.dir);
+        // Directories have no bytes of their own. Others ask for recordings by a file.
+        let bytes = |name: &String| self.env.held_bytes(&dir.join(name)).unwrap_or(0);
+        let held = || -> u64 {
+            let files = self.env.list(dir).unwrap();
+            files.iter().filter(|name| *name != "RECORD").map(bytes).sum()
+        };
+        let start = Instant::now();
+        loop {
+            let (space, held) = (self.store().space().unwrap(), held());
+            if (space.used, space.limit) == (held, SPACE_BYTES) {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(10), "{space:?}, files take {held}");
+            thread::yield_now();
+        }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -198,6 +265,12 @@ impl Run {
             .changes_bytes(if self.has(Feed) { 1 << 30 } else { 0 })
             .operator(Append)
             .lockstep(self.lockstep);
+        if self.has(SpaceLimit) {
+            builder = builder.space_bytes(SPACE_BYTES);
+        }
+        if self.encrypted {
+            builder = builder.keys(keys());
+        }
         if self.has(Expiry) {
             let now = move || clock.load(Ordering::SeqCst);
             builder = builder.clock(lsmith::Clock::new("steps", now));
@@ -302,6 +375,7 @@ impl Run {
             Reopen => self.reopen(),
             Repair => self.repair(),
             Record => self.record(),
+            SpaceLimit => self.check_space(),
         }
     }
 

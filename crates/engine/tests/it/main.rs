@@ -14,6 +14,7 @@ mod copies;
 mod crash;
 mod damage;
 mod disk;
+mod encryption;
 mod expiry;
 mod hostile;
 mod ingest;

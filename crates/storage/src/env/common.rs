@@ -29,6 +29,20 @@ pub(super) trait Sink: Debug + Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
+/// Runs `step` on `file`, or fails if an earlier step failed or panicked, which `failed` tells.
+pub(super) fn unless_failed<F>(
+    file: &mut F,
+    failed: impl Fn(&mut F) -> &mut bool,
+    step: impl FnOnce(&mut F) -> io::Result<()>,
+) -> io::Result<()> {
+    if std::mem::replace(failed(file), true) {
+        return Err(io::Error::other("an earlier write to this file failed"));
+    }
+    step(file)?;
+    *failed(file) = false;
+    Ok(())
+}
+
 /// A file that collects bytes in a buffer until it is full, or until a sync.
 #[derive(Debug)]
 pub(super) struct Buffered<S> {
@@ -44,12 +58,7 @@ impl<S: Sink> Buffered<S> {
 
     /// Runs `step`, or fails if an earlier step failed.
     fn unless_failed(&mut self, step: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
-        if self.failed {
-            return Err(io::Error::other("an earlier write to this file failed"));
-        }
-        let result = step(self);
-        self.failed = result.is_err();
-        result
+        unless_failed(self, |file| &mut file.failed, step)
     }
 
     fn pass_on(&mut self) -> io::Result<()> {

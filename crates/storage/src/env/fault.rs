@@ -6,7 +6,7 @@ mod rules;
 
 pub use class::{Effect, Fault, Lasting, OpClass};
 
-use super::{Env, HeldDir, LogFile, MemEnv, PAGE_BYTES, ReadFile, WriteFile};
+use super::{Encryption, Env, HeldDir, LogFile, MemEnv, PAGE_BYTES, ReadFile, WriteFile};
 use files::{Around, FaultLog, FaultRead, FaultWrite, create_half_log};
 use rules::FaultRules;
 use std::fmt::Debug;
@@ -204,6 +204,10 @@ impl Env for FaultEnv {
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         self.rules.run_whole(OpClass::FreeBytes, dir, || self.inner.free_bytes(dir))
+    }
+
+    fn encryption(&self) -> Option<&Encryption> {
+        self.inner.encryption()
     }
 
     fn random(&self) -> u128 {

@@ -5,8 +5,11 @@
 //! made, read or removed by name would then be a file of somebody else. So the directory is held,
 //! and each such operation looks first whether its path still leads there. Files that are open
 //! already go on without that.
+//!
+//! The files of the directory can have a limit on what they take together.
 
-use super::{Env, HeldDir, LogFile, ReadFile, WriteFile};
+use super::space::Space;
+use super::{Encryption, Env, HeldDir, LogFile, ReadFile, WriteFile};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -21,12 +24,34 @@ pub struct HeldEnv {
     env: Arc<dyn Env>,
     dir: PathBuf,
     held: Arc<dyn HeldDir>,
+    space: Option<Arc<Space>>,
 }
 
 impl HeldEnv {
     /// Returns `env` with the directory `dir` held, which must be an absolute path.
     pub fn new(env: Arc<dyn Env>, dir: &Path, held: Arc<dyn HeldDir>) -> HeldEnv {
-        HeldEnv { env, dir: dir.to_path_buf(), held }
+        HeldEnv { env, dir: dir.to_path_buf(), held, space: None }
+    }
+
+    /// Lets the files in the directory take no more than `space` has.
+    #[must_use]
+    pub fn with_space(mut self, space: &Arc<Space>) -> HeldEnv {
+        self.space = Some(Arc::clone(space));
+        self
+    }
+
+    /// Returns the limit that holds for the file at `path`, if there is one.
+    fn space_at(&self, path: &Path) -> Option<&Arc<Space>> {
+        self.space.as_ref().filter(|_| path.parent() == Some(&self.dir))
+    }
+
+    /// Counts what the file at `path` takes after a change of unknown size.
+    fn count_again(&self, path: &Path) {
+        if let Some(space) = self.space_at(path)
+            && let Ok(bytes) = self.env.held_bytes(path)
+        {
+            space.set(path, bytes);
+        }
     }
 
     /// Returns the environment beneath, for an operation on `path`. Fails if `path` leads into the
@@ -57,15 +82,21 @@ impl Env for HeldEnv {
     }
 
     fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
-        self.at(path)?.punch(path, range)
+        self.at(path)?.punch(path, range)?;
+        self.count_again(path);
+        Ok(())
     }
 
     fn punch_all(&self, path: &Path, ranges: &[Range<u64>]) -> io::Result<()> {
-        self.at(path)?.punch_all(path, ranges)
+        let punched = self.at(path)?.punch_all(path, ranges);
+        self.count_again(path);
+        punched
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.at(path)?.remove_file(path)
+        self.at(path)?.remove_file(path)?;
+        self.space_at(path).inspect(|space| space.remove(path));
+        Ok(())
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
@@ -74,12 +105,17 @@ impl Env for HeldEnv {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.at(from)?;
-        self.at(to)?.rename(from, to)
+        self.at(to)?.rename(from, to)?;
+        self.space_at(to).inspect(|space| space.rename(from, to));
+        Ok(())
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.at(from)?;
-        self.at(to)?.link(from, to)
+        self.at(to)?.link(from, to)?;
+        let Some(space) = self.space_at(to) else { return Ok(()) };
+        // Refused, it would be in the way of the next try.
+        space.add(to, self.env.held_bytes(to)?).inspect_err(|_| drop(self.env.remove_file(to)))
     }
 
     fn link_count(&self, path: &Path) -> io::Result<u64> {
@@ -95,11 +131,17 @@ impl Env for HeldEnv {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        self.at(path)?.create(path)
+        let file = self.at(path)?.create(path)?;
+        let Some(space) = self.space_at(path) else { return Ok(file) };
+        space.add(path, 0)?;
+        Ok(space.count(path, file))
     }
 
     fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
-        self.at(path)?.append(path, at)
+        let file = self.at(path)?.append(path, at)?;
+        let Some(space) = self.space_at(path) else { return Ok(file) };
+        self.count_again(path);
+        Ok(space.count(path, file))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
@@ -107,7 +149,15 @@ impl Env for HeldEnv {
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        self.at(path)?.create_log(path, capacity)
+        let Some(space) = self.space_at(path) else {
+            return self.at(path)?.create_log(path, capacity);
+        };
+        let env = self.at(path)?;
+        if env.file_bytes(path).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        space.add(path, capacity)?;
+        env.create_log(path, capacity).inspect_err(|_| space.remove(path))
     }
 
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
@@ -139,7 +189,12 @@ impl Env for HeldEnv {
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.env.free_bytes(dir)
+        let free = self.env.free_bytes(dir)?;
+        Ok(self.space.as_ref().map_or(free, |space| free.min(space.free())))
+    }
+
+    fn encryption(&self) -> Option<&Encryption> {
+        self.env.encryption()
     }
 
     fn random(&self) -> u128 {

@@ -1,9 +1,10 @@
 //! The only door to the operating system: files, directories, locks, free space and the clock.
 //!
-//! Everything else in the engine is computation. Three implementations pass one contract suite: the
-//! real one, one in memory that can simulate power loss, and a wrapper that injects faults into
-//! another environment.
+//! Everything else in the engine is computation. Four implementations pass one contract suite: the
+//! real one, one in memory that can simulate power loss, a wrapper that injects faults into another
+//! environment, and one that encrypts its files.
 
+mod cipher;
 mod common;
 pub mod contract;
 mod fault;
@@ -11,15 +12,19 @@ mod held;
 mod mem;
 mod real;
 mod shortage;
+mod space;
 #[cfg(test)]
 mod tests;
 
+pub use cipher::CipherEnv;
 pub use fault::{Effect, Fault, FaultEnv, Lasting, OpClass};
 pub use held::HeldEnv;
 pub use mem::{Loss, MemEnv};
 pub use real::RealEnv;
 pub use shortage::{KeepsOpen, close_when_short, is_too_many_files};
+pub use space::Space;
 
+use crate::cipher::{Keys, SALT_BYTES};
 use bytes::Bytes;
 use std::fmt::Debug;
 use std::io;
@@ -55,8 +60,9 @@ pub trait Env: Debug + Send + Sync + 'static {
     }
 
     /// Frees the space of a part of the file at `path` on its device, also while the file is open.
-    /// The file keeps its length, and reads as zeros in `range`. `range` lies within the file and
-    /// consists of whole pages ([`PAGE_BYTES`]). After power loss the old bytes may be there again.
+    /// The file keeps its length, and reads as zeros in `range`, or as before within a page of
+    /// either end. `range` lies within the file and consists of whole pages ([`PAGE_BYTES`]). After
+    /// power loss the old bytes may be there again.
     /// Fails with `Unsupported`, and changes nothing, if this cannot be done.
     fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
         let _ = (path, range);
@@ -161,6 +167,12 @@ pub trait Env: Debug + Send + Sync + 'static {
         common::random()
     }
 
+    /// Returns how the contents of files are encrypted, if they are. Logs ask it, because they
+    /// encrypt their records themselves.
+    fn encryption(&self) -> Option<&Encryption> {
+        None
+    }
+
     /// Returns the number of files that this process may have open at a time, or `None` if that is
     /// not limited or not known.
     fn open_files_max(&self) -> Option<u64> {
@@ -176,6 +188,40 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Returns the time since an arbitrary moment; it never goes back. Use it only for statistics,
     /// pacing, and estimates of how long something takes.
     fn now(&self) -> Duration;
+}
+
+/// How an environment encrypts: into which other one, and with which keys.
+#[derive(Clone, Debug)]
+pub struct Encryption {
+    inner: Arc<dyn Env>,
+    keys: Arc<Keys>,
+}
+
+impl Encryption {
+    /// Returns the environment that has the encrypted files.
+    pub fn inner(&self) -> &Arc<dyn Env> {
+        &self.inner
+    }
+
+    /// Returns the keys.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Returns the same keys for the files of `inner`.
+    #[must_use]
+    pub fn over(&self, inner: Arc<dyn Env>) -> Encryption {
+        Encryption { inner, keys: Arc::clone(&self.keys) }
+    }
+
+    /// Returns a random salt.
+    pub(crate) fn salt(&self) -> [u8; SALT_BYTES] {
+        let mut salt = [0; SALT_BYTES];
+        let (first, second) = salt.split_at_mut(SALT_BYTES / 2);
+        first.copy_from_slice(&self.inner.random().to_le_bytes());
+        second.copy_from_slice(&self.inner.random().to_le_bytes());
+        salt
+    }
 }
 
 /// A directory that is held: whatever happens to its path, it stays the same directory.

@@ -45,6 +45,19 @@ fn fault_environment_without_faults_keeps_the_contract() {
     contract::check(&FaultEnv::over(MemEnv::new().unmapped()), Path::new("/store"));
 }
 
+#[cfg(feature = "encryption")]
+#[test]
+fn encrypted_environment_keeps_the_contract() {
+    use crate::cipher::{Keys, MasterKey};
+    let keys = || Keys::new(MasterKey::aes_256_gcm([3; 32]));
+    let temp = tempfile::tempdir().unwrap();
+    let real = CipherEnv::new(Arc::new(RealEnv::new()), keys());
+    contract::check(&real, &temp.path().join("store"));
+    contract::check(&CipherEnv::new(Arc::new(MemEnv::new()), keys()), Path::new("/store"));
+    let faults = FaultEnv::new(Arc::new(CipherEnv::new(Arc::new(MemEnv::new()), keys())));
+    contract::check(&faults, Path::new("/store"));
+}
+
 #[test]
 fn real_logs_have_all_their_space_allocated() {
     use std::os::unix::fs::MetadataExt;

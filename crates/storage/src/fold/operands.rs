@@ -218,7 +218,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             Some(below) => EntryKind::Combine.over(below).expect("a combine never cancels"),
             None => EntryKind::Put,
         };
-        let failed = |error: &_| tracing::debug!(%error, "operands stay as they are");
+        let failed = |error: &Error| {
+            tracing::debug!(error = %format_args!("{error:#}"), "operands stay as they are");
+        };
         let value = made.inspect_err(failed).ok()?;
         Some(Waiting { seq: self.held.seq, kind, value, mark: 0 })
     }

@@ -1,11 +1,10 @@
 //! Reads a log while it is written, record by record.
 
 use super::frame::{
-    FILE_HEADER_BYTES, LogId, RECORD_HEADER_BYTES, RecordHead, check_file_header, record_bytes,
+    Layout, LogId, RECORD_HEADER_BYTES, RecordHead, check_file_header, header_bytes, record_bytes,
 };
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +18,9 @@ pub struct LogFollower {
     path: PathBuf,
     file_id: u64,
     file: Arc<dyn ReadFile>,
+    layout: Layout,
+    /// The payload of the last record, if it was decrypted.
+    payload: Vec<u8>,
     /// The offset of the next record.
     next: u64,
     /// Bytes of the file, and the offset of the first of them.
@@ -34,19 +36,19 @@ impl LogFollower {
     pub fn open(env: &dyn Env, path: &Path, id: LogId) -> Result<LogFollower> {
         let failed = |error| Error::io("read the log", path, error);
         let file = env.open(path).map_err(failed)?;
-        let mut header = [0; FILE_HEADER_BYTES];
-        let is_there = match file.read_exact_at(&mut header, 0) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
-            read => read.map_err(failed).and_then(|()| check_file_header(path, &header, id))?,
-        };
-        if !is_there {
+        let length = file.bytes().map_err(failed)?.min(header_bytes(env) as u64);
+        let mut header = vec![0; length as usize];
+        file.read_exact_at(&mut header, 0).map_err(failed)?;
+        let Some(layout) = check_file_header(env, path, &header, id)? else {
             return Err(Error::corruption(path, 0, "the header is missing"));
-        }
+        };
         Ok(LogFollower {
             path: path.to_path_buf(),
             file_id: id.file_id,
             file,
-            next: FILE_HEADER_BYTES as u64,
+            next: layout.first as u64,
+            layout,
+            payload: Vec::new(),
             window: Vec::new(),
             window_start: 0,
         })
@@ -84,19 +86,30 @@ impl LogFollower {
             found = self.record_at(offset, limit)?;
         }
         match found {
-            Some(payload_bytes) => {
-                self.next = offset + record_bytes(payload_bytes) as u64;
+            Some(head) => {
                 let start = (offset - self.window_start) as usize + RECORD_HEADER_BYTES;
-                Ok(Some((offset, &self.window[start..start + payload_bytes])))
+                let payload = &self.window[start..start + head.payload_bytes];
+                let payload = match &self.layout.cipher {
+                    None => payload,
+                    Some(cipher) => {
+                        if !cipher.open(payload, head.coded, offset, &mut self.payload) {
+                            let message = "a record was not written with the key of its log";
+                            return Err(Error::corruption(&self.path, offset, message));
+                        }
+                        &self.payload
+                    }
+                };
+                self.next = offset + record_bytes(head.payload_bytes) as u64;
+                Ok(Some((offset, payload)))
             }
             None if end.is_none() => Ok(None),
             None => Err(Error::corruption(&self.path, offset, "a record is damaged or missing")),
         }
     }
 
-    /// Brings the record at `offset`, which ends at `limit` or before, into the window. Returns the
-    /// length of its payload, or `None` if no valid record is there.
-    fn record_at(&mut self, offset: u64, limit: u64) -> Result<Option<usize>> {
+    /// Brings the record at `offset`, which ends at `limit` or before, into the window. Returns its
+    /// head, or `None` if no valid record is there.
+    fn record_at(&mut self, offset: u64, limit: u64) -> Result<Option<RecordHead>> {
         if !self.fill(offset, RECORD_HEADER_BYTES as u64, limit)? {
             return Ok(None);
         }
@@ -111,7 +124,7 @@ impl LogFollower {
             return Ok(None);
         }
         let start = (offset - self.window_start) as usize;
-        Ok(head.matches(&self.window, start).then_some(head.payload_bytes))
+        Ok(head.matches(&self.window, start).then_some(head))
     }
 
     /// Brings the `bytes` bytes from `offset` on into the window, and more. Returns false if they

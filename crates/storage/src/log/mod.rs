@@ -71,6 +71,7 @@ mod frame;
 mod fuzz;
 mod reader;
 mod remains;
+mod renew;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -81,5 +82,6 @@ pub use follow::LogFollower;
 pub use frame::{LogId, LogKind};
 pub use reader::{LogEnd, LogReader};
 pub use remains::{FoundRecord, LogRemains};
+pub use renew::renewed;
 pub use start::{LOG_START_BYTES_MAX, LogStart};
 pub use writer::LogWriter;

@@ -1,8 +1,8 @@
 //! Reads a log. The page of the module above documents how it tells a torn end from damage.
 
 use super::frame::{
-    Effort, FILE_HEADER_BYTES, HEAD_BYTES, LogId, RECORD_HEADER_BYTES, RecordHead,
-    check_file_header, record_bytes,
+    ENCRYPTED_HEADER_BYTES, Effort, FILE_HEADER_BYTES, HEAD_BYTES, Layout, LogId,
+    RECORD_HEADER_BYTES, RecordHead, check_file_header, is_encrypted, record_bytes,
 };
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, Result};
@@ -39,6 +39,9 @@ pub struct LogReader {
     file: Arc<dyn ReadFile>,
     file_id: u64,
     bytes: Vec<u8>,
+    layout: Layout,
+    /// The payload of the last record, if it was decrypted.
+    payload: Vec<u8>,
     next: usize,
     end: Option<LogEnd>,
     marked: bool,
@@ -58,13 +61,17 @@ impl LogReader {
             Ok((file, bytes))
         };
         let (file, bytes) = open().map_err(|error| Error::io("read the log", path, error))?;
-        let whole = check_file_header(path, &bytes, id)?;
+        let layout = check_file_header(env, path, &bytes, id)?;
+        let whole = layout.is_some();
+        let layout = layout.unwrap_or(Layout::CLEAR);
         let mut reader = LogReader {
             path: path.to_path_buf(),
             file,
             file_id: id.file_id,
             bytes,
-            next: FILE_HEADER_BYTES,
+            next: layout.first,
+            layout,
+            payload: Vec::new(),
             end: None,
             marked: false,
         };
@@ -91,10 +98,21 @@ impl LogReader {
         }
         let offset = self.next;
         match self.decide()? {
-            NextInLog::Record { payload_bytes, marked } => {
-                self.next = offset + record_bytes(payload_bytes);
-                self.marked |= marked;
-                let payload = &self.bytes[offset + RECORD_HEADER_BYTES..][..payload_bytes];
+            NextInLog::Record(head) => {
+                let payload = &self.bytes[offset + RECORD_HEADER_BYTES..][..head.payload_bytes];
+                let payload = match &self.layout.cipher {
+                    None => payload,
+                    Some(cipher) => {
+                        let at = offset as u64;
+                        if !cipher.open(payload, head.coded, at, &mut self.payload) {
+                            let message = "a record was not written with the key of its log";
+                            return Err(Error::corruption(&self.path, at, message));
+                        }
+                        &self.payload
+                    }
+                };
+                self.next = offset + record_bytes(head.payload_bytes);
+                self.marked |= head.marked;
                 Ok(Some((offset as u64, payload)))
             }
             NextInLog::End(end) => {
@@ -124,7 +142,13 @@ impl LogReader {
     /// Fails with `Io` if the file cannot be read.
     pub fn is_begun(env: &dyn Env, path: &Path) -> Result<bool> {
         let mut head = [0; HEAD_BYTES];
-        let mut read = || env.open(path)?.read_exact_at(&mut head, FILE_HEADER_BYTES as u64);
+        let mut read = || {
+            let file = env.open(path)?;
+            file.read_exact_at(&mut head, 8)?;
+            let first =
+                if is_encrypted(&head) { ENCRYPTED_HEADER_BYTES } else { FILE_HEADER_BYTES };
+            file.read_exact_at(&mut head, first as u64)
+        };
         match read() {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(Error::io("read the log", path, error)),
@@ -210,10 +234,7 @@ impl LogReader {
         if end > bytes.len() {
             Inspected::Torn("a record is cut by the end of the file")
         } else if head.matches(bytes, start) {
-            Inspected::Found(NextInLog::Record {
-                payload_bytes: head.payload_bytes,
-                marked: head.marked,
-            })
+            Inspected::Found(NextInLog::Record(head))
         } else if ends_in_zeros(bytes, start + HEAD_BYTES, end) {
             Inspected::Torn("a record does not match its checksum")
         } else {
@@ -279,7 +300,7 @@ fn read_from(file: &dyn ReadFile, offset: u64) -> io::Result<Vec<u8>> {
 
 /// The thing at an offset where a record may start.
 enum NextInLog {
-    Record { payload_bytes: usize, marked: bool },
+    Record(RecordHead),
     End(LogEnd),
 }
 

@@ -5,9 +5,7 @@
 //! match at some offset are the record that was written there. Records start at multiples of 8, and
 //! behind damage all of these offsets are tried.
 
-use super::frame::{
-    Effort, FILE_HEADER_BYTES, HEAD_BYTES, RECORD_HEADER_BYTES, RecordHead, record_bytes,
-};
+use super::frame::{Effort, HEAD_BYTES, Layout, RECORD_HEADER_BYTES, RecordHead, record_bytes};
 use super::{LogEnd, LogId, LogReader};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,6 +18,8 @@ use std::path::Path;
 pub struct LogRemains {
     file_id: u64,
     bytes: Bytes,
+    /// `None` if nothing says how the log is encrypted.
+    layout: Option<Layout>,
     /// How the log ends for a reader that reads it in order, or its first damage.
     pub end: Result<LogEnd>,
 }
@@ -40,8 +40,10 @@ pub struct FoundRecord {
 }
 
 impl LogRemains {
-    /// The offset of the first record.
-    pub const START: u64 = FILE_HEADER_BYTES as u64;
+    /// Returns the offset of the first record.
+    pub fn start(&self) -> u64 {
+        self.layout.as_ref().unwrap_or(&Layout::CLEAR).first as u64
+    }
 
     /// Reads the file at `path`, which should be the log `id`.
     ///
@@ -55,7 +57,8 @@ impl LogRemains {
             end => end,
         };
         let bytes = Bytes::from(read_all(env, path)?);
-        Ok(LogRemains { file_id: id.file_id, bytes, end })
+        let layout = Layout::guess(env, &bytes, id);
+        Ok(LogRemains { file_id: id.file_id, bytes, layout, end })
     }
 
     /// Returns the length of the file in bytes.
@@ -72,26 +75,39 @@ impl LogRemains {
     /// Returns all records, in the order of the file. If the file has more heads than a writer can
     /// have written, returns only the first records.
     pub fn records(&self) -> impl Iterator<Item = FoundRecord> {
-        let mut next = FILE_HEADER_BYTES;
+        let mut next = self.start() as usize;
         let mut effort = Effort::for_file(self.bytes.len());
         std::iter::from_fn(move || {
+            let layout = self.layout.as_ref()?;
             let last = self.bytes.len().checked_sub(RECORD_HEADER_BYTES)?;
             let mut starts = (next..=last).step_by(8);
-            let found =
-                starts.find_map(|offset| Some((offset, self.record_at(offset, &mut effort)?)));
-            let (offset, head) = found?;
+            let found = starts.find_map(|offset| {
+                let head = self.record_at(offset, &mut effort)?;
+                Some((offset, head, self.payload(layout, offset, &head)?))
+            });
+            let (offset, head, payload) = found?;
             let end = offset + record_bytes(head.payload_bytes);
-            let payload_start = offset + RECORD_HEADER_BYTES;
             let record = FoundRecord {
                 offset: offset as u64,
                 bytes: (end - offset) as u64,
                 marked: head.marked,
                 skipped: (offset - next) as u64,
-                payload: self.bytes.slice(payload_start..payload_start + head.payload_bytes),
+                payload,
             };
             next = end;
             Some(record)
         })
+    }
+
+    /// Returns the payload of the record at `offset`, which has this `head`. `None` if it was not
+    /// encrypted there with the key of the log.
+    fn payload(&self, layout: &Layout, offset: usize, head: &RecordHead) -> Option<Bytes> {
+        let start = offset + RECORD_HEADER_BYTES;
+        let stored = self.bytes.slice(start..start + head.payload_bytes);
+        let Some(cipher) = &layout.cipher else { return Some(stored) };
+        let mut payload = Vec::new();
+        let matches = cipher.open(&stored, head.coded, offset as u64, &mut payload);
+        matches.then(|| Bytes::from(payload))
     }
 
     /// Returns the head of the record that starts at `offset`, if there is one.
@@ -114,7 +130,7 @@ fn read_in_order(env: &dyn Env, path: &Path, id: LogId) -> Result<LogEnd> {
     Ok(reader.end().expect("there are no more records"))
 }
 
-fn read_all(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
+pub(super) fn read_all(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
     let read = || {
         let file = env.open(path)?;
         let mut bytes = vec![0; usize::try_from(file.bytes()?).map_err(std::io::Error::other)?];

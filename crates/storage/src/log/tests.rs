@@ -1,8 +1,11 @@
 use super::frame::{FILE_HEADER_BYTES, Placing, RecordHead, file_header, record_bytes, seal};
 use super::*;
-use crate::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass, RealEnv, SyncReach};
+use crate::cipher::{Cipher, FileCipher, Keys, NONCE_BYTES, SALT_BYTES, TAG_BYTES};
+use crate::env::{CipherEnv, Env, Fault, FaultEnv, Lasting, MemEnv, OpClass, RealEnv, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use proptest::prelude::*;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +25,7 @@ fn new_log(capacity: u64) -> (MemEnv, LogWriter) {
 
 /// Returns a log of `payloads`, synced behind each record for which `sync` is true.
 fn log_of(payloads: &[Vec<u8>], sync: impl Fn(usize) -> bool, slack: u64) -> MemEnv {
-    let capacity = LogWriter::capacity_for(payloads.iter().map(Vec::len)) + slack;
+    let capacity = LogWriter::capacity_for(&MemEnv::new(), payloads.iter().map(Vec::len)) + slack;
     let (env, log) = new_log(capacity);
     for (index, payload) in payloads.iter().enumerate() {
         log.append(&[payload]).unwrap();
@@ -108,7 +111,7 @@ fn log_has_the_documented_bytes() {
 
 #[test]
 fn full_log_refuses_more_and_ends_cleanly() {
-    let (env, log) = new_log(LogWriter::capacity_for([100, 8]));
+    let (env, log) = new_log(LogWriter::capacity_for(&MemEnv::new(), [100, 8]));
     assert!(log.room(100) && log.room(0));
     log.append(&[&[1; 100]]).unwrap();
     assert!(log.room(8) && !log.room(9));
@@ -271,7 +274,7 @@ fn synced_bytes_are_not_synced_again() {
 fn newer_version_is_an_error_with_both_versions() {
     let env = MemEnv::new();
     let mut header = frame::file_header(ID);
-    header[8] = 2;
+    header[8] = 3;
     let checksum = xxhash_rust::xxh3::xxh3_64(&header[..24]);
     header[24..].copy_from_slice(&checksum.to_le_bytes());
     let mut file = env.create(path()).unwrap();
@@ -279,7 +282,7 @@ fn newer_version_is_an_error_with_both_versions() {
     file.sync().unwrap();
     let error = read(&env).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let message = "log format version 2, this program knows version 1 in /7.wal";
+    let message = "log format version 3, this program knows versions 1 and 2 in /7.wal";
     assert_eq!(error.to_string(), message);
 }
 
@@ -445,4 +448,52 @@ fn overlapping_heads_are_not_all_followed() {
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Corruption, Some(32)), "{error}");
     let remains = LogRemains::read(&env, path(), ID).unwrap();
     assert_eq!(remains.records().count(), 0);
+}
+
+/// Encrypts nothing, and panics if it is told to.
+#[derive(Clone, Debug)]
+struct Panics(Arc<AtomicBool>);
+
+impl Cipher for Panics {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn key_id(&self) -> u64 {
+        1
+    }
+
+    fn of_file(&self, _: &[u8; SALT_BYTES]) -> io::Result<Box<dyn FileCipher>> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl FileCipher for Panics {
+    fn seal(&self, _: &[u8; NONCE_BYTES], _: &[u8], _: &mut [u8]) -> [u8; TAG_BYTES] {
+        assert!(!self.0.swap(false, Ordering::Relaxed), "asked to panic");
+        [0; TAG_BYTES]
+    }
+
+    fn open(&self, _: &[u8; NONCE_BYTES], _: &[u8], _: &mut [u8], _: &[u8; TAG_BYTES]) -> bool {
+        true
+    }
+}
+
+/// Nothing of the record is left in the next one.
+#[test]
+fn a_cipher_that_panics_costs_one_record() {
+    let cipher = Panics(Arc::default());
+    let env = CipherEnv::new(Arc::new(MemEnv::new()), Keys::new(cipher.clone()));
+    let log = LogWriter::create(&env, path(), ID, 4096).unwrap();
+    log.append(&[b"before"]).unwrap();
+    cipher.0.store(true, Ordering::Relaxed);
+    let append = || log.append(&[b"never"]);
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(append)).unwrap_err();
+    log.append(&[b"after"]).unwrap();
+    let mut records = LogReader::open(&env, path(), ID).unwrap();
+    let mut found = Vec::new();
+    while let Some((_, payload)) = records.next_record().unwrap() {
+        found.push(payload.to_vec());
+    }
+    assert_eq!(found, [b"before".to_vec(), b"after".to_vec()]);
 }

@@ -1,10 +1,11 @@
 //! Appends records to a log.
 
 use super::frame::{
-    FILE_HEADER_BYTES, LogId, PAYLOAD_BYTES_MAX, Placing, RECORD_HEADER_BYTES, file_header,
+    Layout, LogId, PAYLOAD_BYTES_MAX, Placing, RECORD_HEADER_BYTES, begin, header_bytes,
     record_bytes, seal,
 };
 use super::turns::Turns;
+use crate::cipher::TAG_BYTES;
 use crate::directory;
 use crate::env::{Env, LogFile, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,6 +24,7 @@ const BUFFER_BYTES_KEPT: usize = 1 << 20;
 pub struct LogWriter {
     path: PathBuf,
     id: LogId,
+    layout: Layout,
     file: Box<dyn LogFile>,
     /// The record under construction; empty otherwise. Held from the choice of the record's offset
     /// until the record is stored there.
@@ -41,15 +43,17 @@ impl LogWriter {
     /// system. Leaves no file then.
     pub fn create(env: &dyn Env, path: &Path, id: LogId, capacity: u64) -> Result<Self> {
         let failed = |error| Error::io("create the log", path, error);
+        let (header, layout) = begin(env, id).map_err(failed)?;
         // A multiple of 8 bytes, so that the reader recognizes a file of another length as cut.
         let file = env.create_log(path, capacity.next_multiple_of(8)).map_err(failed)?;
-        file.append(&file_header(id)).map_err(|error| {
+        file.append(&header).map_err(|error| {
             directory::remove(env, path, "a log without a header");
             failed(error)
         })?;
         Ok(LogWriter {
             path: path.to_path_buf(),
             id,
+            layout,
             file,
             buffer: Mutex::new(Vec::with_capacity(4096)),
             turns: Turns::default(),
@@ -66,18 +70,25 @@ impl LogWriter {
     /// `PAYLOAD_BYTES_MAX` or than the [`room`](LogWriter::room). Fails with `Io` if the system
     /// refuses.
     pub fn append(&self, parts: &[&[u8]]) -> Result<Range<u64>> {
-        let payload_bytes = parts.iter().map(|part| part.len()).sum();
+        let payload_bytes = parts.iter().map(|part| part.len()).sum::<usize>();
         let mut record = self.buffer.lock();
         let offset = self.file.bytes();
         if !self.fits(offset, payload_bytes) {
             let message = format!("a record of {payload_bytes} bytes does not fit into the log");
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(&self.path));
         }
+        // A cipher may have panicked.
+        record.clear();
         record.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
         parts.iter().for_each(|part| record.extend_from_slice(part));
-        record.resize(record_bytes(payload_bytes), 0);
         let marked = self.turns.synced_bytes() == offset;
-        seal(&mut record, &Placing { file_id: self.id.file_id, offset, payload_bytes, marked });
+        let payload_bytes = payload_bytes + self.layout.extra_bytes();
+        let placing = Placing { file_id: self.id.file_id, offset, payload_bytes, marked };
+        if let Some(cipher) = &self.layout.cipher {
+            cipher.seal(&mut record, placing.coded(), offset);
+        }
+        record.resize(record_bytes(payload_bytes), 0);
+        seal(&mut record, &placing);
         let appended = self.file.append(&record);
         let end = offset + record.len() as u64;
         record.clear();
@@ -146,18 +157,23 @@ impl LogWriter {
     /// Returns true if two payloads of these lengths fit behind the last record.
     pub fn room_for_both(&self, first_bytes: usize, second_bytes: usize) -> bool {
         self.room(first_bytes)
-            && self.fits(self.bytes() + record_bytes(first_bytes) as u64, second_bytes)
+            && self.fits(self.bytes() + self.record_bytes(first_bytes), second_bytes)
     }
 
     fn fits(&self, end: u64, payload_bytes: usize) -> bool {
-        payload_bytes <= PAYLOAD_BYTES_MAX
-            && record_bytes(payload_bytes) as u64 <= self.file.capacity() - end
+        payload_bytes <= PAYLOAD_BYTES_MAX - self.layout.extra_bytes()
+            && self.record_bytes(payload_bytes) <= self.file.capacity() - end
     }
 
-    /// Returns the capacity in bytes of a log that exactly holds records with payloads of these
-    /// lengths.
-    pub fn capacity_for(payloads_bytes: impl IntoIterator<Item = usize>) -> u64 {
-        let records: usize = payloads_bytes.into_iter().map(record_bytes).sum();
-        (FILE_HEADER_BYTES + records) as u64
+    fn record_bytes(&self, payload_bytes: usize) -> u64 {
+        record_bytes(payload_bytes + self.layout.extra_bytes()) as u64
+    }
+
+    /// Returns the capacity in bytes of a log of `env` that exactly holds records with payloads of
+    /// these lengths.
+    pub fn capacity_for(env: &dyn Env, payloads_bytes: impl IntoIterator<Item = usize>) -> u64 {
+        let extra = if env.encryption().is_some() { TAG_BYTES } else { 0 };
+        let records = payloads_bytes.into_iter().map(|bytes| record_bytes(bytes + extra));
+        (header_bytes(env) + records.sum::<usize>()) as u64
     }
 }

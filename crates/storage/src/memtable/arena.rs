@@ -63,15 +63,19 @@ impl Arena {
         Arena { chunks: OwnChunks::new(chunks), first: SeqNo::default() }
     }
 
-    /// Adds words until there is room for `words` more. Write `seq` needs them. `beside_bytes` is
-    /// what the memtable has in memory beside the arena.
-    pub(super) fn grow(&mut self, free: &FreeWords, words: usize, seq: SeqNo, beside_bytes: usize) {
+    /// Adds words until there is room for `words` more. Write `seq` needs them.
+    pub(super) fn grow(&mut self, free: &FreeWords, words: usize, seq: SeqNo) {
         if self.chunks.ready == 0 {
             self.first = seq;
         }
         while !self.has_room(free, words) {
-            self.chunks.grow(beside_bytes as u64);
+            self.chunks.grow();
         }
+    }
+
+    /// Notes the bytes that the memtable has in memory beside the arena.
+    pub(super) fn note_beside(&self, bytes: usize) {
+        self.chunks.note_beside(bytes as u64);
     }
 
     /// Returns the bytes of memory that the arena takes.
@@ -252,7 +256,7 @@ mod tests {
     fn arena(words: usize) -> (Arena, FreeWords) {
         let mut arena = Arena::default();
         let free = FreeWords::default();
-        arena.grow(&free, words, SeqNo(1), 0);
+        arena.grow(&free, words, SeqNo(1));
         (arena, free)
     }
 

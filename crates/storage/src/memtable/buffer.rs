@@ -13,6 +13,9 @@ use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use lsmith_tree::{EntryKind, KeyRange, RangeDeletes, Readers, SeqNo, logical_bytes};
 use std::sync::Arc;
 
+/// The account of all memtables is off by fewer bytes than this for each.
+const NOTED_STEP_BYTES: usize = 32 * 1024;
+
 /// A sorted buffer of writes. See the [module](super).
 #[derive(Debug, Default)]
 pub struct Memtable {
@@ -34,6 +37,8 @@ struct Writer {
     counts: Counts,
     /// The free words of the index's arena.
     free: FreeWords,
+    /// The bytes outside the arena that the account of all memtables has.
+    noted_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,14 +99,13 @@ impl Memtable {
     pub fn insert(&self, entry: EntryRef<'_>, keep: KeepFrom) {
         debug_assert!(keep.0 < entry.seq, "no reader sees the write yet");
         debug_assert!(!entry.kind.is_tombstone() || entry.value.is_empty());
-        let Writer { counts, free } = &mut *self.writer.lock();
+        let Writer { counts, free, noted_bytes } = &mut *self.writer.lock();
         let words = ArenaEntry::words_max(&entry);
         loop {
             let index = self.index.read();
             if !index.arena.has_room(free, words) {
                 drop(index);
-                let beside_bytes = counts.beside_bytes;
-                self.index.write().arena.grow(free, words, entry.seq, beside_bytes);
+                self.index.write().arena.grow(free, words, entry.seq);
                 // Here, because the first write finds no room, and few others do.
                 self.has_begun.store(true, Ordering::Release);
                 continue;
@@ -112,6 +116,10 @@ impl Memtable {
             match inserted {
                 Some(change) => {
                     counts.note(&entry, change);
+                    if counts.beside_bytes.abs_diff(*noted_bytes) >= NOTED_STEP_BYTES {
+                        *noted_bytes = counts.beside_bytes;
+                        self.index.read().arena.note_beside(*noted_bytes);
+                    }
                     break;
                 }
                 None => self.index.write().split(entry.key),
@@ -217,7 +225,7 @@ impl Memtable {
     /// Returns how full the memtable is.
     #[inline]
     pub fn fill(&self) -> Fill {
-        let Writer { counts, free } = &*self.writer.lock();
+        let Writer { counts, free, .. } = &*self.writer.lock();
         Fill {
             live_bytes: counts.live_bytes,
             written_bytes: counts.written_bytes,

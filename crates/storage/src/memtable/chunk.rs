@@ -7,6 +7,7 @@
 
 use crate::account::Account;
 use crate::sync::Mutex;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::unscheduled::AtomicU64;
 use memmap2::{MmapMut, MmapRaw};
 use std::mem::take;
@@ -80,9 +81,10 @@ struct Spare {
 }
 
 impl Chunks {
-    /// Returns no chunks. Up to `spare_max` bytes of freed ones are kept.
-    pub fn new(spare_max: u64) -> Chunks {
-        Chunks { spare_max, ..Chunks::default() }
+    /// Returns no chunks. Up to `spare_max` bytes of freed ones are kept. All bytes count in
+    /// `whole` too.
+    pub fn new(spare_max: u64, whole: &Arc<Account>) -> Chunks {
+        Chunks { spare: Mutex::default(), held: Account::within(whole), spare_max }
     }
 
     /// Returns the bytes of memory that all memtables take, and of spare chunks.
@@ -141,13 +143,18 @@ pub(super) struct OwnChunks {
     chunks: Vec<Chunk>,
     /// The first words, which are ready.
     pub(super) ready: usize,
-    /// Bytes of the memtable beside its chunks.
-    beside_bytes: u64,
+    /// Bytes of the memtable beside its chunks, as they were noted last.
+    beside_bytes: AtomicU64,
 }
 
 impl OwnChunks {
     pub(super) fn new(all: &Arc<Chunks>) -> OwnChunks {
-        OwnChunks { all: Arc::clone(all), chunks: Vec::new(), ready: 0, beside_bytes: 0 }
+        OwnChunks {
+            all: Arc::clone(all),
+            chunks: Vec::new(),
+            ready: 0,
+            beside_bytes: AtomicU64::default(),
+        }
     }
 
     /// Returns chunk `index`.
@@ -162,10 +169,14 @@ impl OwnChunks {
         self.chunks.get(index)
     }
 
-    /// Makes more words ready. `beside_bytes` is what the memtable has beside its chunks now.
-    pub(super) fn grow(&mut self, beside_bytes: u64) {
-        self.all.held.put(beside_bytes);
-        self.all.held.take(std::mem::replace(&mut self.beside_bytes, beside_bytes));
+    /// Notes the bytes that the memtable has beside its chunks now. Only its writer calls this.
+    pub(super) fn note_beside(&self, bytes: u64) {
+        self.all.held.put(bytes);
+        self.all.held.take(self.beside_bytes.swap(bytes, Relaxed));
+    }
+
+    /// Makes more words ready.
+    pub(super) fn grow(&mut self) {
         if self.ready == self.chunks.len() * CHUNK_WORDS {
             let spare = self.all.take();
             self.ready += spare.ready;
@@ -182,7 +193,7 @@ impl OwnChunks {
 
 impl Drop for OwnChunks {
     fn drop(&mut self) {
-        self.all.held.take(self.beside_bytes);
+        self.note_beside(0);
         self.all.give_back(take(&mut self.chunks));
     }
 }
@@ -197,14 +208,15 @@ mod tests {
     fn grown(all: &Arc<Chunks>, words: usize) -> OwnChunks {
         let mut own = OwnChunks::new(all);
         while own.ready < words {
-            own.grow(10);
+            own.grow();
+            own.note_beside(10);
         }
         own
     }
 
     #[test]
     fn what_a_memtable_leaves_is_kept_for_the_next_one_until_none_comes() {
-        let all = Arc::new(Chunks::new(u64::MAX));
+        let all = Arc::new(Chunks::new(u64::MAX, &Arc::default()));
         let first = grown(&all, CHUNK_WORDS + 1);
         assert_eq!(all.held_bytes(), CHUNK_BYTES + STEP_BYTES + 10);
         drop(first);
@@ -231,7 +243,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_may_be() {
-        let all = Arc::new(Chunks::new(CHUNK_BYTES + CHUNK_BYTES / 2));
+        let all = Arc::new(Chunks::new(CHUNK_BYTES + CHUNK_BYTES / 2, &Arc::default()));
         drop(grown(&all, 2 * CHUNK_WORDS));
         assert_eq!((all.held_bytes(), all.spare_bytes()), (CHUNK_BYTES, CHUNK_BYTES));
     }

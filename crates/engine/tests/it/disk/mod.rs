@@ -8,5 +8,6 @@ mod file_systems;
 mod full;
 mod inspection;
 mod moved;
+mod space;
 mod taken_names;
 mod unknown_files;

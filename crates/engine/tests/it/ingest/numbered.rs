@@ -17,6 +17,7 @@ use lsmith::{
     Builder, ErrorKind, IngestOptions, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
     SeqNo, Store, TableWriter, TableWriterOptions, repair,
 };
+use lsmith_tree::KeyRange;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -283,6 +284,34 @@ fn a_merge_does_not_drop_what_arrives_beneath_it() {
     space.merge().unwrap();
     assert_eq!(space.tree().dropped_below(), SeqNo(3));
     assert_eq!(contents(&space).len(), 1);
+}
+
+/// A merge takes memory of more keys than it takes from storage. A tombstone that it drops there is
+/// remembered by the next life too.
+#[test]
+fn a_tombstone_that_a_merge_dropped_from_memory_is_remembered_by_the_next_life() {
+    for policy in ["leveled(ratio=2, l0=1)", "jungle(c=1, ratio=3, table=400B)", "constant(k=1)"] {
+        let env = MemEnv::new();
+        let store = appending(&env, policy).open().unwrap();
+        let written = space(&store);
+        written.put(key(1), "written").unwrap();
+        written.put(key(3), "written").unwrap();
+        store.flush().unwrap();
+        store.settle().unwrap();
+        written.put(key(2), "written").unwrap();
+        written.delete(key(90)).unwrap();
+        store.flush().unwrap();
+        written.merge().unwrap();
+        let dropped = written.tree().dropped().clone();
+        assert_eq!(dropped.below(&KeyRange::inclusive(&key(90), &key(90))), SeqNo(4), "{policy}");
+        let file = write_table(&env, "/old", &puts([90], 2, "old"));
+        drop((written, store));
+        let store = appending(&env, policy).open().unwrap();
+        let again = space(&store);
+        let error = ingest(&again, &[file]).unwrap_err();
+        assert!(error.to_string().contains("could come back"), "{policy}: {error}");
+        assert_eq!(again.get(key(90)).unwrap(), None);
+    }
 }
 
 /// Writes that cancelled each other in memory are still in the log.

@@ -3,12 +3,12 @@
 //! Promised: a process that does nothing but use a store stays within the limit of the store to a
 //! tenth, also while it fills, overwrites, scans and reads several keyspaces at full speed. If
 //! nothing is said of memory, the store takes half of what its control group leaves, and a group
-//! that kills at its limit does not kill it.
+//! that kills at its limit does not kill it. Four stores stay within one limit as one store does.
 //!
 //! The child process is this test binary, with its orders in environment variables. It samples its
 //! own memory without pages of files, and tells the most that it held.
 
-use lsmith::{Builder, Keyspace, KeyspaceOptions, Store};
+use lsmith::{Builder, Keyspace, KeyspaceOptions, Memory, Store, Threads};
 use std::env;
 use std::fs;
 use std::io::{Read, Write};
@@ -57,20 +57,24 @@ fn most_during(work: impl FnOnce()) -> u64 {
     })
 }
 
-/// Fills, overwrites and reads keyspaces of `store`, with `keys` keys in all.
-fn use_all(store: &Store, keys: u64) {
-    let with = |name: &str, policy: &str| {
-        let policy = Some(policy.into());
-        store
-            .keyspace_with(name, &KeyspaceOptions { policy, ..KeyspaceOptions::default() })
-            .unwrap()
+/// Returns four keyspaces under different policies: of `stores` in turns.
+fn spaces_of(stores: &[Store]) -> [Keyspace; 4] {
+    let with = |index: usize, name: &str, policy: Option<&str>| {
+        let policy = policy.map(Into::into);
+        let options = KeyspaceOptions { policy, ..KeyspaceOptions::default() };
+        stores[index % stores.len()].keyspace_with(name, &options).unwrap()
     };
-    let spaces = [
-        store.keyspace("default").unwrap(),
-        with("packed", "tiered(ratio=4)"),
-        with("levels", "leveled(ratio=4, l0=4)"),
-        with("rare", "minlatency(k=3)"),
-    ];
+    [
+        with(0, "default", None),
+        with(1, "packed", Some("tiered(ratio=4)")),
+        with(2, "levels", Some("leveled(ratio=4, l0=4)")),
+        with(3, "rare", Some("minlatency(k=3)")),
+    ]
+}
+
+/// Fills, overwrites and reads keyspaces of `stores`, with `keys` keys in all.
+fn use_all(stores: &[Store], keys: u64) {
+    let spaces = spaces_of(stores);
     // Its blocks are in the cache.
     spaces[1].set_compression("lz4").unwrap();
     let each = keys / 8;
@@ -109,12 +113,26 @@ fn use_all(store: &Store, keys: u64) {
         }
         over.store(true, Ordering::Relaxed);
     });
-    store.settle().unwrap();
+    stores.iter().for_each(|store| store.settle().unwrap());
     for number in (0..each * 8).step_by(5) {
         let found = space(number).get(key(number)).unwrap().unwrap();
         assert_eq!(found, value(number, 1)[..]);
     }
     assert_eq!(spaces.iter().map(|space| space.iter().count() as u64).sum::<u64>(), keys);
+}
+
+/// Opens one store, or four within one limit.
+fn open_all(dir: &Path, options: &str) -> (Vec<Store>, Option<Memory>) {
+    let Some(bytes) = options.strip_prefix("four ") else {
+        return (vec![builder(dir, options).open().unwrap()], None);
+    };
+    let memory = Memory::new(bytes.parse().unwrap());
+    let threads = Threads::new(2).unwrap();
+    let open = |index: usize| {
+        let builder = Store::builder(dir.join(index.to_string()));
+        builder.memory(&memory).shared_threads(&threads).open().unwrap()
+    };
+    ((0..4).map(open).collect(), Some(memory))
 }
 
 fn builder(dir: &Path, options: &str) -> Builder {
@@ -133,7 +151,9 @@ fn child() {
     let Some(dir) = env::var_os(DIR) else { return };
     let keys = env::var(KEYS).unwrap().parse().unwrap();
     std::io::stdin().read_exact(&mut [0]).unwrap();
-    let store = builder(Path::new(&dir), &env::var(OPTIONS).unwrap()).open().unwrap();
+    let (stores, memory) = open_all(Path::new(&dir), &env::var(OPTIONS).unwrap());
+    let count =
+        || memory.as_ref().map_or_else(|| stores[0].memory().total(), |memory| memory.bytes());
     let counted = AtomicBool::new(false);
     let mut most_counted = 0;
     let most = most_during(|| {
@@ -141,17 +161,17 @@ fn child() {
             let counter = scope.spawn(|| {
                 let mut most = 0;
                 while !counted.load(Ordering::Relaxed) {
-                    most = store.memory().total().max(most);
+                    most = count().max(most);
                     thread::sleep(Duration::from_millis(10));
                 }
                 most
             });
-            use_all(&store, keys);
+            use_all(&stores, keys);
             counted.store(true, Ordering::Relaxed);
             most_counted = counter.join().unwrap();
         });
     });
-    let held = store.memory();
+    let held = stores[0].memory();
     thread::sleep(Duration::from_millis(500));
     eprintln!("at the end: {} of the process, {held:?}", anon_bytes());
     println!("told: {most} {most_counted} {}", held.limit.unwrap_or(0));
@@ -187,10 +207,12 @@ fn run(options: &str, keys: u64, door: Option<&Path>) -> (ExitStatus, Option<Tol
 
 #[test]
 fn process_stays_within_the_limit() {
-    for (limit, keys) in [(64 * MIB, 1_200_000), (32 * MIB, 600_000)] {
-        let (status, told) = run(&limit.to_string(), keys, None);
+    for (stores, limit, keys) in
+        [("", 64 * MIB, 1_200_000), ("", 32 * MIB, 600_000), ("four ", 64 * MIB, 1_200_000)]
+    {
+        let (status, told) = run(&format!("{stores}{limit}"), keys, None);
         let told = told.unwrap_or_else(|| panic!("the child has failed: {status}"));
-        println!("a limit of {limit}: {told:?}");
+        println!("{stores}a limit of {limit}: {told:?}");
         assert_eq!(told.limit, limit);
         assert!(told.most <= limit / 10 * 11, "{told:?}");
         assert!(told.counted <= limit, "{told:?}");

@@ -4,3 +4,4 @@ mod budget;
 mod limits;
 mod merges;
 mod sealing;
+mod shared;

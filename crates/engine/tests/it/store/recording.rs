@@ -5,8 +5,8 @@ use crate::frame::operators::Append;
 use crate::frame::small::{fill, open, plain, small, small_on_disk, threaded};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass, RealEnv};
 use lsmith::{
-    Batch, ErrorKind, Event, Isolation, Iter, Keyspace, KeyspaceOptions, Observer, PersistMode,
-    RecordOptions, RecordRequest, Recording, Store,
+    Batch, Clock, ErrorKind, Event, Expiry, Isolation, Iter, Keyspace, KeyspaceOptions, Observer,
+    PersistMode, RecordOptions, RecordRequest, Recording, Store,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,6 +102,41 @@ fn every_kind_of_operation_is_recorded() {
         "get,2,r,0",
     ];
     assert_eq!(lines(&env, &path), expected);
+}
+
+/// Also of a value that was there. By a clock that does not say how long a tick is, lives are not
+/// known.
+#[test]
+fn lives_are_recorded_in_microseconds() {
+    let env = MemEnv::new();
+    let options = KeyspaceOptions { expiry: Some(Expiry::after(60)), ..Default::default() };
+    for (clock, lives) in [
+        (Clock::new("shown", || 100).with_tick(Duration::from_millis(20)), true),
+        (Clock::new("shown", || 100), false),
+    ] {
+        let store = small(&env).clock(clock).open().unwrap();
+        let cache = store.keyspace_with("cache", &options).unwrap();
+        cache.put_until("there", "before", 150).unwrap();
+        let path = store.record(FOLDER, &one_in(1)).unwrap();
+        cache.put("a", "1").unwrap();
+        cache.put_until("b", "12", 107).unwrap();
+        cache.put_until("late", "123", 99).unwrap();
+        stop(&store);
+        let with = |line: &str, life: &str| match lives {
+            true => format!("{line},{life}"),
+            false => line.replace("load_until", "load"),
+        };
+        let expected = [
+            "keyspace,0,4000,cache,minlatency(k=6)".to_owned(),
+            with("load_until,0,there,6", "1000000"),
+            "base".to_owned(),
+            with("put_until,0,a,1", "1200000"),
+            with("put_until,0,b,2", "140000"),
+            with("put_until,0,late,3", "0"),
+        ];
+        assert_eq!(lines(&env, &path), expected);
+        cache.delete_range("a".."m").unwrap();
+    }
 }
 
 /// Of each key either everything is recorded or nothing.

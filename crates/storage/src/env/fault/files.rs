@@ -2,6 +2,7 @@
 
 use super::class::{Effect, OpClass};
 use super::rules::{Due, FaultRules};
+use crate::env::common::unless_failed;
 use crate::env::{LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
 use crate::sync::device_works;
 use bytes::Bytes;
@@ -54,12 +55,7 @@ pub(super) struct FaultWrite {
 
 impl FaultWrite {
     fn unless_failed(&mut self, step: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
-        if self.failed {
-            return Err(io::Error::other("an earlier write to this file failed"));
-        }
-        let result = step(self);
-        self.failed = result.is_err();
-        result
+        unless_failed(self, |file| &mut file.failed, step)
     }
 }
 

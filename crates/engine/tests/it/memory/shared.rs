@@ -1,0 +1,121 @@
+//! One limit on the memory of several stores.
+//!
+//! Promised: stores with one limit stay within it together. A store that nobody writes to gives up
+//! its memtable when others need the memory. A store that cannot flush does not stop the others.
+//! What a store held is free when it closes.
+
+use crate::frame::small::plain;
+use lsmith::env::MemEnv;
+use lsmith::{Builder, ErrorKind, Keyspace, Memory, Store, Threads};
+use std::thread;
+
+const MIB: u64 = 1 << 20;
+
+fn put(space: &Keyspace, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        space.put(key, [number as u8; 1000]).unwrap();
+    }
+}
+
+fn open_one(builder: Builder) -> (Store, Keyspace) {
+    let store = builder.open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    (store, space)
+}
+
+/// Opens `count` stores with one limit of `bytes`, and two threads for all.
+fn open_all(count: usize, bytes: u64) -> (Memory, Vec<(Store, Keyspace)>) {
+    let (memory, threads) = (Memory::new(bytes), Threads::new(2).unwrap());
+    let builder = || plain(&MemEnv::new().unmapped()).memory(&memory).shared_threads(&threads);
+    let stores = (0..count).map(|_| open_one(builder())).collect();
+    (memory, stores)
+}
+
+fn memtables(stores: &[(Store, Keyspace)]) -> u64 {
+    stores.iter().map(|(store, _)| store.memory().memtables).sum()
+}
+
+#[test]
+fn idle_stores_make_room_for_an_active_one() {
+    let (memory, stores) = open_all(7, 16 * MIB);
+    let (active, idle) = stores.split_first().unwrap();
+    for (_, space) in idle {
+        put(space, 0..400);
+    }
+    let before = memtables(idle);
+    assert!(before > 2 * MIB, "{before}");
+    for round in 0..40 {
+        put(&active.1, 500 * round..500 * (round + 1));
+        assert!(memory.bytes() <= memory.limit_bytes(), "{memory:?}");
+    }
+    let after = memtables(idle);
+    assert!(after < before / 4 * 3, "idle stores hold {after} of {before} bytes");
+    for (number, (store, space)) in stores.iter().enumerate() {
+        store.settle().unwrap();
+        assert_eq!(space.iter().count(), if number == 0 { 20_000 } else { 400 });
+    }
+}
+
+#[test]
+fn writers_of_many_stores_stay_within_one_limit() {
+    const STORES: usize = 12;
+    let (memory, stores) = open_all(STORES, 24 * MIB);
+    let most = thread::scope(|scope| {
+        let writers: Vec<_> = stores
+            .iter()
+            .map(|(_, space)| {
+                scope.spawn(|| {
+                    for round in 0..10 {
+                        put(space, 500 * round..500 * (round + 1));
+                        space.iter().for_each(|entry| drop(entry.unwrap()));
+                    }
+                })
+            })
+            .collect();
+        let mut most = 0;
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            // One count of all stores: a sum over stores would see some bytes twice.
+            most = memory.bytes().max(most);
+            thread::yield_now();
+        }
+        most
+    });
+    assert!(most <= memory.limit_bytes(), "{most}");
+    assert!(most > memory.limit_bytes() / 3, "what there is is used: {most}");
+    for (store, space) in &stores {
+        store.settle().unwrap();
+        assert_eq!(space.iter().count(), 5000);
+        assert_eq!(store.cache_bytes(), stores[0].0.cache_bytes(), "there is one cache");
+    }
+    drop(stores);
+    assert_eq!(memory.bytes(), 0, "{memory:?}");
+}
+
+#[test]
+fn store_that_cannot_flush_does_not_stop_the_others() {
+    let (memory, threads) = (Memory::new(16 * MIB), Threads::new(2).unwrap());
+    let full = MemEnv::with_capacity(8 * MIB);
+    let open_in = |env: &MemEnv| {
+        open_one(plain(env).log_bytes(64 << 10).memory(&memory).shared_threads(&threads))
+    };
+    let (stuck, stuck_space) = open_in(&full);
+    let value = vec![1; 1000];
+    let failed = (0..100_000_u64).find_map(|n| stuck_space.put(n.to_be_bytes(), &value).err());
+    assert_eq!(failed.unwrap().kind(), ErrorKind::Full);
+    let (store, space) = open_in(&MemEnv::new());
+    put(&space, 0..20_000);
+    store.settle().unwrap();
+    assert_eq!(space.iter().count(), 20_000);
+    drop((stuck, stuck_space));
+}
+
+#[test]
+fn store_in_lockstep_shares_no_limit() {
+    let memory = Memory::new(16 * MIB);
+    let error = plain(&MemEnv::new()).memory(&memory).lockstep(true).open().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("a store in lockstep shares no limit"), "{error}");
+    let error = plain(&MemEnv::new()).memory(&Memory::new(1000)).open().unwrap_err();
+    assert!(error.to_string().contains("expected at least 1048576"), "{error}");
+}
