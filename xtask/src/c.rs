@@ -1,6 +1,6 @@
 //! Compiles the examples and the tests in C and C++, and runs them.
 
-use crate::chores::{cargo, run};
+use crate::chores::{answers, cargo, run};
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::fs;
@@ -15,6 +15,9 @@ const FOLDERS: [&str; 2] = ["examples", "tests/c"];
 /// What valgrind looks for: a leak is an error too.
 const VALGRIND: [&str; 4] =
     ["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite,possible"];
+
+/// What valgrind finds in libraries, with the reasons.
+const KNOWN: &str = "tests/c/valgrind.supp";
 
 /// Runs each program on a new directory, under valgrind if there is one.
 ///
@@ -49,7 +52,9 @@ pub(crate) fn c(root: &Path) -> Result<()> {
                 false => Command::new(&program),
             };
             if has_valgrind {
-                command.args(VALGRIND).arg(&program);
+                let known = root.join(CRATE).join(KNOWN);
+                command.args(VALGRIND).arg(format!("--suppressions={}", known.display()));
+                command.arg(&program);
             }
             let status = command.arg(&dir).status()?;
             ensure!(status.success(), "{} failed: {status}", source.display());
@@ -57,12 +62,6 @@ pub(crate) fn c(root: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Returns true if there is a program called `name`.
-fn answers(name: &str) -> bool {
-    let found = Command::new(name).arg("--version").output();
-    found.is_ok_and(|output| output.status.success())
 }
 
 /// Returns the compiler of a source file and the standard that it is held to.

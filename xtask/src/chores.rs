@@ -23,6 +23,12 @@ pub(crate) fn cargo(root: &Path) -> Command {
     command
 }
 
+/// Returns true if there is a program called `name`.
+pub(crate) fn answers(name: &str) -> bool {
+    let found = Command::new(name).arg("--version").output();
+    found.is_ok_and(|output| output.status.success())
+}
+
 /// Runs `command` of cargo, after its line. Fails if it does.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();

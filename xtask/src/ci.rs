@@ -1,7 +1,7 @@
 //! All checks of CI, in its order.
 
 use crate::chores::{cargo, package, plain, run, schedules};
-use crate::{c, commands, pages, python, tidy};
+use crate::{c, commands, jvm, pages, python, tidy};
 use anyhow::Result;
 use std::path::Path;
 
@@ -22,6 +22,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     package(root)?;
     c::c(root)?;
     python::python(root)?;
+    jvm::jvm(root)?;
     schedules(root)?;
     pages::run(root, None)
 }

@@ -1,7 +1,7 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask modules`, `cargo xtask bless`,
 //! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask pages`, `cargo xtask planted`,
 //! `cargo xtask schedules`, `cargo xtask plain`, `cargo xtask package`, `cargo xtask c`,
-//! `cargo xtask python`.
+//! `cargo xtask python`, `cargo xtask jvm`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -13,6 +13,7 @@ mod chores;
 mod ci;
 mod commands;
 mod instructions;
+mod jvm;
 mod pages;
 mod planted;
 mod python;
@@ -40,6 +41,7 @@ cargo xtask pages [LSMITH]
                      opens pages of LSMITH, a binary, or of a release build, in chromium
 cargo xtask c        compiles what is in C and C++, and runs it (needs cc; valgrind if there is one)
 cargo xtask python   builds the Python package and runs its tests (needs python3)
+cargo xtask jvm      builds the packages for the JVM and runs their tests (needs mvn, Java 17, cc)
 cargo xtask planted [WORD]
                      plants bugs whose names contain WORD, and sees the tests catch each
 cargo xtask schedules
@@ -61,6 +63,7 @@ fn chore(words: &[&str]) -> Option<Chore> {
         ["package"] => Box::new(chores::package),
         ["c"] => Box::new(c::c),
         ["python"] => Box::new(python::python),
+        ["jvm"] => Box::new(jvm::jvm),
         ["ci"] => Box::new(ci::ci),
         ["instructions"] => Box::new(|root| instructions::instructions(root, false)),
         ["instructions", "--bless"] => Box::new(|root| instructions::instructions(root, true)),

@@ -20,6 +20,7 @@ mod bars;
 mod commands;
 mod completing;
 mod failure;
+mod files;
 mod layout;
 mod log;
 mod output;

@@ -7,7 +7,7 @@ use lsmith_lab::{FileInputs, asks_for_sizes, machine_of, with_sizes};
 use lsmith_policy::{MergePolicy, Registry, translated};
 use lsmith_sim::Machine;
 use lsmith_spec::{Spec, SpecError, format_bytes};
-use lsmith_workload::{FlushSizes, Recorded, Workload, WorkloadError};
+use lsmith_workload::{FlushSizes, Lives, Recorded, Workload, WorkloadError};
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
@@ -95,13 +95,13 @@ pub(crate) fn workload(spec: &str) -> anyhow::Result<Workload> {
     let workload = Workload::from_spec(&spec, &FileInputs);
     let workload = workload.map_err(|error| bad_input("workload", &spec, error))?;
     if let Some(recorded) = workload.recorded() {
-        print_line(&of_recording(recorded));
+        print_line(&of_recording(recorded, workload.lives()));
     }
     Ok(workload)
 }
 
 /// Returns what a recording says of the store, in one line.
-fn of_recording(recorded: &Recorded) -> String {
+fn of_recording(recorded: &Recorded, lives: &Lives) -> String {
     let Recorded { keyspace, one_in, policy, counts, .. } = recorded;
     let [share, whole] =
         [recorded.memtable_share_bytes(), recorded.memtable_bytes].map(format_bytes);
@@ -116,6 +116,9 @@ fn of_recording(recorded: &Recorded) -> String {
     }
     if !recorded.has_base {
         text += "; keys that were there before are missing";
+    }
+    if recorded.has_lives && !lives.expire() {
+        text += "; values stay that expired in the store, unless you say expire=recorded";
     }
     text
 }

@@ -125,15 +125,17 @@ async fn main() -> ExitCode {
         Command::Cluster(Cluster::Stop { dir }) => cluster::stop(&dir).await,
         Command::Client { dir, operation } => client(&dir, operation).await,
         Command::Node(args) => {
-            node::run(&NodeOptions {
+            let options = NodeOptions {
                 id: args.id,
                 dir: args.dir,
                 listen: args.listen,
                 peers: Peers { cluster: args.cluster, routes: args.routes.into_iter().collect() },
                 heartbeat: Duration::from_millis(args.heartbeat_ms),
                 snapshot_every: args.snapshot_every,
-            })
-            .await
+            };
+            // Whoever has started this process can wait for the line.
+            let listens = || println!("node {} listens at {}", options.id, options.listen);
+            node::run(&options, listens).await
         }
     };
     match done {

@@ -62,6 +62,8 @@ pub enum Request {
     },
     /// Asks how the node is.
     Status,
+    /// Asks how the node is once that differs from what is given, or after a second.
+    Change(Status),
     /// Asks the node to end.
     Stop,
 }

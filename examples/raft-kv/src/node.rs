@@ -60,6 +60,9 @@ impl NodeOptions {
     }
 }
 
+/// The longest wait for a change.
+const CHANGE_MAX: Duration = Duration::from_secs(1);
+
 /// A running node.
 #[derive(Clone)]
 struct Node {
@@ -70,11 +73,11 @@ struct Node {
     stop: Arc<Notify>,
 }
 
-/// Runs a node until it is asked to stop.
+/// Runs a node until it is asked to stop. Calls `listens` once others can ask it.
 ///
 /// # Errors
 /// As opening its stores and listening.
-pub async fn run(options: &NodeOptions) -> Result<()> {
+pub async fn run(options: &NodeOptions, listens: impl FnOnce()) -> Result<()> {
     fs::create_dir_all(&options.dir)?;
     let listener = TcpListener::bind(&options.listen)
         .await
@@ -90,6 +93,7 @@ pub async fn run(options: &NodeOptions) -> Result<()> {
         machine,
         stop: Arc::default(),
     };
+    listens();
     let ended = tokio::select! {
         ended = node.accept(&listener) => ended,
         ended = node.failure() => ended,
@@ -137,6 +141,10 @@ impl Node {
                 Request::Write(command) => outcome(&self.write(command).await),
                 Request::Read { key, stale } => outcome(&self.read(&key, stale).await),
                 Request::Status => reply(io::Result::Ok(self.status())),
+                Request::Change(known) => {
+                    self.change(&known).await;
+                    reply(io::Result::Ok(self.status()))
+                }
                 Request::Stop => {
                     connection.send(&Result::<(), Refusal>::Ok(())).await?;
                     self.stop.notify_one();
@@ -187,8 +195,18 @@ impl Node {
         self.machine.state().get(key).map_err(|error| Refusal::Failed(error.to_string()))
     }
 
+    /// Returns when the node is not as `known` says, after [`CHANGE_MAX`] at the latest.
+    async fn change(&self, known: &Status) {
+        let differs = |metrics: &RaftMetrics<Types>| self.status_of(metrics) != *known;
+        // Without a change, or at the end of the node, it is as it is.
+        let _ = self.raft.wait(Some(CHANGE_MAX)).metrics(differs, "a change").await;
+    }
+
     fn status(&self) -> Status {
-        let metrics = self.raft.metrics().borrow_watched().clone();
+        self.status_of(&self.raft.metrics().borrow_watched())
+    }
+
+    fn status_of(&self, metrics: &RaftMetrics<Types>) -> Status {
         Status {
             id: self.id,
             leader: metrics.current_leader,

@@ -3,6 +3,7 @@
 use crate::error::{bad_argument, of_store};
 use crate::held::{Held, Root};
 use crate::transaction::Transaction;
+use lsmith::cipher::{Keys, MasterKey};
 use lsmith::{PersistMode, RecordOptions, Recording, Store as Opened};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -56,7 +57,7 @@ impl Store {
     #[new]
     #[pyo3(signature = (
         path, policy=None, memtable_bytes=None, threads=None, lockstep=false, record=None,
-        record_one_in=64
+        record_one_in=64, key_file=None, older_key_file=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
@@ -68,6 +69,8 @@ impl Store {
         lockstep: bool,
         record: Option<PathBuf>,
         record_one_in: u32,
+        key_file: Option<PathBuf>,
+        older_key_file: Option<PathBuf>,
     ) -> PyResult<Store> {
         let mut builder = Opened::builder(path).lockstep(lockstep);
         if let Some(policy) = policy {
@@ -81,6 +84,14 @@ impl Store {
         }
         if let Some(folder) = record {
             builder = builder.record(folder, recorded(record_one_in, true));
+        }
+        let key = |file: PathBuf| MasterKey::read_key_file(&file).map_err(bad_argument);
+        let older = older_key_file.map(key).transpose()?;
+        match (key_file.map(key).transpose()?.map(Keys::new), older) {
+            (Some(keys), Some(older)) => builder = builder.keys(keys.and_older(older)),
+            (Some(keys), None) => builder = builder.keys(keys),
+            (None, Some(_)) => return Err(bad_argument("`older_key_file` needs `key_file`")),
+            (None, None) => {}
         }
         let store = py.detach(|| builder.open()).map_err(|error| of_store(&error))?;
         Ok(Store(Arc::new(Root::new(store))))

@@ -178,6 +178,24 @@ class Store(unittest.TestCase):
         # 3000 entries of about 113 bytes.
         self.assertGreater(found["flushes"], 12)
 
+    def test_a_store_with_a_key_opens_only_with_it(self):
+        folder = pathlib.Path(self.dir.name)
+        old, new = folder / "old.key", folder / "new.key"
+        old.write_bytes(b"o" * 32)
+        new.write_text("ab" * 32 + "\n")
+        with lsmith.Store(folder / "secret", key_file=old) as store:
+            store.keyspace("default")[b"lsm"] = b"planted value"
+        files = [path.read_bytes() for path in (folder / "secret").rglob("*") if path.is_file()]
+        self.assertFalse(any(b"planted value" in content for content in files))
+        for options in [{}, {"key_file": new}]:
+            with self.assertRaises(lsmith.Error) as caught:
+                lsmith.Store(folder / "secret", **options)
+            self.assertEqual(caught.exception.kind, "Unsupported")
+        with self.assertRaises(lsmith.Error):
+            lsmith.Store(folder / "secret", older_key_file=old)
+        with lsmith.Store(folder / "secret", key_file=new, older_key_file=old) as store:
+            self.assertEqual(store.keyspace("default")[b"lsm"], b"planted value")
+
     def test_closing_takes_all_handles_back(self):
         store = lsmith.Store(self.dir.name)
         keyspace = store.keyspace("default")

@@ -93,6 +93,7 @@ pub(super) const EXAMPLES: &[(&str, &[&str])] = &[
     ("db backups", &["lsmith db BACKUPS backups --verify"]),
     ("db restore", &["lsmith db NEW restore BACKUPS"]),
     ("db policy", &["lsmith db STORE policy", "lsmith db STORE policy 'tiered(ratio=4)'"]),
+    ("db renew-keys", &["lsmith db STORE --key-file NEW --older-key-file OLD renew-keys"]),
     ("db compression", &["lsmith db STORE compression none,lz4,zstd"]),
     ("watch", &["lsmith watch STORE --interval 5"]),
     (

@@ -36,6 +36,18 @@ pub(crate) struct DbArgs {
     /// The keyspace
     #[arg(long, global = true, default_value = lsmith::DEFAULT_KEYSPACE, value_name = "NAME")]
     pub(crate) keyspace: String,
+    /// A file with the key of the store
+    ///
+    /// All files that the command reads and writes are encrypted with it: the store, its copies,
+    /// and tables. The file has 32 random bytes, or 64 hexadecimal digits.
+    #[arg(help_heading = "Encryption", long, global = true, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// A file with an older key
+    ///
+    /// What is still encrypted with this key is read too. Can be given several times.
+    #[arg(help_heading = "Encryption", long, global = true, value_name = "FILE")]
+    #[arg(requires = "key_file")]
+    pub(crate) older_key_file: Vec<PathBuf>,
     /// Its codecs
     ///
     /// The codec of a keyspace that this command creates: `none`, `lz4`, `zstd`, or a list with one
@@ -228,6 +240,11 @@ table does.")]
     ///
     /// All are removed at one moment.
     Clear,
+    /// Encrypt all files with the newest key
+    ///
+    /// Files that have a key of `--older-key-file` get the one of `--key-file`. Afterwards no older
+    /// key is needed. It takes as long as copying them.
+    RenewKeys,
     /// Print the identity of the store
     ///
     /// A checkpoint, a restored backup and a repaired store also name their original.

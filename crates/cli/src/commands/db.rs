@@ -14,6 +14,7 @@ mod why;
 mod work;
 
 use crate::args::{DbArgs, DbCommand, TreeArgs};
+use crate::files;
 use crate::specs;
 use access::{
     Print, builder, bytes_of, check_codecs, open_to_change, open_to_read, to_change, to_fill,
@@ -24,7 +25,13 @@ use lsmith::IngestOptions;
 use std::ffi::OsString;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
-    let print = Print { coding: args.coding(), json };
+    if let Some(newest) = &args.key_file {
+        files::encrypt(newest, &args.older_key_file)?;
+    }
+    run(args, Print { coding: args.coding(), json }, json)
+}
+
+fn run(args: &DbArgs, print: Print, json: bool) -> anyhow::Result<()> {
     let bytes = |argument: &OsString| bytes_of(argument, print.coding);
     match &args.command {
         DbCommand::Get { key } => look::get(&to_read(args)?, &bytes(key)?, print),
@@ -34,6 +41,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::List(_) => look::list(&builder(&args.dir).list_keyspaces()?, json),
         DbCommand::Drop { name } => work::drop_keyspace(&open_to_change(args)?, name, json),
         DbCommand::Clear => work::clear(&to_change(args)?, json),
+        DbCommand::RenewKeys => work::renew_keys(args, json),
         DbCommand::Id => look::id(&open_to_read(args)?, json),
         DbCommand::Destroy { yes } => work::destroy(&builder(&args.dir), *yes, json),
         DbCommand::Rename { from, to } => work::rename(&open_to_change(args)?, from, to, json),

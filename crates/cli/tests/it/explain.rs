@@ -90,7 +90,11 @@ fn a_store_says_why_it_wrote() {
     assert_eq!(sum("dropped_bytes"), -number(causes, "dropped"));
     assert_eq!(sum("moved_bytes"), -number(causes, "moved"));
     let text = fine(&["db", &db, "why"]);
-    assert!(text.contains(" times as many.\nThe policy is leveled(ratio=3, "), "{text}");
+    assert!(text.contains(" bytes of files for each.\nThe policy is leveled(ratio=3, "), "{text}");
+    let stats = json(&["db", &db, "stats"]);
+    for figure in ["table_bytes", "logical_bytes"] {
+        assert_eq!(why[figure], stats[figure], "{stats}");
+    }
 }
 
 /// Stores of this format from older programs have the counters too.

@@ -6,7 +6,7 @@ use crate::load::{History, KEYS, Load};
 use crate::proxy::Mode;
 use std::env;
 use std::time::{Duration, Instant};
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 /// The most seconds that a run may be asked to take.
 const SECONDS_MAX: u64 = 3600;
@@ -64,19 +64,28 @@ impl Done {
     }
 }
 
-/// Makes trouble until `seconds` have passed. The next one may come on top of the last one.
-async fn make_trouble(cluster: &mut Cluster, random: &mut fastrand::Rng, seconds: u64) -> Done {
+/// The longest time for which trouble lasts if hardly an operation ends. Others may lead after one
+/// second.
+const TROUBLE_MAX: Duration = Duration::from_millis(2500);
+
+/// Makes trouble until `seconds` have passed. Each lasts for some operations of the load. The next
+/// one may come on top of the last one.
+async fn make_trouble(
+    cluster: &mut Cluster,
+    history: &History,
+    random: &mut fastrand::Rng,
+    seconds: u64,
+) -> Done {
     let mut done = Done::default();
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(seconds) {
         trouble(cluster, random, &mut done).await;
-        // Others may lead after one second.
-        sleep(Duration::from_millis(random.u64(200..2500))).await;
+        let _ = timeout(TROUBLE_MAX, history.more(random.u64(100..1500))).await;
         if random.u32(..3) > 0 {
             cluster.heal();
         }
         cluster.spawn_missing();
-        sleep(Duration::from_millis(random.u64(..1000))).await;
+        let _ = timeout(TROUBLE_MAX, history.more(random.u64(..500))).await;
     }
     cluster.heal();
     done
@@ -128,7 +137,7 @@ async fn no_write_is_lost_or_reordered_while_nodes_die_and_links_break() {
     let mut cluster = Cluster::start(100).await;
     let history = History::new();
     let load = Load::start(&cluster, &history, seed);
-    let done = make_trouble(&mut cluster, &mut random, seconds).await;
+    let done = make_trouble(&mut cluster, &history, &mut random, seconds).await;
     load.stop().await;
     read_all(&cluster, &history).await;
     // The same once more from what is on disk.

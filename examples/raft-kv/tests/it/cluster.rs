@@ -5,12 +5,13 @@ use raft_kv::client::Client;
 use raft_kv::network::{Directory, Request, Status};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tokio::time::sleep;
+use tokio::task::JoinSet;
 
 /// Returns a free port, with two free ones behind it, which no other test gets. They lie below the
 /// ports that the system gives to whoever asks for any.
@@ -60,10 +61,10 @@ impl Cluster {
         cluster
     }
 
-    /// Starts the process of a node.
+    /// Starts the process of a node, and waits until it listens or has ended.
     pub(crate) fn spawn(&mut self, id: u64) {
         let output = self.dir.path().join(format!("{id}.output"));
-        let output = File::options().append(true).create(true).open(output).unwrap();
+        let mut output = File::options().append(true).create(true).open(output).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_raft-kv"));
         command.args(["node", "--heartbeat-ms", "50", "--id", &id.to_string()]);
         command.args(["--cluster", &self.directory.cluster]);
@@ -75,8 +76,13 @@ impl Cluster {
             }
         }
         command.arg("--dir").arg(self.dir.path().join(id.to_string()));
-        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
-        self.processes.insert(id, command.spawn().unwrap());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(output.try_clone().unwrap());
+        let mut process = command.spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        lines.read_line(&mut String::new()).unwrap();
+        // The pipe is read until the process ends: it may print.
+        std::thread::spawn(move || io::copy(&mut lines, &mut output));
+        self.processes.insert(id, process);
     }
 
     /// Kills the process of a node, if it runs: `kill -9`.
@@ -165,13 +171,33 @@ impl Cluster {
         let start = Instant::now();
         let mut client = self.client();
         while start.elapsed() < PATIENCE {
+            let mut known = Vec::new();
+            for id in self.processes.keys() {
+                known.extend(client.ask::<Status>(*id, &Request::Status).await);
+            }
             if let Some(found) = look(&mut client).await {
                 return found;
             }
-            sleep(Duration::from_millis(50)).await;
+            self.change(known).await;
         }
         let outputs: Vec<String> = (1..=3).map(|id| self.output(id)).collect();
         panic!("no {what} after {PATIENCE:?}; the nodes printed {outputs:?}");
+    }
+}
+
+impl Cluster {
+    /// Waits until a node is not as `known` says, a second at most. A node that does not answer
+    /// counts as one that has changed: it may end.
+    async fn change(&self, known: Vec<Status>) {
+        let mut waits = JoinSet::new();
+        for status in known {
+            let mut client = self.client();
+            let id = status.id;
+            waits.spawn(async move {
+                client.ask::<Status>(id, &Request::Change(status)).await.ok();
+            });
+        }
+        waits.join_next().await;
     }
 }
 

@@ -6,9 +6,9 @@ use raft_kv::Command;
 use raft_kv::client::{Client, ClientError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use std::time::Instant;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, yield_now};
 
 /// The keys that are written and read.
 pub(crate) const KEYS: u64 = 6;
@@ -18,11 +18,20 @@ pub(crate) const KEYS: u64 = 6;
 pub(crate) struct History {
     begin: Instant,
     ops: Arc<Mutex<Vec<Op>>>,
+    /// The operations that have ended, whether or not anything was done.
+    ended: Arc<watch::Sender<u64>>,
 }
 
 impl History {
     pub(crate) fn new() -> History {
-        History { begin: Instant::now(), ops: Arc::default() }
+        History { begin: Instant::now(), ops: Arc::default(), ended: Arc::default() }
+    }
+
+    /// Returns once `count` more operations have ended.
+    pub(crate) async fn more(&self, count: u64) {
+        let mut ended = self.ended.subscribe();
+        let goal = *ended.borrow() + count;
+        ended.wait_for(|ended| *ended >= goal).await.unwrap();
     }
 
     fn now(&self) -> u64 {
@@ -42,6 +51,7 @@ impl History {
         let start = self.now();
         let command = Command::Put { key: key.to_string(), value: value.to_string() };
         let written = client.write(command).await;
+        self.ended.send_modify(|ended| *ended += 1);
         let end = match &written {
             Ok(()) => self.now(),
             Err(ClientError::Unknown(_)) => u64::MAX,
@@ -54,7 +64,9 @@ impl History {
     /// Reads, and notes what was read. Returns true if there was an answer.
     pub(crate) async fn read(&self, client: &mut Client, key: &str) -> bool {
         let start = self.now();
-        match client.read(key).await {
+        let read = client.read(key).await;
+        self.ended.send_modify(|ended| *ended += 1);
+        match read {
             Ok(value) => {
                 self.note(key, What::Read(value), start, self.now());
                 true
@@ -92,7 +104,7 @@ impl Load {
                     } else {
                         history.read(&mut client, &key).await;
                     }
-                    sleep(Duration::from_millis(random.u64(..10))).await;
+                    yield_now().await;
                 }
             })
         };

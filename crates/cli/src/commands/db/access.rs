@@ -2,6 +2,7 @@
 
 use crate::args::{DbArgs, RangeArgs};
 use crate::failure::bad_argument;
+use crate::files;
 use crate::specs;
 use crate::text::Coding;
 use lsmith::prefix_bounds;
@@ -44,7 +45,7 @@ pub(super) fn bounds_of(range: &RangeArgs, coding: Coding) -> anyhow::Result<Key
 /// Returns a builder that knows the policies of this command, and the operator of stores that `run`
 /// has made.
 pub(super) fn builder(dir: &Path) -> Builder {
-    Store::builder(dir).registry(specs::registry().clone()).operator(Newest)
+    Store::builder(dir).env(files::env()).registry(specs::registry().clone()).operator(Newest)
 }
 
 /// Returns a builder that also has the clock that the arguments ask for.

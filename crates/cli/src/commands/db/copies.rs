@@ -3,6 +3,7 @@
 use super::access::wrong_argument;
 use super::dump::damage_fields;
 use crate::failure::bad_argument;
+use crate::files;
 use crate::output::{Output, print, print_json};
 use anyhow::bail;
 use lsmith::{Backup, BackupOptions, Backups, Store};
@@ -35,7 +36,7 @@ pub(super) fn backup(
     if keep == Some(0) {
         return Err(bad_argument("expected at least one backup to keep, found 0"));
     }
-    let backups = Backups::new(to);
+    let backups = Backups::with_env(to, files::env());
     let options = BackupOptions::default().check(check);
     let made = store.backup_with(&backups, &options).map_err(wrong_argument)?;
     let removed = match keep {
@@ -68,7 +69,7 @@ pub(super) fn backups(
 }
 
 fn list(dir: &Path, json: bool) -> anyhow::Result<()> {
-    let backups = Backups::new(dir).list()?;
+    let backups = Backups::with_env(dir, files::env()).list()?;
     if json {
         let backups: Value = backups.iter().map(backup_fields).collect();
         return print_json(&json!({ "backups": backups }));
@@ -79,7 +80,7 @@ fn list(dir: &Path, json: bool) -> anyhow::Result<()> {
 }
 
 fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
-    let damage = Backups::new(dir).verify()?;
+    let damage = Backups::with_env(dir, files::env()).verify()?;
     if json {
         let damage: Value = damage.iter().map(damage_fields).collect();
         print_json(&json!({ "damage": damage }))?;
@@ -98,12 +99,12 @@ fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
 }
 
 fn remove(dir: &Path, id: u64, json: bool) -> anyhow::Result<()> {
-    Backups::new(dir).remove(id)?;
+    Backups::with_env(dir, files::env()).remove(id)?;
     if json { print_json(&json!({ "removed": id })) } else { Ok(()) }
 }
 
 pub(super) fn restore(from: &Path, id: Option<u64>, to: &Path, json: bool) -> anyhow::Result<()> {
-    let backups = Backups::new(from);
+    let backups = Backups::with_env(from, files::env());
     let id = match id {
         Some(id) => id,
         None => match backups.list()?.last() {

@@ -7,10 +7,10 @@ mod table;
 use super::access::Print;
 use crate::args::DumpArgs;
 use crate::failure::bad_argument;
+use crate::files;
 use crate::output::Output;
 use crate::text::Coding;
 use anyhow::bail;
-use lsmith::env::RealEnv;
 use lsmith::inspect::{self, AppendFile, Entry, EntryKind, FileType};
 use lsmith_tree::text::display_key;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ pub(super) fn dump(dir: &Path, args: &DumpArgs, print: Print) -> anyhow::Result<
     let path = in_dir.unwrap_or_else(|| args.file.clone());
     let file_type = match FileType::of(&path) {
         Some((file_type, _)) => file_type,
-        None if inspect::is_table(&RealEnv::new(), &path).is_ok_and(|found| found) => {
+        None if inspect::is_table(&*files::env(), &path).is_ok_and(|found| found) => {
             FileType::Table
         }
         None => {
@@ -43,7 +43,7 @@ pub(super) fn dump(dir: &Path, args: &DumpArgs, print: Print) -> anyhow::Result<
         damage: Vec::new(),
     };
     match file_type {
-        FileType::Table if AppendFile::is_append(&RealEnv::new(), &dump.path)? => {
+        FileType::Table if AppendFile::is_append(&*files::env(), &dump.path)? => {
             dump.append_table()?
         }
         FileType::Table => dump.table()?,
@@ -188,7 +188,7 @@ impl Dump {
         for line in String::from_utf8_lossy(&bytes).lines() {
             self.item(Item { text: format!("  {line}"), fields: json!(line) })?;
         }
-        let (text, manifest) = match inspect::current(&RealEnv::new(), &self.path) {
+        let (text, manifest) = match inspect::current(&*files::env(), &self.path) {
             Ok(manifest) => (format!("names manifest {manifest}"), Some(manifest)),
             Err(error) => {
                 self.damaged(&error)?;

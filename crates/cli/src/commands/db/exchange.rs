@@ -5,9 +5,9 @@ use super::work;
 use crate::args::ExportArgs;
 use crate::bars::Bars;
 use crate::failure::bad_argument;
+use crate::files;
 use crate::output::{print, print_json};
 use crate::text::Coding;
-use lsmith::env::RealEnv;
 use lsmith::{IngestOptions, Keyspace, Loaded, TableWriter, TableWriterOptions, inspect};
 use lsmith_lab::Progress;
 use serde_json::json;
@@ -50,7 +50,7 @@ fn is_table(file: &Path) -> anyhow::Result<bool> {
     if file == Path::new("-") || !is_regular(file)? {
         return Ok(false);
     }
-    Ok(inspect::is_table(&RealEnv::new(), &file.canonicalize()?)?)
+    Ok(inspect::is_table(&*files::env(), &file.canonicalize()?)?)
 }
 
 fn is_regular(file: &Path) -> anyhow::Result<bool> {
@@ -103,7 +103,8 @@ pub(super) fn export(
     how: Print,
 ) -> anyhow::Result<()> {
     let compression = compression.unwrap_or("none").to_string();
-    let options = TableWriterOptions { compression, ..TableWriterOptions::default() };
+    let options =
+        TableWriterOptions { compression, env: files::env(), ..TableWriterOptions::default() };
     let (count, written) = export_entries(keyspace, args, &options, how.coding)?;
     let Some(written) = written else {
         return Err(bad_argument("there is no entry in the range to export"));

@@ -2,6 +2,7 @@
 
 use crate::bars::Bars;
 use crate::failure::bad_argument;
+use crate::files;
 use crate::output::{Output, print_json};
 use crate::specs;
 use lsmith::{ErrorKind, Finding, FindingKind, RepairOptions, RepairReport};
@@ -11,7 +12,11 @@ use std::path::Path;
 
 pub(super) fn repair(from: &Path, to: &Path, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
-    let options = RepairOptions { registry: specs::registry().clone(), ..RepairOptions::default() };
+    let options = RepairOptions {
+        env: files::env(),
+        registry: specs::registry().clone(),
+        ..RepairOptions::default()
+    };
     bars.begin(&format!("saving readable entries into {}", to.display()), 0);
     let outcome = lsmith::repair(&options, from, to);
     let report = outcome.map_err(|error| match error.kind() {

@@ -2,9 +2,9 @@
 
 use super::access::builder;
 use super::dump::damage_fields;
+use crate::files;
 use crate::output::{Output, print_json};
 use anyhow::bail;
-use lsmith::env::RealEnv;
 use lsmith::{Clock, Error, ErrorKind, LeftOut, Store, inspect};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -47,7 +47,7 @@ fn damage_of_files(dir: &Path, error: Error) -> lsmith::Result<Vec<Error>> {
     if error.kind() != ErrorKind::Corruption {
         return Err(error);
     }
-    let mut damage = inspect::damage(&RealEnv::new(), dir)?;
+    let mut damage = inspect::damage(&*files::env(), dir)?;
     let place = |error: &Error| (error.path().map(Path::to_path_buf), error.offset());
     if !damage.iter().any(|other| place(other) == place(&error)) {
         damage.insert(0, error);

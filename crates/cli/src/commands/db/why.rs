@@ -10,20 +10,30 @@ use lsmith_lab::explain::{Kept, KeptLevel};
 #[derive(serde::Serialize)]
 struct Why {
     policy: String,
+    /// Bytes that the files of all tables occupy now, and logical bytes in them.
+    table_bytes: u64,
+    logical_bytes: u64,
     #[serde(flatten)]
     kept: Kept,
 }
 
 pub(super) fn why(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
-    let policy = keyspace.merge_policy();
-    let kept = Kept::of(&keyspace.tree());
+    let stats = keyspace.stats();
+    let why = Why {
+        policy: stats.policy,
+        table_bytes: stats.table_bytes,
+        logical_bytes: stats.logical_bytes,
+        kept: Kept::of(&keyspace.tree()),
+    };
     if json {
-        return print_json(&Why { policy, kept });
+        return print_json(&why);
     }
     let mut output = Output::new();
-    output.line(headline(&kept))?;
-    output.line(format_args!("The policy is {policy} now.\n"))?;
-    output.line(levels(&kept))?;
+    let kept = &why.kept;
+    output.line(headline(kept))?;
+    output.line(files(&why))?;
+    output.line(format_args!("The policy is {} now.\n", why.policy))?;
+    output.line(levels(kept))?;
     output.line(NOTES)?;
     if !kept.is_split {
         output.line(NOT_SPLIT)?;
@@ -51,6 +61,20 @@ fn headline(kept: &Kept) -> String {
         short(written),
         short(flushed),
         cost(written / flushed)
+    )
+}
+
+/// Says what the logical bytes of now occupy: blocks, filters and nodes, after compression.
+fn files(why: &Why) -> String {
+    if why.logical_bytes == 0 {
+        return "The tables are empty.".to_owned();
+    }
+    let (files, logical) = (why.table_bytes as f64, why.logical_bytes as f64);
+    format!(
+        "Tables hold {} now, in files of {}: {} bytes of files for each.",
+        short(logical),
+        short(files),
+        cost(files / logical)
     )
 }
 

@@ -1,7 +1,8 @@
 //! Commands that change a store.
 
-use super::access::{Print, no_keyspace, wrong_argument};
+use super::access::{Print, builder, no_keyspace, wrong_argument};
 use super::look;
+use crate::args::DbArgs;
 use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{print, print_json};
@@ -166,6 +167,18 @@ pub(super) fn drop_keyspace(store: &Store, name: &str, json: bool) -> anyhow::Re
         print_json(&json!({ "dropped": name }))
     } else {
         Ok(print(format_args!("dropped {name}"))?)
+    }
+}
+
+pub(super) fn renew_keys(args: &DbArgs, json: bool) -> anyhow::Result<()> {
+    if args.key_file.is_none() {
+        return Err(bad_argument("expected `--key-file`, the newest key"));
+    }
+    builder(&args.dir).create_if_missing(false).renew_keys(true).open()?;
+    if json {
+        print_json(&json!({ "renewed": true }))
+    } else {
+        Ok(print("all files have the newest key")?)
     }
 }
 

@@ -18,9 +18,20 @@ const COLUMNS: [Column<Row>; 8] = [
     column("\nnow", Least, |row| cost(row.space_now)),
 ];
 
-const LEGEND: &str = "\
+/// The store of Cassandra's strategies.
+const CASSANDRA: &str = "Cassandra";
+
+/// What the words of settings mean: of RocksDB, and of Cassandra.
+const SETTINGS: [&str; 2] = [
+    "\
 level: files in level 0 that are merged, bytes of level 1, multiplier. universal: runs that are
-  merged, size ratio, greatest space.
+  merged, size ratio, greatest space.",
+    "\
+size-tiered: the least SSTables of a merge, and the bytes below which all count as one size.
+  leveled: the bytes of an SSTable. unified: scaling parameters.",
+];
+
+const LEGEND: &str = "\
 write: bytes written per byte flushed. least: what the best schedule of merges of whole runs writes
   with as many runs, if no key comes twice; a policy that drops many entries may write less.
 runs: sorted runs after a flush, mean and most. A lookup may have to ask each.
@@ -53,12 +64,13 @@ pub(super) fn shown(replay: &Replay) -> Vec<String> {
         "The simulation does not know:".to_owned(),
     ];
     parts.extend(replay.doubts.iter().map(|doubt| format!("- {doubt}")));
-    parts.extend([String::new(), table_of(&COLUMNS, 2, &replay.rows), LEGEND.to_owned()]);
-    parts.push(String::new());
+    let is_cassandra = replay.rows.iter().any(|row| row.is_present && row.store == CASSANDRA);
+    parts.extend([String::new(), table_of(&COLUMNS, 2, &replay.rows)]);
+    parts.extend([SETTINGS[usize::from(is_cassandra)], LEGEND, ""].map(str::to_owned));
     if replay.moves.is_empty() {
         parts.push(format!("No row writes less than now by {band} %: keep the settings."));
     }
-    parts.extend(replay.moves.iter().flat_map(moved));
+    parts.extend(replay.moves.iter().flat_map(|way| moved(way, is_cassandra)));
     parts
 }
 
@@ -67,12 +79,25 @@ fn percent_plain(part: f64) -> String {
     format!("{:.0}", 100.0 * part)
 }
 
-/// Returns what a move saves, and what it takes.
-fn moved(way: &Move) -> Vec<String> {
+/// Returns the option of a table of Cassandra that takes `options`, each `name=value`.
+fn cql<'a>(options: impl Iterator<Item = &'a str>) -> String {
+    let quoted = options.map(|option| format!("'{}'", option.replacen('=', "': '", 1)));
+    format!("  In CQL: ... WITH compaction = {{{}}};", quoted.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns what a move saves, and what it takes. `is_cassandra`: the settings of now are a strategy
+/// of Cassandra.
+fn moved(way: &Move, is_cassandra: bool) -> Vec<String> {
     let saves = percent_plain(way.saves);
     let price = if way.is_free { "" } else { " for more runs or space" };
     let mut parts = vec![format!("{}, {}: {saves} % fewer bytes{price}.", way.policy, way.store)];
-    if way.options.is_empty() {
+    if way.store == CASSANDRA {
+        parts.push(cql(way.options.iter().map(String::as_str)));
+    } else if is_cassandra {
+        let policy = format!("policy={}", way.policy);
+        let class = "class=lsmith.cassandra.LsmithCompactionStrategy";
+        parts.push(cql([class, &policy].into_iter()));
+    } else if way.options.is_empty() {
         parts.push(format!("  In a store of lsmith: lsmith db STORE policy '{}'", way.policy));
     } else {
         parts.push("  In OPTIONS:".to_owned());
@@ -90,4 +115,29 @@ fn moved(way: &Move) -> Vec<String> {
         _ => "  The move merges the tree once; how large it is, only a MANIFEST says.".into(),
     });
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_of_lsmith_are_options_of_a_table_of_cassandra() {
+        let way = Move {
+            store: "lsmith",
+            policy: "tiered(ratio=4)".to_owned(),
+            saves: 0.5,
+            is_free: true,
+            options: Vec::new(),
+            merge_bytes: None,
+            extra_bytes: None,
+        };
+        let expected = "  In CQL: ... WITH compaction = {'class': \
+                        'lsmith.cassandra.LsmithCompactionStrategy', 'policy': 'tiered(ratio=4)'};";
+        assert_eq!(moved(&way, true)[1], expected);
+        assert_eq!(
+            moved(&way, false)[1],
+            "  In a store of lsmith: lsmith db STORE policy 'tiered(ratio=4)'"
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! Dumps an append table, leaf by leaf.
 
 use super::{Dump, Item};
-use lsmith::env::RealEnv;
+use crate::files;
 use lsmith::inspect::{AppendFile, AppendLeaf, Entry, Root, RootProperties};
 use lsmith_tree::KeyRange;
 use lsmith_tree::text::display_key;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 impl Dump {
     pub(super) fn append_table(&mut self) -> anyhow::Result<()> {
-        let table = AppendFile::open(&RealEnv::new(), &self.path)?;
+        let table = AppendFile::open(&*files::env(), &self.path)?;
         self.begin(head(&table), "leaves")?;
         for error in table.damage() {
             self.damaged(error)?;

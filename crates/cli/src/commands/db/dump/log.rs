@@ -1,14 +1,14 @@
 //! Dumps logs, manifests and spills, record by record.
 
 use super::{Dump, Item};
-use lsmith::env::RealEnv;
+use crate::files;
 use lsmith::inspect::{Content, Entry, FileType, LogFile, LogRecord};
 use serde_json::{Value, json};
 use std::io;
 
 impl Dump {
     pub(super) fn log(&mut self) -> anyhow::Result<()> {
-        let log = LogFile::open(&RealEnv::new(), &self.path)?;
+        let log = LogFile::open(&*files::env(), &self.path)?;
         let name = match log.file_type() {
             FileType::Manifest => "manifest",
             FileType::Copy => "copy",

@@ -1,15 +1,15 @@
 //! Dumps a table, block by block.
 
 use super::{Dump, Item};
+use crate::files;
 use lsmith::ErrorKind;
-use lsmith::env::RealEnv;
 use lsmith::inspect::{Entry, Footer, Properties, TableBlock, TableFile};
 use lsmith_tree::text::display_key;
 use serde_json::{Value, json};
 
 impl Dump {
     pub(super) fn table(&mut self) -> anyhow::Result<()> {
-        let table = TableFile::open(&RealEnv::new(), &self.path)?;
+        let table = TableFile::open(&*files::env(), &self.path)?;
         self.begin(head(&table), "blocks")?;
         for error in table.damage() {
             self.damaged(error)?;
