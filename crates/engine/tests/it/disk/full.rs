@@ -24,24 +24,38 @@ const LOGS_MAX: usize = 4 * (4000 + 100_000) / (64 << 10) + 2;
 
 /// Fills the device with a foreign file, except for `free` bytes.
 fn fill_device(env: &MemEnv, free: u64) {
-    let mut file = env.create(Path::new("/ballast")).unwrap();
+    let mut file = env.create(Path::new(&format!("/ballast{}", ballast(env).len()))).unwrap();
     let bytes = env.free_bytes(Path::new("/")).unwrap().saturating_sub(free);
     file.write_all(&vec![0; bytes as usize]).unwrap();
     file.sync().unwrap();
 }
 
-/// Frees the space of that file.
+/// Frees the space of those files.
 fn relieve(env: &MemEnv) {
-    env.remove_file(Path::new("/ballast")).unwrap();
+    ballast(env).iter().for_each(|name| env.remove_file(&Path::new("/").join(name)).unwrap());
+}
+
+fn ballast(env: &MemEnv) -> Vec<String> {
+    let names = env.list(Path::new("/")).unwrap();
+    names.into_iter().filter(|name| name.starts_with("ballast")).collect()
 }
 
 /// Writes until the device is full.
-fn write_until_full(store: &Store, batches: Batches, progress: &mut Progress) -> Error {
-    for _ in 0..10_000 {
-        if let Err(error) = batches.go_on(store, progress, PersistMode::Buffer) {
-            assert_eq!(error.kind(), ErrorKind::Full, "{error}");
-            return error;
+fn write_until_full(
+    env: &MemEnv,
+    store: &Store,
+    batches: Batches,
+    progress: &mut Progress,
+) -> Error {
+    for _ in 0..20 {
+        for _ in 0..1000 {
+            if let Err(error) = batches.go_on(store, progress, PersistMode::Buffer) {
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                return error;
+            }
         }
+        // Merges that are as fast as the writer live in little room, so there is less of it.
+        fill_device(env, env.free_bytes(Path::new("/")).unwrap() / 2);
     }
     panic!("the device is never full");
 }
@@ -95,7 +109,7 @@ fn fill_during_merges(lockstep: bool) {
             for _ in 0..3 {
                 store.settle().unwrap();
                 fill_device(&env, 64 * 1024 + dice.below(200_000) as u64);
-                let error = write_until_full(&store, batches, &mut progress);
+                let error = write_until_full(&env, &store, batches, &mut progress);
                 assert!(error.to_string().contains("cannot"), "{error}");
                 assert_eq!(batches.check(&store), progress.acknowledged, "reads go on");
                 // With threads another merge may have made room meanwhile, or be under way.
@@ -144,7 +158,7 @@ fn no_room_for_another_log() {
         batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
         store.keyspace("left").unwrap();
         fill_device(&env, (64 << 10) - 1);
-        let error = write_until_full(&store, batches, &mut progress);
+        let error = write_until_full(&env, &store, batches, &mut progress);
         assert!(error.path().unwrap().to_str().unwrap().ends_with(".wal"), "{error}");
         for _ in 0..3 {
             let again = batches.go_on(&store, &mut progress, PersistMode::SyncAll);

@@ -50,7 +50,7 @@ fn check_store(store: &Store) {
 fn in_time<T: Send + 'static>(told: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
     std::thread::spawn(move || send.send(work()));
-    let done = receive.recv_timeout(Duration::from_secs(60));
+    let done = receive.recv_timeout(Duration::from_secs(300));
     done.unwrap_or_else(|error| panic!("{told}: {error}"))
 }
 
