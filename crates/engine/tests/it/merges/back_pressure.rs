@@ -191,7 +191,7 @@ fn runs_max(policy: &str, lockstep: bool) -> u64 {
 /// Runs that wait to be merged into levels at which writers stop.
 const WAITING_RUNS_MAX: u64 = 5;
 
-/// Runs that a tiered tree may have at rest beyond those that were seen: its levels are not all full
+/// Runs that a tiered tree may have at rest, and never had in lockstep: its levels are not all full
 /// at the same time.
 const FREE_RUNS: u64 = 2;
 
