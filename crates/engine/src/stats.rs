@@ -9,8 +9,8 @@ pub(crate) use prometheus::MetricsText;
 
 use lsmith_storage::sync::atomic::Ordering::Relaxed;
 use lsmith_storage::sync::unscheduled::AtomicU64;
+use lsmith_storage::system;
 use lsmith_storage::table::ReadCount;
-use rustix::time::{ClockId, clock_gettime};
 
 macro_rules! stats {
     ($($(#[doc = $doc:literal])* $name:ident),* $(,)?) => {
@@ -203,8 +203,7 @@ impl MemoryUse {
 
 /// Returns the nanoseconds of CPU that this thread has used so far, user and system.
 pub(crate) fn thread_cpu_nanos() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    system::thread_cpu_time().as_nanos() as u64
 }
 
 /// Adds `by` to `counter`.

@@ -3,6 +3,7 @@
 //! This crate does not know keyspaces, merge policies or merge threads. From the ground up:
 //!
 //! * [`sync`]: the only door to threads, locks, atomics and condition variables.
+//! * [`system`]: all that is an operating system's own.
 //! * [`env`](mod@env): the only door to files: real, in memory, with faults.
 //! * [`error`]: the one error type. [`panics`]: turns panics into errors.
 //! * [`cipher`]: encrypts and decrypts, and holds the keys of a store.
@@ -49,6 +50,7 @@ pub mod read;
 pub mod reference;
 pub mod spans;
 pub mod sync;
+pub mod system;
 pub mod table;
 
 pub use error::{Error, ErrorKind, Result};

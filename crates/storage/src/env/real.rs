@@ -6,25 +6,25 @@ mod held;
 mod holder;
 mod log;
 mod open;
+mod written_log;
 
 use super::common::{Buffered, Sink, check_capacity};
 use super::{Env, HeldDir, LogFile, ReadFile, WriteFile, is_too_many_files};
 use crate::sync::{Clock, OnceLock};
+use crate::system;
 use bytes::Bytes;
 use descriptor::Descriptor;
 use held::{Held, RealDir};
 use log::RealLog;
 use memmap2::Mmap;
-use rustix::fs::statvfs;
-use rustix::io::{pread, retry_on_intr};
 use std::fmt::Debug;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use written_log::WrittenLog;
 
 /// Files on the disks of this machine.
 ///
@@ -37,13 +37,22 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct RealEnv {
     start: Clock,
-    maps: bool,
+    maps_tables: bool,
+    maps_logs: bool,
+    syncs_dirs: bool,
+    punches: bool,
 }
 
 impl RealEnv {
     /// Creates the environment of this process.
     pub fn new() -> RealEnv {
-        RealEnv { start: Clock::start(), maps: true }
+        RealEnv {
+            start: Clock::start(),
+            maps_tables: system::MAPS_TABLES,
+            maps_logs: system::MAPS_LOGS,
+            syncs_dirs: system::SYNCS_DIRS,
+            punches: true,
+        }
     }
 
     /// Returns the same environment, but without maps: tables are read by system calls. The store
@@ -52,8 +61,16 @@ impl RealEnv {
     /// twice as long.
     #[must_use]
     pub fn unmapped(mut self) -> RealEnv {
-        self.maps = false;
+        self.maps_tables = false;
         self
+    }
+
+    /// Returns an environment that asks of the system only what every system has: no maps, no holes
+    /// in files, and no syncs of directories. That is how a store works on Windows. On another
+    /// system, names of new files may not survive power loss.
+    #[must_use]
+    pub fn plain(self) -> RealEnv {
+        RealEnv { maps_logs: false, syncs_dirs: false, punches: false, ..self.unmapped() }
     }
 }
 
@@ -65,7 +82,7 @@ impl Default for RealEnv {
 
 impl Env for RealEnv {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(open::here(dir))
+        system::private_dirs().recursive(true).create(open::here(dir))
     }
 
     /// A name that is not UTF-8 is listed with replacement characters. The store has no such names.
@@ -84,28 +101,19 @@ impl Env for RealEnv {
     }
 
     fn held_bytes(&self, path: &Path) -> io::Result<u64> {
-        let file = open::metadata(path)?;
-        // The system counts blocks of 512 bytes, whatever the sector size of the device is.
-        Ok(file.len().min(file.blocks() * 512))
+        Ok(system::held_bytes(&open::metadata(path)?))
     }
 
-    #[cfg(target_os = "linux")]
     fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
         self.punch_all(path, &[range])
     }
 
-    #[cfg(target_os = "linux")]
     fn punch_all(&self, path: &Path, ranges: &[Range<u64>]) -> io::Result<()> {
-        use rustix::fs::{FallocateFlags, fallocate};
+        if !self.punches {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let file = open::open(OpenOptions::new().write(true), path)?;
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let punch = |range: &Range<u64>| {
-            retry_on_intr(|| fallocate(&file, flags, range.start, range.end - range.start))
-        };
-        ranges.iter().try_for_each(punch).map_err(|error| match error {
-            error if log::is_lacking(error) => io::ErrorKind::Unsupported.into(),
-            error => error.into(),
-        })
+        system::punch(&file, ranges)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -126,15 +134,19 @@ impl Env for RealEnv {
     }
 
     fn link_count(&self, path: &Path) -> io::Result<u64> {
-        Ok(open::metadata(path)?.nlink())
+        open::metadata(path)?;
+        system::link_count(path)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        if !self.syncs_dirs {
+            return Ok(());
+        }
         match open::dir(dir) {
             // What was done cannot be undone for want of a descriptor. So all is synced that any
             // program has written: that needs none.
             Err(error) if is_too_many_files(&error) => {
-                rustix::fs::sync();
+                system::sync_everything();
                 Ok(())
             }
             opened => opened?.sync_all(),
@@ -164,7 +176,7 @@ impl Env for RealEnv {
         let mut options = OpenOptions::new();
         options.read(true);
         let file = Descriptor::open(options, path)?;
-        Ok(Arc::new(RealRead { file, maps: self.maps, map: OnceLock::new() }))
+        Ok(Arc::new(RealRead { file, maps: self.maps_tables, map: OnceLock::new() }))
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
@@ -176,8 +188,13 @@ impl Env for RealEnv {
         }
         let mut options = OpenOptions::new();
         let file = open::open(options.read(true).write(true).create_new(true), path)?;
-        match RealLog::new(file, path, capacity) {
-            Ok(log) => Ok(Box::new(log)),
+        let made: io::Result<Box<dyn LogFile>> = if self.maps_logs {
+            RealLog::new(file, path, capacity).map(|log| Box::new(log) as _)
+        } else {
+            WrittenLog::new(file, path, capacity).map(|log| Box::new(log) as _)
+        };
+        match made {
+            Ok(log) => Ok(log),
             Err(error) => {
                 // The first error is the useful one. A file that cannot be removed now is found at
                 // the next opening of the store.
@@ -218,10 +235,7 @@ impl Env for RealEnv {
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        let device = statvfs(open::here(dir))?;
-        // A device that reports no size (tmpfs without limit) has no limit.
-        let unlimited = device.f_blocks == 0;
-        Ok(if unlimited { u64::MAX } else { device.f_bavail.saturating_mul(device.f_frsize) })
+        system::free_bytes(open::here(dir))
     }
 
     fn open_files_max(&self) -> Option<u64> {
@@ -272,9 +286,7 @@ impl ReadFile for RealRead {
         self.file.with(|file| {
             let mut read = 0;
             while read < buffer.len() {
-                // Not the `pread` of the C library, which must prepare for the cancellation of
-                // threads.
-                match retry_on_intr(|| pread(file, &mut buffer[read..], offset + read as u64))? {
+                match system::read_at(file, &mut buffer[read..], offset + read as u64)? {
                     0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                     bytes => read += bytes,
                 }
@@ -288,20 +300,16 @@ impl ReadFile for RealRead {
     }
 
     // A system that ignores the advice reads later, on access.
-    #[cfg(target_os = "linux")]
     fn announce(&self, range: Range<u64>) {
-        use rustix::fs::{Advice, fadvise};
         let Some(map) = self.map.get() else {
-            let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
             if let Some(file) = &*self.file.now() {
-                let _ = fadvise(file, range.start, bytes, Advice::WillNeed);
+                system::will_need(file, range);
             }
             return;
         };
         let end = range.end.min(map.len() as u64);
         if let Some(bytes) = end.checked_sub(range.start).filter(|bytes| *bytes > 0) {
-            let will_need = memmap2::Advice::WillNeed;
-            let _ = map.advise_range(will_need, range.start as usize, bytes as usize);
+            system::map_will_need(map, range.start as usize, bytes as usize);
         }
     }
 
@@ -320,8 +328,7 @@ impl ReadFile for RealRead {
         // trait demands.
         let map = self.file.with(|file| unsafe { Mmap::map(file) })?;
         // Blocks around a requested one are no more likely to be requested next.
-        #[cfg(target_os = "linux")]
-        map.advise(memmap2::Advice::Random)?;
+        system::is_read_at_random(&map)?;
         let map = Arc::new(map);
         let _ = self.map.set(Arc::clone(&map));
         Ok(Some(Bytes::from_owner(MapOwner(map))))

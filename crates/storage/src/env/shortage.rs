@@ -5,7 +5,7 @@
 
 use crate::sync::unscheduled::Mutex;
 use crate::sync::{OnceLock, Process};
-use rustix::io::Errno;
+use crate::system::{Shortage, shortage};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
@@ -76,20 +76,19 @@ impl std::error::Error for TooManyFiles {}
 /// Returns true if `error` says that too many files are open. Nothing was done then, and the same
 /// call works once others are closed.
 pub fn is_too_many_files(error: &io::Error) -> bool {
-    let codes = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-    error.raw_os_error().is_some_and(|code| codes.contains(&code))
+    shortage(error).is_some()
         || error.get_ref().is_some_and(|inner| inner.is::<TooManyFiles>())
 }
 
 /// Returns `error`. If it says that too many files are open, it then names the limit and the way
 /// out. This process may have `max` files open.
 pub(super) fn explained(error: io::Error, max: Option<u64>) -> io::Error {
-    let limit = match (Errno::from_io_error(&error), max) {
-        (Some(Errno::MFILE), Some(max)) => {
+    let limit = match (shortage(&error), max) {
+        (Some(Shortage::Process), Some(max)) => {
             format!("this process may have {max} files open (RLIMIT_NOFILE)")
         }
-        (Some(Errno::MFILE), None) => "this process has as many files open as it may".to_string(),
-        (Some(Errno::NFILE), _) => {
+        (Some(Shortage::Process), None) => "this process has as many files open as it may".to_string(),
+        (Some(Shortage::All), _) => {
             "all processes together have as many files open as they may".to_string()
         }
         _ => return error,

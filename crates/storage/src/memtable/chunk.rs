@@ -9,7 +9,7 @@ use crate::account::Account;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::unscheduled::AtomicU64;
-use memmap2::{MmapMut, MmapRaw};
+use crate::system::Memory;
 use std::mem::take;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const STEP_WORDS: usize = 4096;
 /// Words that threads may read and write at any time. Their first values are arbitrary.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    map: MmapRaw,
+    memory: Memory,
     /// The first words, which are ready: the system has given memory for them.
     ready: usize,
 }
@@ -32,17 +32,17 @@ impl Chunk {
     ///
     /// Panics if the system has no memory for a chunk, or the process has too many maps.
     fn new() -> Chunk {
-        let map = MmapMut::map_anon(size_of::<[AtomicU64; CHUNK_WORDS]>());
-        Chunk { map: map.expect("the system has memory for a memtable").into(), ready: 0 }
+        let memory = Memory::new(size_of::<[AtomicU64; CHUNK_WORDS]>());
+        Chunk { memory: memory.expect("the system has memory for a memtable"), ready: 0 }
     }
 
     /// Returns the words.
     #[allow(unsafe_code, reason = "a view of mapped memory as words")]
     #[inline(always)]
     pub(super) fn words(&self) -> &[AtomicU64; CHUNK_WORDS] {
-        // SAFETY: The map has as many bytes, is readable and writable, starts at a page, and lives
-        // as long as `self`. Nothing else refers to it, and any bytes are words.
-        unsafe { &*self.map.as_mut_ptr().cast() }
+        // SAFETY: The memory has as many bytes, is readable and writable, is aligned for words, and
+        // lives as long as `self`. Nothing else refers to it, and any bytes are words.
+        unsafe { &*self.memory.start().cast() }
     }
 
     /// Returns the bytes that are ready.
@@ -53,10 +53,7 @@ impl Chunk {
     /// Makes more words ready. Asks for the memory of all of them at once, which takes less time
     /// than a fault for each page.
     fn make_ready(&mut self) {
-        // A system that does not know the call has faults instead.
-        #[cfg(target_os = "linux")]
-        let _ =
-            self.map.advise_range(memmap2::Advice::PopulateWrite, 8 * self.ready, 8 * STEP_WORDS);
+        self.memory.make_ready(8 * self.ready, 8 * STEP_WORDS);
         self.ready += STEP_WORDS;
     }
 }

@@ -10,6 +10,7 @@
 //! never zero. A value with another mark was made in another process.
 
 use super::unscheduled::AtomicU64;
+use crate::system;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -38,8 +39,8 @@ impl Process {
     /// Returns this process.
     pub fn here() -> Process {
         static PAGE: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
-        let Some(page) = PAGE.get_or_init(page) else {
-            return Process { mark: std::process::id().into(), page: &NO_PAGE };
+        let Some(page) = PAGE.get_or_init(system::word_cleared_in_children) else {
+            return Process { mark: system::process_id().into(), page: &NO_PAGE };
         };
         let new = MARKS.fetch_add(1, Relaxed) + 1;
         // Only the first to come here after a fork finds no mark.
@@ -56,30 +57,8 @@ impl Process {
 
     #[cold]
     fn is_here_by_number(&self) -> bool {
-        std::ptr::eq(self.page, &NO_PAGE) && self.mark == u64::from(std::process::id())
+        std::ptr::eq(self.page, &NO_PAGE) && self.mark == u64::from(system::process_id())
     }
-}
-
-/// Returns a page that the system clears in children of this process, or `None` if it cannot do
-/// that. The page is never given back.
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "a page of memory, and a system call for it")]
-fn page() -> Option<&'static AtomicU64> {
-    let page = Box::leak(Box::new(memmap2::MmapMut::map_anon(size_of::<AtomicU64>()).ok()?));
-    let start = page.as_mut_ptr();
-    let wiped = rustix::mm::Advice::LinuxWipeOnFork;
-    // SAFETY: The page is private and anonymous, as the advice demands. It is never unmapped, and
-    // only the atomic refers to it. Its start is aligned for any type. The system clears it only in
-    // a child, before any code runs there.
-    unsafe {
-        rustix::mm::madvise(start.cast(), page.len(), wiped).ok()?;
-        Some(AtomicU64::from_ptr(start.cast()))
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn page() -> Option<&'static AtomicU64> {
-    None
 }
 
 #[cfg(test)]
@@ -91,7 +70,7 @@ mod tests {
         let here = Process::here();
         assert!(here.is_here() && Process::here().mark == here.mark);
         assert!(!Process::NOWHERE.is_here());
-        let by_number = Process { mark: std::process::id().into(), page: &NO_PAGE };
+        let by_number = Process { mark: system::process_id().into(), page: &NO_PAGE };
         assert!(by_number.is_here());
         assert!(!Process { mark: by_number.mark + 1, ..by_number }.is_here());
         assert!(!Process { mark: here.mark + 1, ..here }.is_here());

@@ -6,9 +6,9 @@
 
 use super::open;
 use crate::sync::ArcSwap;
+use crate::system::{FileId, id_of};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,8 +17,7 @@ use std::sync::Arc;
 pub(super) struct Descriptor {
     path: PathBuf,
     options: OpenOptions,
-    /// The device, and the id of the file there.
-    id: (u64, u64),
+    id: FileId,
     file: ArcSwap<Option<File>>,
 }
 
@@ -31,7 +30,7 @@ impl Descriptor {
 
     /// Returns the descriptor of `file`, which is at `path` and is opened again with `options`.
     pub(super) fn new(file: File, options: OpenOptions, path: &Path) -> io::Result<Descriptor> {
-        let id = id(&file)?;
+        let id = id_of(&file)?;
         let file = ArcSwap::from_pointee(Some(file));
         Ok(Descriptor { path: path.to_path_buf(), options, id, file })
     }
@@ -58,7 +57,7 @@ impl Descriptor {
     #[cold]
     pub(super) fn open_again(&self) -> io::Result<File> {
         let file = open::open(&mut self.options.clone(), &self.path)?;
-        if id(&file)? != self.id {
+        if id_of(&file)? != self.id {
             return Err(io::Error::other("another file has taken the name of the open one"));
         }
         Ok(file)
@@ -68,11 +67,6 @@ impl Descriptor {
     pub(super) fn release(&self) {
         self.file.store(Arc::new(None));
     }
-}
-
-fn id(file: &File) -> io::Result<(u64, u64)> {
-    let found = file.metadata()?;
-    Ok((found.dev(), found.ino()))
 }
 
 #[cfg(test)]

@@ -7,30 +7,24 @@ use super::{holder, open};
 use crate::env::HeldDir;
 use crate::env::common::LOCK_FILE;
 use crate::sync::{Mutex, Process};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-use std::fs::{File, Metadata, OpenOptions};
+use crate::system::{self, FileId};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What tells a file from all others as long as it is open: its device and its inode number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileId(u64, u64);
-
-impl FileId {
-    fn of(found: &Metadata) -> FileId {
-        FileId(found.dev(), found.ino())
+/// Returns true if `found`, what was found at a path, is `id`.
+fn is_of(id: FileId, found: io::Result<FileId>) -> io::Result<bool> {
+    match found {
+        Ok(found) => Ok(found == id),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
+}
 
-    /// Returns true if this is the inode number of `found`, what was found at a path.
-    fn is_of(self, found: io::Result<Metadata>) -> io::Result<bool> {
-        match found {
-            Ok(found) => Ok(FileId::of(&found) == self),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
+/// Returns the id of the regular file at `path`.
+fn file_at(path: &Path) -> io::Result<FileId> {
+    open::metadata(path)?;
+    system::id_at(path)
 }
 
 /// An open file or directory, whose inode number goes to no other file as long as it is open. Its
@@ -46,7 +40,7 @@ pub(super) struct Held {
 
 impl Held {
     fn new(file: File) -> io::Result<Held> {
-        let id = FileId::of(&file.metadata()?);
+        let id = system::id_of(&file)?;
         Ok(Held { file, id, is_locked: false, process: Process::here() })
     }
 
@@ -54,7 +48,8 @@ impl Held {
     pub(super) fn locked(path: &Path) -> io::Result<Held> {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
-        let mut held = Held::new(open::open(options, path)?)?;
+        let file = open::open(system::for_lock(options), path).map_err(system::met_at_lock)?;
+        let mut held = Held::new(file)?;
         held.lock()?;
         Ok(held)
     }
@@ -62,14 +57,14 @@ impl Held {
     /// Takes the lock. It belongs to one opening of the file. So it excludes other handles of this
     /// process too, and the system releases it however the process ends.
     fn lock(&mut self) -> io::Result<()> {
-        flock(&self.file, FlockOperation::NonBlockingLockExclusive)?;
+        system::lock(&self.file)?;
         self.is_locked = true;
         Ok(())
     }
 
     /// Returns true if `path` leads to the file.
     pub(super) fn is_at(&self, path: &Path) -> io::Result<bool> {
-        self.id.is_of(open::metadata(path))
+        is_of(self.id, file_at(path))
     }
 }
 
@@ -80,7 +75,7 @@ impl Drop for Held {
             // The explicit unlock is needed if this process is just starting another one. Until
             // that child runs its own program, it has the file open too, and a close here would
             // not release the lock.
-            let _ = flock(&self.file, FlockOperation::Unlock);
+            system::unlock(&self.file);
         }
     }
 }
@@ -117,7 +112,7 @@ impl RealDir {
         let file = path.join(LOCK_FILE);
         match dir.lock() {
             // Some file systems can lock files only.
-            Err(error) if cannot_lock(&error) => {}
+            Err(error) if system::cannot_lock(&error) => {}
             locked => locked.map_err(|error| holder::of(&file, error))?,
         }
         let lock = Held::locked(&file).map_err(|error| holder::of(&file, error))?;
@@ -129,23 +124,17 @@ impl RealDir {
     }
 }
 
-/// Returns true if `error` says that a directory cannot be locked.
-fn cannot_lock(error: &io::Error) -> bool {
-    let cannot = [Errno::BADF, Errno::INVAL, Errno::ISDIR, Errno::NOLCK, Errno::OPNOTSUPP];
-    Errno::from_io_error(error).is_some_and(|errno| cannot.contains(&errno))
-}
-
 impl HeldDir for RealDir {
     fn check(&self) -> io::Result<()> {
         let dir = self.path.display();
-        if !self.id.is_of(open::here(&self.path).metadata())? {
+        if !is_of(self.id, system::id_at(open::here(&self.path)))? {
             return Err(io::Error::other(format!(
                 "{dir} is not the directory any more that was opened under this path: put it back, \
                  or close the store and open it where it is now"
             )));
         }
         let Some(lock) = self.lock else { return Ok(()) };
-        if !lock.is_of(open::metadata(&self.path.join(LOCK_FILE)))? {
+        if !is_of(lock, file_at(&self.path.join(LOCK_FILE)))? {
             return Err(io::Error::other(format!(
                 "{dir}/{LOCK_FILE} was removed or replaced while it was locked, so another process \
                  may have written to the store: close it and open it again"

@@ -3,9 +3,9 @@
 //! The lock itself is the system's. The line of a process that has died stays, and says nothing.
 
 use super::open;
+use crate::system;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// The most bytes of the line that are read.
@@ -18,13 +18,13 @@ const LINE_CHARS_MAX: usize = 60;
 fn line() -> String {
     let program = std::env::current_exe().ok();
     let name = program.as_deref().and_then(Path::file_name).unwrap_or_default();
-    let line = format!("process {} ({})", std::process::id(), name.to_string_lossy());
+    let line = format!("process {} ({})", system::process_id(), name.to_string_lossy());
     line.chars().take(LINE_CHARS_MAX).collect()
 }
 
 /// Writes into `file`, the file of a lock that this process has taken, who holds it.
 pub(super) fn note(file: &File) {
-    let written = file.set_len(0).and_then(|()| file.write_all_at((line() + "\n").as_bytes(), 0));
+    let written = file.set_len(0).and_then(|()| system::write_all_at(file, (line() + "\n").as_bytes(), 0));
     if let Err(error) = written {
         tracing::warn!(%error, "cannot write down who holds the lock");
     }
@@ -38,7 +38,7 @@ pub(super) fn of(path: &Path, error: io::Error) -> io::Error {
     }
     let mut bytes = [0; LINE_BYTES_MAX];
     let file = open::open(OpenOptions::new().read(true), path);
-    let read = file.and_then(|file| file.read_at(&mut bytes, 0)).unwrap_or(0);
+    let read = file.and_then(|file| system::read_at(&file, &mut bytes, 0)).unwrap_or(0);
     let text = String::from_utf8_lossy(&bytes[..read]);
     match text.lines().next().filter(|line| line.starts_with("process ")) {
         Some(holder) if holder == line() => {

@@ -20,12 +20,10 @@ use crate::env::{LogFile, SyncReach};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::unscheduled::AtomicU64 as Word;
+use crate::system;
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::{Errno, retry_on_intr};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// The zeros that are written at once where space cannot be allocated.
@@ -33,7 +31,6 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The number of bytes that a sync writes beyond the appended ones, so that few syncs meet space
 /// that was never written. Each such sync costs 1 ms.
-#[cfg(target_os = "linux")]
 const WRITTEN_AHEAD_BYTES: u64 = 1 << 20;
 
 /// A log file of fixed capacity.
@@ -49,10 +46,8 @@ pub(super) struct RealLog {
     /// `appending` changes it.
     capacity: AtomicU64,
     /// The number of bytes from the start that are synced.
-    #[cfg(target_os = "linux")]
     synced: AtomicU64,
     /// The number of bytes from the start whose space has been written.
-    #[cfg(target_os = "linux")]
     written: AtomicU64,
     /// Held during an append, so that no append becomes visible before the one in front of it.
     appending: Mutex<()>,
@@ -61,13 +56,12 @@ pub(super) struct RealLog {
 impl RealLog {
     /// Turns `file`, new and empty and at `path`, into a log of `capacity` zero bytes.
     pub(super) fn new(file: File, path: &Path, capacity: u64) -> io::Result<RealLog> {
-        let allocate = || fallocate(&file, FallocateFlags::empty(), 0, capacity);
-        make_room(&file, capacity, allocate)?;
+        make_room(&file, capacity, || system::allocate(&file, capacity))?;
         let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
         let length = usize::try_from(capacity).map_err(too_large)?;
         let map = MmapOptions::new().len(length).map_raw(&file)?;
-        touch_all(&map)?;
-        keep_from_children(&map)?;
+        system::touch_all(&map)?;
+        system::keep_from_children(&map)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         Ok(RealLog {
@@ -75,17 +69,14 @@ impl RealLog {
             map,
             end: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
-            #[cfg(target_os = "linux")]
             synced: AtomicU64::new(0),
-            #[cfg(target_os = "linux")]
             written: AtomicU64::new(0),
             appending: Mutex::new(()),
         })
     }
 
-    /// Syncs the appended bytes. On Linux, flushing a part of a map is `fdatasync` for that part,
-    /// and reports the same failures.
-    #[cfg(target_os = "linux")]
+    /// Syncs the appended bytes. Where logs are mapped, a flush of a part of a map is `fdatasync`
+    /// for that part, and reports the same failures.
     fn sync_data(&self) -> io::Result<()> {
         let end = self.end.load(Ordering::Acquire);
         let from = self.synced.load(Ordering::Acquire).min(end);
@@ -100,11 +91,6 @@ impl RealLog {
         Ok(())
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn sync_data(&self) -> io::Result<()> {
-        self.file.with(File::sync_data)
-    }
-
     /// Syncs all of the file. Does not fail because no descriptor can be had.
     fn sync_all(&self) -> io::Result<()> {
         if let Some(file) = &*self.file.now() {
@@ -116,7 +102,7 @@ impl RealLog {
         match self.file.open_again() {
             Ok(file) => file.sync_all(),
             Err(_) => {
-                rustix::fs::sync();
+                system::sync_everything();
                 Ok(())
             }
         }
@@ -143,49 +129,21 @@ impl RealLog {
 
 /// Makes `file`, new and empty, `bytes` zero bytes long, with their space: by `allocate`, or by
 /// writing them where the file system (ramfs, FUSE, NFS before 4.2) cannot do that.
-fn make_room(
+pub(super) fn make_room(
     file: &File,
     bytes: u64,
-    mut allocate: impl FnMut() -> rustix::io::Result<()>,
+    allocate: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
-    match retry_on_intr(&mut allocate) {
-        Err(error) if is_lacking(error) => {}
-        done => return Ok(done?),
+    match allocate() {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        done => return done,
     }
     let mut at = 0;
     while at < bytes {
         let zeros = &ZEROS[..(bytes - at).min(ZEROS.len() as u64) as usize];
-        file.write_all_at(zeros, at)?;
+        system::write_all_at(file, zeros, at)?;
         at += zeros.len() as u64;
     }
-    Ok(())
-}
-
-/// Returns true if `error` says that the system or the file system does not know the call.
-pub(super) fn is_lacking(error: Errno) -> bool {
-    [Errno::OPNOTSUPP, Errno::NOTSUP, Errno::NOSYS].contains(&error)
-}
-
-/// Makes every page of `map` writable now. Does nothing on a system that cannot do that: the pages
-/// then become writable one by one.
-fn touch_all(map: &MmapRaw) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = map.advise(memmap2::Advice::PopulateWrite)
-        // Older systems do not know the advice, and some sandboxes forbid it.
-        && !Errno::from_io_error(&error)
-            .is_some_and(|error| is_lacking(error) || [Errno::INVAL, Errno::PERM].contains(&error))
-    {
-        return Err(error);
-    }
-    Ok(())
-}
-
-/// Leaves `map` out of the memory of children of this process, whose writes would change the file
-/// too. Does nothing on a system that cannot do that.
-fn keep_from_children(map: &MmapRaw) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    map.advise(memmap2::Advice::DontFork)?;
-    let _ = map;
     Ok(())
 }
 
@@ -228,7 +186,6 @@ impl LogFile for RealLog {
     }
 
     /// The map needs no descriptor, and a sync of data goes through the map.
-    #[cfg(target_os = "linux")]
     fn release(&self) {
         self.file.release();
     }
@@ -237,11 +194,8 @@ impl LogFile for RealLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::MetadataExt;
-
     /// What broke: a sync of all opened the file of each full log again, and kept it open for as
     /// long as a flush held the log.
-    #[cfg(target_os = "linux")]
     #[test]
     fn a_sync_of_all_keeps_no_released_file_open() {
         let dir = tempfile::tempdir().unwrap();
@@ -260,13 +214,11 @@ mod tests {
     fn zeros_are_written_where_space_cannot_be_allocated() {
         let file = tempfile::tempfile().unwrap();
         let bytes = 3 * ZEROS.len() as u64 + 17;
-        for error in [Errno::OPNOTSUPP, Errno::NOSYS] {
-            make_room(&file, bytes, || Err(error)).unwrap();
-            assert_eq!(file.metadata().unwrap().len(), bytes);
-            // Not a file of holes: that would have no space.
-            assert!(file.metadata().unwrap().blocks() * 512 >= bytes);
-        }
-        let full = make_room(&file, bytes, || Err(Errno::NOSPC)).unwrap_err();
+        make_room(&file, bytes, || Err(io::ErrorKind::Unsupported.into())).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), bytes);
+        // Not a file of holes: that would have no space.
+        assert!(system::held_bytes(&file.metadata().unwrap()) >= bytes);
+        let full = make_room(&file, bytes, || Err(io::ErrorKind::StorageFull.into())).unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::StorageFull, "any other error is one");
     }
 }

@@ -5,21 +5,14 @@
 //! waiting, and their type is checked afterwards.
 
 use crate::env::shortage::{explained, open_again};
-use rustix::fs::OFlags;
-use rustix::process::{Resource, getrlimit};
+use crate::system;
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{self, Component, Path, PathBuf};
-
-/// The mode of new files, before the umask of the process: read and write for the owner.
-const MODE: u32 = 0o600;
 
 /// Opens the regular file at `path` with `options`.
 pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    // These flags change nothing for regular files.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let options = options.custom_flags(flags.bits() as i32).mode(MODE);
+    let options = system::private(options);
     match opened(|| options.open(path)) {
         Ok(file) => {
             check(file.metadata()?.file_type())?;
@@ -41,15 +34,14 @@ pub(super) fn metadata(path: &Path) -> io::Result<fs::Metadata> {
 /// Opens `dir` for a sync. A link may lead there, because the user chose the directory of the
 /// store.
 pub(super) fn dir(dir: &Path) -> io::Result<File> {
-    let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(flags.bits() as i32);
+    let options = system::for_dir(options.read(true));
     opened(|| options.open(here(dir)))
 }
 
 /// Returns the number of files that this process may have open at a time.
 pub(super) fn files_max() -> Option<u64> {
-    getrlimit(Resource::Nofile).current
+    system::files_max()
 }
 
 /// Calls `open`, which opens a file. If too many files are open, makes room and tries again. The
@@ -70,8 +62,7 @@ pub(super) fn check_folder(folder: &Path) -> io::Result<()> {
 /// Returns true if `path`, which need not exist, leads to the directory `dir` or into it, through
 /// links and mounts too.
 pub(super) fn is_within(path: &Path, dir: &Path) -> io::Result<bool> {
-    let id = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
-    let inner = id(here(dir))?;
+    let inner = system::id_at(here(dir))?;
     // What does not exist yet is a directory that is made there.
     let mut there = PathBuf::new();
     for component in path::absolute(here(path))?.components() {
@@ -81,7 +72,7 @@ pub(super) fn is_within(path: &Path, dir: &Path) -> io::Result<bool> {
         }
         there = fs::canonicalize(&there).unwrap_or(there);
     }
-    Ok(there.ancestors().any(|place| id(place).is_ok_and(|found| found == inner)))
+    Ok(there.ancestors().any(|place| system::id_at(place).is_ok_and(|found| found == inner)))
 }
 
 /// Returns `dir`, or the current directory if the path is empty.
@@ -94,9 +85,7 @@ fn check(found: FileType) -> io::Result<()> {
         _ if found.is_file() => return Ok(()),
         _ if found.is_symlink() => "symbolic link",
         _ if found.is_dir() => "directory",
-        _ if found.is_fifo() => "FIFO",
-        _ if found.is_socket() => "socket",
-        _ => "device",
+        _ => system::other_kind(found),
     };
     let message = format!("expected a regular file, found a {what}");
     Err(io::Error::new(io::ErrorKind::InvalidInput, message))

@@ -1,0 +1,184 @@
+//! A system that lacks what a store asks of one: WebAssembly. Under WASI there are files, but no
+//! locks, maps or links. In a browser there is nothing: the store is in memory, or the caller gives
+//! an environment.
+
+use super::{FileId, Shortage};
+use memmap2::{Mmap, MmapRaw};
+use std::fs::{DirBuilder, File, FileType, Metadata, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Directories are not synced.
+pub(crate) const SYNCS_DIRS: bool = false;
+
+/// Tables are read by system calls.
+pub(crate) const MAPS_TABLES: bool = false;
+
+/// Logs are written by system calls.
+pub(crate) const MAPS_LOGS: bool = false;
+
+/// Makes `options` open files for their owner: there are no owners.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Makes `options` open a directory.
+pub(crate) fn for_dir(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Makes `options` open a file that is locked next.
+pub(crate) fn for_lock(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Returns a builder of directories.
+pub(crate) fn private_dirs() -> DirBuilder {
+    DirBuilder::new()
+}
+
+/// Returns the id of an open file or directory: all have the same.
+pub(crate) fn id_of(_file: &File) -> io::Result<FileId> {
+    Ok(FileId(0, 0))
+}
+
+/// Returns the id of what is at `path`: all have the same, so that what is there is taken for what
+/// was there.
+pub(crate) fn id_at(path: &Path) -> io::Result<FileId> {
+    path.metadata().map(|_| FileId(0, 0))
+}
+
+/// Returns the bytes that a file takes on its device.
+pub(crate) fn held_bytes(found: &Metadata) -> u64 {
+    found.len()
+}
+
+/// Returns the number of names of the file at `path`: not known.
+pub(crate) fn link_count(_path: &Path) -> io::Result<u64> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Returns what a file is that is no regular file, link or directory.
+pub(crate) fn other_kind(_found: FileType) -> &'static str {
+    "device"
+}
+
+/// Reads at `offset`, and returns how many bytes there were. There is one thread, so no other call
+/// moves the place.
+pub(crate) fn read_at(mut file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.read(buffer)
+}
+
+/// Writes all of `bytes` at `offset`.
+pub(crate) fn write_all_at(mut file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(bytes)
+}
+
+/// Takes the lock of `file`: there are no locks.
+pub(crate) fn lock(_file: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Gives back the lock of `file`.
+pub(crate) fn unlock(_file: &File) {}
+
+/// Returns true if `error` says that a directory cannot be locked.
+pub(crate) fn cannot_lock(_error: &io::Error) -> bool {
+    true
+}
+
+/// Returns `error`, met at opening a file whose lock another one may hold.
+pub(crate) fn met_at_lock(error: io::Error) -> io::Error {
+    error
+}
+
+/// Returns the bytes that are free for the directory `dir`: no limit is known.
+pub(crate) fn free_bytes(_dir: &Path) -> io::Result<u64> {
+    Ok(u64::MAX)
+}
+
+/// Returns the number of files that this process may have open at a time: not known.
+pub(crate) fn files_max() -> Option<u64> {
+    None
+}
+
+/// Syncs all that any program has written: there is no such call.
+pub(crate) fn sync_everything() {}
+
+/// Returns who has too many files open, if `error` says so.
+pub(crate) fn shortage(_error: &io::Error) -> Option<Shortage> {
+    None
+}
+
+/// Gives `file` space for `bytes` bytes: zeros are written instead.
+pub(crate) fn allocate(_file: &File, _bytes: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Frees the space of `ranges` of `file`: the store rewrites tables instead.
+pub(crate) fn punch(_file: &File, _ranges: &[Range<u64>]) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Returns the number of this process, which is the only one.
+pub(crate) fn process_id() -> u32 {
+    1
+}
+
+pub(super) fn thread_cpu() -> Duration {
+    Duration::ZERO
+}
+
+pub(super) fn process_cpu() -> Duration {
+    Duration::ZERO
+}
+
+/// Zeroed memory of a memtable, from the allocator.
+#[derive(Debug)]
+pub(crate) struct Memory(Box<[AtomicU64]>);
+
+impl Memory {
+    /// Returns `bytes` bytes, all zero.
+    pub(crate) fn new(bytes: usize) -> io::Result<Memory> {
+        Ok(Memory((0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect()))
+    }
+
+    /// Returns the first byte. All of them may be read and written as atomic words.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.0.as_ptr().cast_mut().cast()
+    }
+
+    /// Asks for a part of the memory: it is there.
+    pub(crate) fn make_ready(&self, _start: usize, _bytes: usize) {}
+}
+
+/// Has the system read `range` of `file`: it reads later, on access.
+pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
+
+/// Has the system read `bytes` bytes of `map`: it reads later, on access.
+pub(crate) fn map_will_need(_map: &Mmap, _start: usize, _bytes: usize) {}
+
+/// Says that blocks around a requested one are no more likely to be requested next.
+pub(crate) fn is_read_at_random(_map: &Mmap) -> io::Result<()> {
+    Ok(())
+}
+
+/// Makes every page of `map` writable now: pages become writable one by one.
+pub(crate) fn touch_all(_map: &MmapRaw) -> io::Result<()> {
+    Ok(())
+}
+
+/// Leaves `map` out of the memory of children: no map that is written is shared here.
+pub(crate) fn keep_from_children(_map: &MmapRaw) -> io::Result<()> {
+    Ok(())
+}
+
+/// Returns a word that the system clears in children of this process: there is none.
+pub(crate) fn word_cleared_in_children() -> Option<&'static AtomicU64> {
+    None
+}

@@ -1,0 +1,71 @@
+//! All that is an operating system's own: one file per system, with the same functions in each.
+//!
+//! * `linux`, `macos`: with what both share in `unix`.
+//! * `windows`.
+//! * `lacking`: a system without files of its own kind, as WebAssembly is. Calls fail with
+//!   `Unsupported`, and advice is ignored.
+//!
+//! No other module names an operating system. docs/platforms.md says what each one promises.
+
+#[cfg(any(test, target_family = "wasm"))]
+#[cfg_attr(not(target_family = "wasm"), allow(dead_code, reason = "tests use a part of it"))]
+mod lacking;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(not(target_family = "wasm"))]
+mod memory;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(target_family = "wasm")]
+pub(crate) use lacking::*;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::*;
+#[cfg(target_os = "macos")]
+pub(crate) use macos::*;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use memory::Memory;
+#[cfg(windows)]
+pub(crate) use windows::*;
+
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "macos",
+    target_family = "windows",
+    target_family = "wasm"
+)))]
+compile_error!(
+    "lsmith does not know this operating system: it knows Linux, macOS, Windows and WebAssembly. \
+     Add a file for it to crates/storage/src/system, beside `lacking.rs`"
+);
+
+use std::time::Duration;
+
+/// What tells a file from all others as long as it is open: its device and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId(pub(crate) u64, pub(crate) u64);
+
+/// Who has as many files open as it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// This process.
+    Process,
+    /// All processes together.
+    All,
+}
+
+/// Returns the CPU time that this thread has used so far, user and system. It is zero on a system
+/// that does not count it.
+pub fn thread_cpu_time() -> Duration {
+    thread_cpu()
+}
+
+/// Returns the CPU time that this process has used so far, user and system. It is zero on a system
+/// that does not count it.
+pub fn process_cpu_time() -> Duration {
+    process_cpu()
+}
