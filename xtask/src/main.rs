@@ -1,7 +1,7 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask modules`, `cargo xtask bless`,
 //! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask pages`, `cargo xtask planted`,
 //! `cargo xtask schedules`, `cargo xtask plain`, `cargo xtask package`, `cargo xtask c`,
-//! `cargo xtask python`, `cargo xtask jvm`.
+//! `cargo xtask python`, `cargo xtask jvm`, `cargo xtask platforms`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -16,6 +16,7 @@ mod instructions;
 mod jvm;
 mod pages;
 mod planted;
+mod platforms;
 mod python;
 mod tidy;
 
@@ -42,6 +43,9 @@ cargo xtask pages [LSMITH]
 cargo xtask c        compiles what is in C and C++, and runs it (needs cc; valgrind if there is one)
 cargo xtask python   builds the Python package and runs its tests (needs python3)
 cargo xtask jvm      builds the packages for the JVM and runs their tests (needs mvn, Java 17, cc)
+cargo xtask platforms [quick]
+                     checks the store for other systems, and runs tests under Wine unless `quick`;
+                     says what it leaves out, and how to get it
 cargo xtask planted [WORD]
                      plants bugs whose names contain WORD, and sees the tests catch each
 cargo xtask schedules
@@ -73,6 +77,8 @@ fn chore(words: &[&str]) -> Option<Chore> {
             let lsmith = PathBuf::from(lsmith);
             Box::new(move |root| pages::run(root, Some(&lsmith)))
         }
+        ["platforms"] => Box::new(|root| platforms::platforms(root, false)),
+        ["platforms", "quick"] => Box::new(|root| platforms::platforms(root, true)),
         ["planted"] => Box::new(|root| planted::run(root, "")),
         ["planted", word] => {
             let word = (*word).to_owned();

@@ -294,3 +294,9 @@ pub mod tree {
     #[doc(inline)]
     pub use lsmith_tree::*;
 }
+
+/// The CPU time that threads and the process have used, as the store counts it for merges.
+pub mod cpu {
+    #[doc(inline)]
+    pub use lsmith_storage::system::{process_cpu_time, thread_cpu_time};
+}

@@ -124,7 +124,10 @@ impl Threads {
             let pool = Arc::clone(&threads.owner.pool);
             let thread = thread::Builder::new().name(format!("lsmith-merge-{index}"));
             let handle = thread.spawn(move || pool.work(duty)).map_err(|error| {
-                Error::new(ErrorKind::Io, format!("cannot start a thread: {error}"))
+                Error::new(
+                    ErrorKind::Io,
+                    format!("cannot start a thread: {error}: without threads, use `lockstep`"),
+                )
             })?;
             threads.owner.handles.lock().push(handle);
         }

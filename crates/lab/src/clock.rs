@@ -1,6 +1,6 @@
 //! Measures wall-clock time and CPU time.
 
-use rustix::time::{ClockId, clock_gettime};
+use lsmith::cpu::{process_cpu_time, thread_cpu_time};
 use std::time::Instant;
 
 /// A clock that starts when it is made.
@@ -13,7 +13,7 @@ pub struct Clock {
 impl Clock {
     /// Returns a clock that starts now.
     pub fn start() -> Clock {
-        Clock { start: Instant::now(), cpu_start: seconds_of(ClockId::ProcessCPUTime) }
+        Clock { start: Instant::now(), cpu_start: process_cpu_time().as_secs_f64() }
     }
 
     /// Returns the wall-clock seconds since the start.
@@ -23,16 +23,11 @@ impl Clock {
 
     /// Returns the CPU seconds of the whole process since the start, user and system.
     pub fn cpu_seconds(&self) -> f64 {
-        seconds_of(ClockId::ProcessCPUTime) - self.cpu_start
+        process_cpu_time().as_secs_f64() - self.cpu_start
     }
 }
 
 /// Returns the CPU seconds of this thread so far, user and system.
 pub fn thread_cpu_seconds() -> f64 {
-    seconds_of(ClockId::ThreadCPUTime)
-}
-
-fn seconds_of(clock: ClockId) -> f64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    thread_cpu_time().as_secs_f64()
 }

@@ -28,10 +28,24 @@ const BEHIND_SYNC: &[&str] = &[
     "std::time::Instant",
 ];
 
-const DOORS: [Door; 2] = [
+/// The words that only `system` of `lsmith-storage` may name.
+const BEHIND_SYSTEM: &[&str] = &[
+    "cfg(target_os",
+    "target_family =",
+    "cfg(unix)",
+    "cfg(windows)",
+    "std::os::",
+    "libc::",
+    "rustix::",
+    "windows_sys::",
+];
+
+const DOORS: [Door; 4] = [
     Door { folder: "crates/storage/src/", module: "sync", words: BEHIND_SYNC },
     // No file of the engine is this door.
     Door { folder: "crates/engine/src/", module: "lsmith_storage::sync", words: BEHIND_SYNC },
+    Door { folder: "crates/storage/src/", module: "system", words: BEHIND_SYSTEM },
+    Door { folder: "crates/engine/src/", module: "lsmith_storage::system", words: BEHIND_SYSTEM },
 ];
 
 /// Returns the violations in `text`, the file at `path`.
@@ -71,5 +85,14 @@ mod tests {
         }
         assert_eq!(check("crates/engine/src/sync.rs", text).len(), 1);
         assert_eq!(check("crates/cli/src/main.rs", text), []);
+    }
+
+    #[test]
+    fn only_the_door_names_an_operating_system() {
+        for text in ["use std::os::unix::fs::FileExt;\n", "#[cfg(target_os = \"linux\")]\n"] {
+            assert_eq!(check("crates/storage/src/env/real.rs", text).len(), 1);
+            assert_eq!(check("crates/engine/src/stats.rs", text).len(), 1);
+            assert_eq!(check("crates/storage/src/system/unix.rs", text), []);
+        }
     }
 }

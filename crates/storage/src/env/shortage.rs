@@ -76,8 +76,7 @@ impl std::error::Error for TooManyFiles {}
 /// Returns true if `error` says that too many files are open. Nothing was done then, and the same
 /// call works once others are closed.
 pub fn is_too_many_files(error: &io::Error) -> bool {
-    shortage(error).is_some()
-        || error.get_ref().is_some_and(|inner| inner.is::<TooManyFiles>())
+    shortage(error).is_some() || error.get_ref().is_some_and(|inner| inner.is::<TooManyFiles>())
 }
 
 /// Returns `error`. If it says that too many files are open, it then names the limit and the way
@@ -87,7 +86,9 @@ pub(super) fn explained(error: io::Error, max: Option<u64>) -> io::Error {
         (Some(Shortage::Process), Some(max)) => {
             format!("this process may have {max} files open (RLIMIT_NOFILE)")
         }
-        (Some(Shortage::Process), None) => "this process has as many files open as it may".to_string(),
+        (Some(Shortage::Process), None) => {
+            "this process has as many files open as it may".to_string()
+        }
         (Some(Shortage::All), _) => {
             "all processes together have as many files open as they may".to_string()
         }

@@ -34,6 +34,27 @@ fn real_environment_keeps_the_contract() {
 }
 
 #[test]
+fn plain_environment_keeps_the_contract() {
+    let temp = tempfile::tempdir().unwrap();
+    contract::check(&RealEnv::new().plain(), &temp.path().join("store"));
+    contract::check(&RealEnv::new().unmapped(), &temp.path().join("unmapped"));
+}
+
+/// A system without holes says so, and changes nothing: a store rewrites the table instead.
+#[test]
+fn plain_environment_punches_no_holes_and_maps_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("file");
+    let env = RealEnv::new().plain();
+    let mut file = env.create(&path).unwrap();
+    file.write_all(&[7; 3 * PAGE_BYTES as usize]).unwrap();
+    file.sync().unwrap();
+    assert_eq!(kind(env.punch(&path, 0..PAGE_BYTES)), Some(ErrorKind::Unsupported));
+    assert!(read(&env, path.to_str().unwrap()).iter().all(|byte| *byte == 7));
+    assert!(env.open(&path).unwrap().map().unwrap().is_none());
+}
+
+#[test]
 fn memory_environment_keeps_the_contract() {
     contract::check(&MemEnv::new(), Path::new("/store"));
     contract::check(&MemEnv::with_capacity(64 << 20), Path::new("relative"));

@@ -8,8 +8,9 @@ pub use std::thread;
 pub use std::thread_local;
 
 use super::locks::{Condvar, MutexGuard};
+use crate::system::Instant;
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl Condvar {
     /// Waits as [`wait`](Condvar::wait) does, for `time` at most. Returns true if it is over.

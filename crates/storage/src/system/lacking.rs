@@ -138,6 +138,24 @@ pub(super) fn process_cpu() -> Duration {
     Duration::ZERO
 }
 
+/// A clock that stands still: in a browser the standard library has none, and would panic.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(target_os = "unknown"), allow(dead_code, reason = "WASI has a clock"))]
+pub(crate) struct Instant;
+
+#[cfg_attr(not(target_os = "unknown"), allow(dead_code, reason = "WASI has a clock"))]
+impl Instant {
+    /// Returns the only moment.
+    pub(crate) fn now() -> Instant {
+        Instant
+    }
+
+    /// Returns no time.
+    pub(crate) fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
 /// Zeroed memory of a memtable, from the allocator.
 #[derive(Debug)]
 pub(crate) struct Memory(Box<[AtomicU64]>);

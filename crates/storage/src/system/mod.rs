@@ -43,6 +43,12 @@ compile_error!(
      Add a file for it to crates/storage/src/system, beside `lacking.rs`"
 );
 
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+pub(crate) use std::time::Instant;
+
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+pub(crate) use lacking::Instant;
+
 use std::time::Duration;
 
 /// What tells a file from all others as long as it is open: its device and its number there.
@@ -51,6 +57,7 @@ pub(crate) struct FileId(pub(crate) u64, pub(crate) u64);
 
 /// Who has as many files open as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "not every system tells them apart"))]
 pub(crate) enum Shortage {
     /// This process.
     Process,

@@ -202,10 +202,13 @@ pub(super) fn process_cpu() -> Duration {
 
 /// Returns the sum of the last two times, which count steps of 100 ns.
 fn sum(result: i32, times: &[FILETIME; 4]) -> Duration {
-    let steps = |time: &FILETIME| {
-        u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)
-    };
-    if result == 0 { Duration::ZERO } else { Duration::from_nanos(100 * (steps(&times[2]) + steps(&times[3]))) }
+    let steps =
+        |time: &FILETIME| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
+    if result == 0 {
+        Duration::ZERO
+    } else {
+        Duration::from_nanos(100 * (steps(&times[2]) + steps(&times[3])))
+    }
 }
 
 /// Asks for the memory of a part of `map` at once: pages come one by one.

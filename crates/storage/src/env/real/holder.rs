@@ -24,7 +24,8 @@ fn line() -> String {
 
 /// Writes into `file`, the file of a lock that this process has taken, who holds it.
 pub(super) fn note(file: &File) {
-    let written = file.set_len(0).and_then(|()| system::write_all_at(file, (line() + "\n").as_bytes(), 0));
+    let written =
+        file.set_len(0).and_then(|()| system::write_all_at(file, (line() + "\n").as_bytes(), 0));
     if let Err(error) = written {
         tracing::warn!(%error, "cannot write down who holds the lock");
     }
