@@ -2,7 +2,7 @@
 //! locks, maps or links. In a browser there is nothing: the store is in memory, or the caller gives
 //! an environment.
 
-use super::{FileId, Shortage};
+use super::types::{FileId, Shortage};
 use memmap2::{Mmap, MmapRaw};
 use std::fs::{DirBuilder, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

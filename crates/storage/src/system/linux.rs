@@ -46,12 +46,6 @@ pub(crate) fn is_read_at_random(map: &Mmap) -> io::Result<()> {
     map.advise(Advice::Random)
 }
 
-/// Asks for the memory of a part of `map` at once, which takes less time than a fault per page.
-pub(super) fn make_ready(map: &MmapRaw, start: usize, bytes: usize) {
-    // A system that does not know the call has faults instead.
-    let _ = map.advise_range(Advice::PopulateWrite, start, bytes);
-}
-
 /// Makes every page of `map` writable now, if the system can do that.
 pub(crate) fn touch_all(map: &MmapRaw) -> io::Result<()> {
     if let Err(error) = map.advise(Advice::PopulateWrite)

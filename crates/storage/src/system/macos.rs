@@ -30,9 +30,6 @@ pub(crate) fn punch(_file: &File, _ranges: &[Range<u64>]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Asks for the memory of a part of `map` at once: pages come one by one.
-pub(super) fn make_ready(_map: &MmapRaw, _start: usize, _bytes: usize) {}
-
 /// Has the system read `range` of `file`: it reads later, on access.
 pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
 

@@ -20,8 +20,11 @@ impl Memory {
         self.0.as_mut_ptr()
     }
 
-    /// Asks for a part of the memory at once.
+    /// Asks for a part of the memory at once, which takes less time than a fault per page. A system
+    /// that does not know the call has faults instead.
     pub(crate) fn make_ready(&self, start: usize, bytes: usize) {
-        super::make_ready(&self.0, start, bytes);
+        #[cfg(target_os = "linux")]
+        let _ = self.0.advise_range(memmap2::Advice::PopulateWrite, start, bytes);
+        let _ = (start, bytes);
     }
 }

@@ -16,6 +16,7 @@ mod linux;
 mod macos;
 #[cfg(not(target_family = "wasm"))]
 mod memory;
+mod types;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
 #[cfg(windows)]
@@ -49,21 +50,9 @@ pub(crate) use std::time::Instant;
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 pub(crate) use lacking::Instant;
 
+pub(crate) use types::{FileId, Shortage};
+
 use std::time::Duration;
-
-/// What tells a file from all others as long as it is open: its device and its number there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileId(pub(crate) u64, pub(crate) u64);
-
-/// Who has as many files open as it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(unix), allow(dead_code, reason = "not every system tells them apart"))]
-pub(crate) enum Shortage {
-    /// This process.
-    Process,
-    /// All processes together.
-    All,
-}
 
 /// Returns the CPU time that this thread has used so far, user and system. It is zero on a system
 /// that does not count it.

@@ -1,6 +1,6 @@
 //! What Linux and macOS share.
 
-use super::{FileId, Shortage};
+use super::types::{FileId, Shortage};
 use rustix::fs::{FlockOperation, OFlags, flock, statvfs};
 use rustix::io::{Errno, pread, retry_on_intr};
 use rustix::process::{Resource, getrlimit};

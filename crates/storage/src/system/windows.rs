@@ -5,7 +5,7 @@
 //! go to the journal of NTFS, and a sync of a file (`FlushFileBuffers`) covers them. A directory
 //! cannot be synced. A lock is a handle that lets no other handle write.
 
-use super::{FileId, Shortage};
+use super::types::{FileId, Shortage};
 use memmap2::{Mmap, MmapRaw};
 use std::fs::{DirBuilder, File, FileType, Metadata, OpenOptions};
 use std::io;
@@ -210,9 +210,6 @@ fn sum(result: i32, times: &[FILETIME; 4]) -> Duration {
         Duration::from_nanos(100 * (steps(&times[2]) + steps(&times[3])))
     }
 }
-
-/// Asks for the memory of a part of `map` at once: pages come one by one.
-pub(super) fn make_ready(_map: &MmapRaw, _start: usize, _bytes: usize) {}
 
 /// Has the system read `range` of `file`: it reads later, on access.
 pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
