@@ -1,7 +1,7 @@
 //! All checks of CI, in its order.
 
 use crate::chores::{cargo, package, plain, run, schedules};
-use crate::{c, commands, jvm, pages, python, tidy};
+use crate::{c, commands, jvm, pages, platforms, python, tidy};
 use anyhow::Result;
 use std::path::Path;
 
@@ -20,6 +20,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     run(cargo(root).args(debug).env("LSMITH_QUICK", "1"))?;
     plain(root)?;
     package(root)?;
+    platforms::platforms(root, true)?;
     c::c(root)?;
     python::python(root)?;
     jvm::jvm(root)?;

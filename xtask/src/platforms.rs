@@ -1,76 +1,115 @@
-//! Builds and tests the store for other systems, as far as this machine can.
+//! Checks the store for other systems, as far as this machine can, and runs tests under Wine.
+//! Nothing is installed: what is missing is said, with the way to get it, and left out.
 
 use crate::chores::{answers, cargo, run};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
 
-/// Windows, with the compiler of mingw.
+/// Windows, the only one of [`TARGETS`] whose programs can run here.
 const WINDOWS: &str = "x86_64-pc-windows-gnu";
 
-/// Targets that are type-checked. `zstd` is left out: it would need a C compiler for each.
-const CHECKED: [&str; 6] = [
-    "x86_64-apple-darwin",
-    "aarch64-apple-darwin",
-    "i686-unknown-linux-gnu",
-    "s390x-unknown-linux-gnu",
-    "wasm32-unknown-unknown",
-    "wasm32-wasip1",
+/// What is checked: targets, each with a compiler of C and a package of Debian that has it, if there
+/// is such a package. `.ci/run` installs the standard libraries of the same targets.
+const TARGETS: [(&str, Option<(&str, &str)>); 7] = [
+    (WINDOWS, Some(("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"))),
+    ("x86_64-apple-darwin", None),
+    ("aarch64-apple-darwin", None),
+    ("i686-unknown-linux-gnu", Some(("i686-linux-gnu-gcc", "gcc-i686-linux-gnu"))),
+    ("s390x-unknown-linux-gnu", Some(("s390x-linux-gnu-gcc", "gcc-s390x-linux-gnu"))),
+    ("wasm32-unknown-unknown", None),
+    ("wasm32-wasip1", None),
 ];
 
 /// The packages that every system has. They bring `lsmith-spec`, `-tree`, `-policy` and `-storage`.
 const EVERYWHERE: [&str; 4] = ["lsmith", "lsmith-model", "lsmith-sim", "lsmith-workload"];
 
 /// Checks every target, and with `quick` nothing more. Otherwise also runs the suite of the storage
-/// crate under Wine. Says what it leaves out, and how to get it.
+/// crate under Wine.
 pub(crate) fn platforms(root: &Path, quick: bool) -> Result<()> {
-    let installed = targets()?;
-    for target in CHECKED {
-        if !has(&installed, target) {
+    let Some(installed) = installed() else {
+        eprintln!("skipped other systems: there is no rustup, which has their standard libraries");
+        return Ok(());
+    };
+    for (target, compiler) in TARGETS {
+        if !installed.lines().any(|line| line == target) {
+            eprintln!("skipped {target}: it is not installed (`rustup target add {target}`)");
             continue;
         }
-        let mut check = cargo(root);
-        check.args(["check", "--no-default-features", "--features", "lsmith/lz4"]);
-        run(check.args(packages()).args(["--target", target]))?;
+        let has_c = has_c(target, compiler);
+        check(root, target, has_c)?;
+        if target == WINDOWS && !quick && has_c {
+            suite_under_wine(root)?;
+        }
     }
-    if !has(&installed, WINDOWS) {
-        return Ok(());
-    }
-    if !answers("x86_64-w64-mingw32-gcc") {
-        eprintln!("skipped {WINDOWS}: there is no mingw (`apt-get install gcc-mingw-w64-x86-64`)");
-        return Ok(());
-    }
-    run(cargo(root).args(["check"]).args(packages()).args(["--target", WINDOWS]))?;
     if quick {
-        eprintln!("skipped the suites under Wine: they are no part of the quick run");
-    } else if answers("wine") {
-        let mut suite = cargo(root);
-        suite.args(["test", "-p", "lsmith-storage", "--lib", "--target", WINDOWS]);
-        suite.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", "wine").env("WINEDEBUG", "-all");
-        run(&mut suite)?;
-    } else {
-        eprintln!("skipped the suites under Wine: there is none (`apt-get install wine64`)");
+        eprintln!("skipped the suite under Wine: it is no part of the quick run");
     }
     Ok(())
 }
 
-fn packages() -> impl Iterator<Item = &'static str> {
-    EVERYWHERE.into_iter().flat_map(|package| ["-p", package])
+/// Type-checks the packages for `target`: without what needs C, if there is no compiler of it.
+fn check(root: &Path, target: &str, has_c: bool) -> Result<()> {
+    let mut check = cargo(root);
+    check.args(["check", "--target", target]);
+    for package in EVERYWHERE {
+        check.args(["-p", package]);
+    }
+    // The other targets have its system calls from Linux, or no processes.
+    if target == WINDOWS {
+        check.args(["-p", "lsmith-cli"]);
+    }
+    if has_c {
+        check.args(["--features", "lsmith/encryption"]);
+    } else {
+        check.args(["--no-default-features", "--features", "lsmith/lz4"]);
+    }
+    run(&mut check)
 }
 
-/// Returns the targets for which there is a standard library, one per line.
-fn targets() -> Result<String> {
+/// Runs the tests of the storage crate for Windows, if there is Wine.
+fn suite_under_wine(root: &Path) -> Result<()> {
+    if !answers("wine") {
+        eprintln!("skipped the suite under Wine: there is none (`apt-get install wine64`)");
+        return Ok(());
+    }
+    let mut suite = cargo(root);
+    suite.args(["test", "-p", "lsmith-storage", "--lib", "--target", WINDOWS]);
+    suite.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", "wine").env("WINEDEBUG", "-all");
+    run(&mut suite)
+}
+
+/// Returns the targets for which there is a standard library, one per line; `None` if there is no
+/// rustup.
+fn installed() -> Option<String> {
     let mut rustup = Command::new("rustup");
-    let output = rustup.args(["target", "list", "--installed"]).output();
-    let output = output.context("rustup, which knows the installed targets, did not start")?;
-    String::from_utf8(output.stdout).context("rustup printed no text")
+    let output = rustup.args(["target", "list", "--installed"]).output().ok()?;
+    let printed = output.status.success().then_some(output.stdout)?;
+    String::from_utf8(printed).ok()
 }
 
-/// Returns true if `target` is one of `installed`. Says how to get it otherwise.
-fn has(installed: &str, target: &str) -> bool {
-    let found = installed.lines().any(|line| line == target);
+/// Returns true if `compiler` is there. Says otherwise what the check of `target` leaves out.
+fn has_c(target: &str, compiler: Option<(&str, &str)>) -> bool {
+    let found = compiler.is_some_and(|(name, _)| answers(name));
     if !found {
-        eprintln!("skipped {target}: it is not installed (`rustup target add {target}`)");
+        let way = compiler.map(|(_, package)| format!(" (`apt-get install {package}`)"));
+        let way = way.unwrap_or_default();
+        eprintln!("{target} without Zstandard and encryption: there is no compiler of C{way}");
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chores::root;
+
+    /// A target that `.ci/run` does not install is skipped on a new machine.
+    #[test]
+    fn the_checks_of_ci_install_every_target() {
+        let script = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+        for (target, _) in TARGETS {
+            assert!(script.contains(target), "{target}");
+        }
+    }
 }
