@@ -140,7 +140,8 @@ impl Env for RealEnv {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         if !self.syncs_dirs {
-            return Ok(());
+            // A directory that is missing is an error all the same.
+            return fs::metadata(open::here(dir)).map(drop);
         }
         match open::dir(dir) {
             // What was done cannot be undone for want of a descriptor. So all is synced that any
