@@ -120,7 +120,8 @@ fn write_page(
     least: &Least,
     recorder: Recorder,
 ) -> anyhow::Result<()> {
-    let group = Group::of_simulation(simulated, &least.points(simulated), recorder)?;
+    let least = least.points(simulated);
+    let group = Group::of_simulations(vec![(simulated.clone(), recorder)], &least)?;
     page::write("lsmith simulate", vec![group], args.html.as_deref(), None)
 }
 

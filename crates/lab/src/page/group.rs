@@ -6,7 +6,7 @@ use crate::free::FreeRun;
 use crate::history::{History, Recorder};
 use crate::report::{Costs, EngineReport, Moment, Optimum, Percentiles};
 use crate::simulate::Simulated;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lsmith_model::optimum::{Hull, HullPoint};
 use lsmith_spec::format_bytes;
 use serde::Serialize;
@@ -255,44 +255,47 @@ impl Group {
         })
     }
 
-    /// Returns the group of one simulation, whose trees are in `recorder`.
+    /// Returns the group of simulations of one workload with one kind of content, each with its
+    /// trees.
     ///
     /// # Errors
-    /// Fails if the result cannot be serialized.
-    pub fn of_simulation(
-        simulated: &Simulated,
+    /// Fails if a result cannot be serialized, and if there is none.
+    pub fn of_simulations(
+        simulations: Vec<(Simulated, Recorder)>,
         least: &[HullPoint],
-        recorder: Recorder,
     ) -> anyhow::Result<Group> {
-        let object = serde_json::to_value(simulated).context("a simulation has no JSON form")?;
-        let costs = &simulated.report.costs;
-        let source = format!("{} simulation", simulated.content);
-        let history = recorder.finish(&simulated.policy, &source);
-        Ok(Group {
-            name: simulated.workload.clone().unwrap_or_else(|| "flushes of one size".to_owned()),
+        let Some((first, _)) = simulations.first() else { bail!("no policy was simulated") };
+        let source = format!("{} simulation", first.content);
+        let mut group = Group {
+            name: first.workload.clone().unwrap_or_else(|| "flushes of one size".to_owned()),
             notes: vec![format!(
                 "{} flushes of memtables of {}, in lockstep.",
-                costs.flushes,
-                format_bytes(simulated.memtable_bytes)
-            )]
-            .into_iter()
-            .chain((!least.is_empty()).then(|| LEAST_NOTE.to_owned()))
-            .collect(),
+                first.report.costs.flushes,
+                format_bytes(first.memtable_bytes)
+            )],
             sources: sources(&[source.as_str()]),
             write_figure: "write_cost_system".to_owned(),
             alike: 0.0,
-            costs: vec![PolicyCosts {
-                name: simulated.policy.clone(),
-                is_best: false,
-                by_source: vec![Some(CostPoint::of(costs))],
+            least: drawn(least),
+            ..Group::default()
+        };
+        group.notes.extend((!least.is_empty()).then(|| LEAST_NOTE.to_owned()));
+        let mut objects = Vec::new();
+        for (simulated, recorder) in simulations {
+            let object = serde_json::to_value(&simulated);
+            objects.push(object.context("a simulation has no JSON form")?);
+            group.trees.push(recorder.finish(&simulated.policy, &source));
+            group.costs.push(PolicyCosts {
+                by_source: vec![Some(CostPoint::of(&simulated.report.costs))],
                 optimum: simulated.optimum,
+                name: simulated.policy,
+                is_best: false,
                 put: None,
                 course: None,
-            }],
-            least: drawn(least),
-            table: Table::of_objects(&[object], &SIMULATED),
-            trees: vec![history],
-        })
+            });
+        }
+        group.table = Table::of_objects(&objects, &SIMULATED);
+        Ok(group)
     }
 
     /// Returns the group of a keyspace of a store. `stats` is the object of its statistics.

@@ -119,7 +119,7 @@ fn a_hundred_thousand_merges_take_less_than_20_mb() {
     let simulated = simulated.unwrap();
     let merges = simulated.report.costs.merges;
     assert!(merges > 100_000, "{merges}");
-    let group = Group::of_simulation(&simulated, &[], recorder).unwrap();
+    let group = Group::of_simulations(vec![(simulated.clone(), recorder)], &[]).unwrap();
     let page = Page { title: String::new(), facts: Vec::new(), groups: vec![group] };
     let bytes = page.html().unwrap().len();
     assert!(bytes < 20_000_000, "{bytes}");
