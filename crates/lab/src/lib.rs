@@ -62,6 +62,7 @@ mod newest;
 pub mod page;
 mod physical;
 mod play;
+#[cfg(feature = "plot")]
 pub mod plot;
 mod profile;
 mod progress;

@@ -65,7 +65,7 @@ pub fn page(request: &Request) -> anyhow::Result<String> {
     let least = Least::of(&content, &sizes, memtable_bytes)?;
     let (mut simulations, mut notes) = (Vec::new(), Vec::new());
     for spec in &specs {
-        let policy = sealing(Registry::builtin().build(spec)?, &sizes);
+        let policy = sealing(Registry::builtin().build(&spec.to_string())?, &sizes);
         let mut recorder = Recorder::new(content.key_scale());
         let mut observe = |event: lsmith_sim::Event<'_>| recorder.observe(event);
         let mut simulated =
