@@ -18,11 +18,12 @@ use std::path::{Path, PathBuf};
 
 /// Workspaces of their own, each with features that take longer than a minute to compile or need
 /// more than a C compiler.
-const OTHERS: [(&str, &[&str]); 4] = [
+const OTHERS: [(&str, &[&str]); 5] = [
     ("crates/rivals", &["rocksdb", "leveldb", "mdbx"]),
     ("examples/raft-kv", &[]),
     ("examples/own-policy", &[]),
     ("hosts/python", &[]),
+    ("hosts/wasm", &[]),
 ];
 
 /// Checks all commands and features. With `all`, also features that take long to compile.

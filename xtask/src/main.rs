@@ -1,7 +1,8 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask modules`, `cargo xtask bless`,
 //! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask pages`, `cargo xtask planted`,
 //! `cargo xtask schedules`, `cargo xtask plain`, `cargo xtask package`, `cargo xtask c`,
-//! `cargo xtask python`, `cargo xtask jvm`, `cargo xtask platforms`.
+//! `cargo xtask python`, `cargo xtask jvm`, `cargo xtask platforms`,
+//! `cargo xtask wasm`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -19,6 +20,7 @@ mod planted;
 mod platforms;
 mod python;
 mod tidy;
+mod wasm;
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -46,6 +48,8 @@ cargo xtask jvm      builds the packages for the JVM and runs their tests (needs
 cargo xtask platforms [quick]
                      checks the store for other systems, and runs tests under Wine unless `quick`;
                      says what it leaves out, and how to get it
+cargo xtask wasm     builds lsmith for browsers and WASI, and runs it (needs two targets of rustup,
+                     node, chromium for the page; says what it leaves out)
 cargo xtask planted [WORD]
                      plants bugs whose names contain WORD, and sees the tests catch each
 cargo xtask schedules
@@ -77,6 +81,7 @@ fn chore(words: &[&str]) -> Option<Chore> {
             let lsmith = PathBuf::from(lsmith);
             Box::new(move |root| pages::run(root, Some(&lsmith)))
         }
+        ["wasm"] => Box::new(wasm::wasm),
         ["platforms"] => Box::new(|root| platforms::platforms(root, false)),
         ["platforms", "quick"] => Box::new(|root| platforms::platforms(root, true)),
         ["planted"] => Box::new(|root| planted::run(root, "")),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What clicks, steps, switches, and checks what is shown.
-const DRIVER: &str = include_str!("pages/driver.js");
+pub(crate) const DRIVER: &str = include_str!("pages/driver.js");
 
 /// The browsers that are looked for.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -82,13 +82,13 @@ pub(crate) fn run(root: &Path, binary: Option<&Path>) -> Result<()> {
             };
         }
         finished(command.arg("--html").arg(&page))?;
-        eprintln!("{name}: {}", used(&browser, &dir, &page)?);
+        eprintln!("{name}: {}", used(&browser, &dir, &page, DRIVER)?);
     }
     Ok(())
 }
 
 /// Returns the first browser on the path.
-fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let found = BROWSERS.iter().flat_map(|name| folders.iter().map(move |dir| dir.join(name)));
@@ -102,12 +102,12 @@ fn finished(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Uses a page, and returns what the driver reports.
-fn used(browser: &Path, dir: &Path, page: &Path) -> Result<String> {
+/// Uses a page with the script `driver`, and returns what that reports.
+pub(crate) fn used(browser: &Path, dir: &Path, page: &Path, driver: &str) -> Result<String> {
     let html = std::fs::read_to_string(page).context("no page was written")?;
     let driven = page.with_extension("driven.html");
     let (head, tail) = html.rsplit_once("</body>").context("a page without an end")?;
-    let html = format!("{head}<script>\n{DRIVER}</script>\n</body>{tail}");
+    let html = format!("{head}<script>\n{driver}</script>\n</body>{tail}");
     std::fs::write(&driven, html).context("the driver has no place")?;
     let shown = shown(browser, dir, &driven)?;
     let driven = shown.rsplit_once("<pre id=\"driver\">").context("the driver did not finish")?.1;

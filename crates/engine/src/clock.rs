@@ -2,6 +2,7 @@
 
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::panics;
+use lsmith_storage::system::unix_time;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -44,12 +45,10 @@ pub struct Clock {
 }
 
 impl Default for Clock {
-    /// Returns the clock [`UNIX_SECONDS`](Clock::UNIX_SECONDS).
+    /// Returns the clock [`UNIX_SECONDS`](Clock::UNIX_SECONDS). It stands at 0 on a system without
+    /// a clock, as in a browser.
     fn default() -> Clock {
-        let seconds = || {
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            since.map_or(0, |since| since.as_secs())
-        };
+        let seconds = || unix_time().as_secs();
         Clock::new(Clock::UNIX_SECONDS, seconds).with_tick(Duration::from_secs(1))
     }
 }

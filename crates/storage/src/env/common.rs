@@ -1,6 +1,7 @@
 //! Code shared by the real environment and the one in memory.
 
 use super::WriteFile;
+use crate::system;
 use std::fmt::Debug;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -16,7 +17,7 @@ pub(super) const BUFFER_BYTES: usize = 256 << 10;
 /// Returns a random number. The system draws the keys of the first hash of each thread, and each
 /// later one has others. A child of this process inherits the keys, but has another process id.
 pub(super) fn random() -> u128 {
-    let half = || u128::from(RandomState::new().hash_one(std::process::id()));
+    let half = || u128::from(RandomState::new().hash_one(system::process_id()));
     half() << 64 | half()
 }
 

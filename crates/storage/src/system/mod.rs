@@ -48,11 +48,17 @@ compile_error!(
 pub(crate) use std::time::Instant;
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-pub(crate) use lacking::Instant;
+pub(crate) use lacking::{Instant, since_1970};
 
 pub(crate) use types::{FileId, Shortage};
 
 use std::time::Duration;
+
+#[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
+fn since_1970() -> Duration {
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
 
 /// Returns the CPU time that this thread has used so far, user and system. It is zero on a system
 /// that does not count it.
@@ -64,4 +70,10 @@ pub fn thread_cpu_time() -> Duration {
 /// that does not count it.
 pub fn process_cpu_time() -> Duration {
     process_cpu()
+}
+
+/// Returns the time since the start of 1970. It is zero on a system without a clock.
+#[must_use]
+pub fn unix_time() -> Duration {
+    since_1970()
 }
