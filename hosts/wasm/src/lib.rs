@@ -78,10 +78,8 @@ pub fn page(request: &Request) -> anyhow::Result<String> {
     let points = simulations.first().map_or_else(Vec::new, |(first, _)| least.points(first));
     let mut group = Group::of_simulations(simulations, &points)?;
     group.notes.extend(notes);
-    let facts = [
-        ("policies", request.policies.clone()),
-        ("memtable", format_bytes(memtable_bytes)),
-    ];
+    let facts =
+        [("policies", request.policies.clone()), ("memtable", format_bytes(memtable_bytes))];
     let facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
     Page { title: "lsmith simulate".to_owned(), facts, groups: vec![group] }.html()
 }
@@ -93,8 +91,7 @@ fn checked(
     simulated: &Simulated,
 ) -> anyhow::Result<String> {
     let memtable_bytes = simulated.memtable_bytes;
-    let options =
-        Options { env: Arc::new(MemEnv::new()), memtable_bytes, ..Options::default() };
+    let options = Options { env: Arc::new(MemEnv::new()), memtable_bytes, ..Options::default() };
     let store = run(Arc::clone(policy), workload, Path::new("/store"), &options, &NoProgress)?;
     let (found, said) = (&store.costs, &simulated.report.costs);
     let both = [found, said].map(|costs| (costs.merges, costs.write_cost_system));
