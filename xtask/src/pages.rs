@@ -102,18 +102,68 @@ fn finished(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Uses a page with the script `driver`, and returns what that reports.
+/// Uses a page with the script `driver`, and returns what that reports. The browser makes time pass
+/// as fast as it can.
 pub(crate) fn used(browser: &Path, dir: &Path, page: &Path, driver: &str) -> Result<String> {
+    let shown = shown(browser, dir, &driven(page, driver)?)?;
+    let told = shown.rsplit_once("<pre id=\"driver\">").context("the driver did not finish")?.1;
+    let report = told.split("</pre>").next().unwrap_or_default();
+    ensure!(report.starts_with("passed "), "{}: {report}", page.display());
+    Ok(report.to_owned())
+}
+
+/// Uses a page with workers, which need real time, with the script `driver`. Returns what that
+/// tells the console.
+pub(crate) fn told(browser: &Path, dir: &Path, page: &Path, driver: &str) -> Result<String> {
+    let driven = driven(page, driver)?;
+    let log = page.with_extension("log");
+    let file = std::fs::File::create(&log).context("no place for the console")?;
+    let profile = dir.join(format!("profile-{}", std::process::id()));
+    let mut child = headless(browser, &profile, &driven)
+        .arg("--enable-logging=stderr")
+        .stdout(Stdio::null())
+        .stderr(file)
+        .spawn()
+        .context("the browser did not start")?;
+    let began = Instant::now();
+    let console = loop {
+        let console = std::fs::read(&log).context("the console is lost")?;
+        let console = String::from_utf8_lossy(&console).into_owned();
+        let is_late = began.elapsed() > Duration::from_secs(SECONDS_MAX);
+        if is_late || console.contains("\"driver: ") || child.try_wait()?.is_some() {
+            break console;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    child.kill().and_then(|()| child.wait()).context("the browser does not end")?;
+    std::fs::remove_dir_all(&profile).ok();
+    let told = console.split_once("\"driver: ").map(|(_, rest)| rest.split('"').next());
+    let report = told.flatten().with_context(|| format!("no report in {}", log.display()))?;
+    let broken = console.lines().find(|line| line.contains("Uncaught"));
+    ensure!(broken.is_none(), "{}: {}", page.display(), broken.unwrap_or_default());
+    ensure!(report.starts_with("passed "), "{}: {report}", page.display());
+    Ok(report.to_owned())
+}
+
+/// Writes the page with the script `driver` at its end beside it, and returns its path.
+fn driven(page: &Path, driver: &str) -> Result<PathBuf> {
     let html = std::fs::read_to_string(page).context("no page was written")?;
     let driven = page.with_extension("driven.html");
     let (head, tail) = html.rsplit_once("</body>").context("a page without an end")?;
     let html = format!("{head}<script>\n{driver}</script>\n</body>{tail}");
     std::fs::write(&driven, html).context("the driver has no place")?;
-    let shown = shown(browser, dir, &driven)?;
-    let driven = shown.rsplit_once("<pre id=\"driver\">").context("the driver did not finish")?.1;
-    let report = driven.split("</pre>").next().unwrap_or_default();
-    ensure!(report.starts_with("passed "), "{}: {report}", page.display());
-    Ok(report.to_owned())
+    Ok(driven)
+}
+
+/// Returns a browser that shows `page` to nobody.
+fn headless(browser: &Path, profile: &Path, page: &Path) -> Command {
+    let mut command = Command::new(browser);
+    command
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("file://{}", page.display()));
+    command
 }
 
 /// Returns the document as a browser shows it when its scripts have run.
@@ -121,12 +171,8 @@ fn shown(browser: &Path, dir: &Path, page: &Path) -> Result<String> {
     let profile = dir.join(format!("profile-{}", std::process::id()));
     let output = page.with_extension("dom");
     let file = std::fs::File::create(&output).context("no place for the document")?;
-    let mut child = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+    let mut child = headless(browser, &profile, page)
         .args(["--virtual-time-budget=120000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}", page.display()))
         .stdout(file)
         .stderr(Stdio::null())
         .spawn()

@@ -44,7 +44,7 @@ pub(crate) fn wasm(root: &Path) -> Result<()> {
         return Ok(());
     };
     eprintln!("the answer: {}", pages::used(&browser, &dir, &answer, pages::DRIVER)?);
-    eprintln!("the page: {}", pages::used(&browser, &dir, &page, &driver)?);
+    eprintln!("the page: {}", pages::told(&browser, &dir, &page, &driver)?);
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-// Uses the page as a person does, and writes what it found to the end of the page.
+// Uses the page as a person does, and tells the console what it found. The worker needs real time,
+// so that a browser which makes time pass faster is of no use here.
 (async () => {
   const find = (id) => document.getElementById(id);
   const failures = [];
@@ -31,8 +32,6 @@
   check("two trees are shown", (view?.querySelectorAll("svg").length ?? 0) >= 2
     || (view?.querySelectorAll("canvas").length ?? 0) >= 2);
   check("a store was asked", shown?.body.textContent.includes("A store in memory made the"));
-  const report = document.createElement("pre");
-  report.id = "driver";
-  report.textContent = failures.length === 0 ? "passed 4 checks" : "failed: " + failures.join("; ");
-  document.body.append(report);
+  const failed = "failed: " + failures.join("; ");
+  console.log("driver: " + (failures.length === 0 ? "passed 4 checks" : failed));
 })();

@@ -79,8 +79,11 @@ class App {
     if (changesGroup) Object.assign(this.state, { policy: -1, a: 0, b: -1, at: null, sort: 0 });
     const hash = this.hash();
     clearTimeout(this.noting);
-    // Browsers refuse to change the address many times a second.
-    this.noting = setTimeout(() => history.replaceState(null, "", hash || location.pathname), 100);
+    // A page inside another has no address. Browsers refuse to change one many times a second.
+    if (location.protocol !== "about:") {
+      const note = () => history.replaceState(null, "", hash || location.pathname);
+      this.noting = setTimeout(note, 100);
+    }
     if (!isQuiet) this.render();
   }
 
