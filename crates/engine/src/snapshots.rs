@@ -82,8 +82,9 @@ impl Live {
         if self.pins.is_empty() || !is_over {
             return Vec::new();
         }
-        let unpinned = self.pins.extract_if((era, 0)..(era + 1, 0), |_, _| true);
-        unpinned.map(|(_, pin)| pin).collect()
+        let of_era = self.pins.range((era, 0)..(era + 1, 0)).map(|(&key, _)| key);
+        let of_era: Vec<_> = of_era.collect();
+        of_era.iter().filter_map(|key| self.pins.remove(key)).collect()
     }
 }
 
@@ -237,8 +238,10 @@ impl Snapshots {
     /// Lets go of the pinned versions of `keyspace`, which was dropped, and returns them.
     pub(crate) fn unpin(&self, keyspace: u32) -> Vec<Arc<Version>> {
         let mut live = self.live.lock();
-        let unpinned = live.pins.extract_if(.., |(_, of), _| *of == keyspace);
-        unpinned.map(|(_, pin)| pin.version).collect()
+        let of_keyspace = live.pins.keys().filter(|(_, of)| *of == keyspace).copied();
+        let of_keyspace: Vec<_> = of_keyspace.collect();
+        let unpinned = of_keyspace.iter().filter_map(|key| live.pins.remove(key));
+        unpinned.map(|pin| pin.version).collect()
     }
 
     /// Returns the sequence number from which on old versions must be kept: the smaller of
