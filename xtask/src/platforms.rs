@@ -9,8 +9,8 @@ use std::process::Command;
 /// Windows, the only one of [`TARGETS`] whose programs can run here.
 const WINDOWS: &str = "x86_64-pc-windows-gnu";
 
-/// What is checked: targets, each with a compiler of C and a package of Debian that has it, if there
-/// is such a package. `.ci/run` installs the standard libraries of the same targets.
+/// What is checked: targets, each with a compiler of C and a package of Debian that has it, if any.
+/// `.ci/run` installs the standard libraries of the same targets.
 const TARGETS: [(&str, Option<(&str, &str)>); 7] = [
     (WINDOWS, Some(("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64"))),
     ("x86_64-apple-darwin", None),

@@ -82,8 +82,7 @@ impl ReservedFold {
             }
             Err(error) if error.kind() == ErrorKind::Panicked => {
                 let keyspace = &self.keyspace.name;
-                let text = format_args!("{error:#}");
-                tracing::error!(%keyspace, error = %text, "memory could not be folded");
+                tracing::error!(%keyspace, error = %format_args!("{error:#}"), "memory could not be folded");
                 state.block(Failure::for_good(self.reserved.clone(), error));
             }
             // The store is closing.

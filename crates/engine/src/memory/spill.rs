@@ -97,8 +97,11 @@ impl ReservedSpill {
             }
         };
         if let Err(error) = done {
-            let (keyspace, error) = (&self.keyspace.name, format_args!("{error:#}"));
-            tracing::warn!(%keyspace, %error, "memory could not be copied");
+            tracing::warn!(
+                keyspace = %self.keyspace.name,
+                error = %format_args!("{error:#}"),
+                "memory could not be copied"
+            );
         }
     }
 }

@@ -154,8 +154,10 @@ impl Record {
             Ok(true) => return true,
             Ok(false) => self.context.recorder.note_base(),
             Err(error) => {
-                let error = format_args!("{error:#}");
-                tracing::warn!(%error, "a recording lacks keys, because the store cannot be read");
+                tracing::warn!(
+                    error = %format_args!("{error:#}"),
+                    "a recording lacks keys, because the store cannot be read"
+                );
             }
         }
         *base = None;

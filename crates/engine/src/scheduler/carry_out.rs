@@ -39,8 +39,7 @@ impl Scheduler {
         let keyspace = &reserved.keyspace.name;
         let plan = &reserved.plan;
         // `{:#}` names no keys: others may read log lines.
-        let shown = format_args!("{plan:#}");
-        let span = tracing::info_span!("merge", %keyspace, plan = %shown, reason = %plan.reason);
+        let span = tracing::info_span!("merge", %keyspace, plan = %format_args!("{plan:#}"), reason = %plan.reason);
         let _span = span.entered();
         let mut free_bytes = 0;
         let result = panics::catch(|| {
@@ -91,9 +90,12 @@ impl Scheduler {
             return;
         }
         add(&self.context.counts.plans_failed, 1);
-        let (name, shown) = (&keyspace.name, format_args!("{plan:#}"));
-        let why = format_args!("{error:#}");
-        tracing::warn!(keyspace = %name, plan = %shown, error = %why, "a merge was given up");
+        tracing::warn!(
+            keyspace = %keyspace.name,
+            plan = %format_args!("{plan:#}"),
+            error = %format_args!("{error:#}"),
+            "a merge was given up"
+        );
         let runs = plan.inputs.iter().filter_map(|input| state.view.tree.run(input.run));
         let input_bytes: u64 = runs.map(|(_, run)| run.bytes()).sum();
         let options = &self.context.options;

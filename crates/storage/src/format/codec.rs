@@ -141,13 +141,17 @@ pub fn key_prefix(key: &[u8]) -> u64 {
 #[inline(always)]
 fn varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
     let rest = bytes.get(at..).unwrap_or_default();
-    match (rest.first(), rest.first_chunk()) {
-        (Some(&byte), _) if byte < 0x80 => Ok((u64::from(byte), at + 1)),
-        (_, Some(word)) if let Some((value, bytes)) = short_varint(u64::from_le_bytes(*word)) => {
-            Ok((value, at + bytes))
-        }
-        _ => long_varint_at(bytes, at),
+    if let Some(&byte) = rest.first()
+        && byte < 0x80
+    {
+        return Ok((u64::from(byte), at + 1));
     }
+    if let Some(word) = rest.first_chunk()
+        && let Some((value, bytes)) = short_varint(u64::from_le_bytes(*word))
+    {
+        return Ok((value, at + bytes));
+    }
+    long_varint_at(bytes, at)
 }
 
 /// Like [`varint_at`], for a varint of any length at any offset.
