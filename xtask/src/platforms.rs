@@ -2,7 +2,7 @@
 //! Nothing is installed: what is missing is said, with the way to get it, and left out.
 
 use crate::chores::{answers, cargo, run};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
 
@@ -42,6 +42,9 @@ pub(crate) fn platforms(root: &Path, quick: bool) -> Result<()> {
             suite_under_wine(root)?;
         }
     }
+    if !quick {
+        with_the_oldest_compiler(root)?;
+    }
     if quick {
         eprintln!("skipped the suite under Wine: it is no part of the quick run");
     }
@@ -65,6 +68,24 @@ fn check(root: &Path, target: &str, has_c: bool) -> Result<()> {
         check.args(["--no-default-features", "--features", "lsmith/lz4"]);
     }
     run(&mut check)
+}
+
+/// Type-checks the workspace and its tests with the oldest compiler that is promised.
+fn with_the_oldest_compiler(root: &Path) -> Result<()> {
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml"))?;
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \""));
+    let version = version.context("Cargo.toml has no rust-version")?.trim_end_matches('"');
+    let mut cargo = Command::new("rustup");
+    cargo.current_dir(root).args(["run", version, "cargo"]).env_remove("RUSTUP_TOOLCHAIN");
+    if !cargo.arg("--version").output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped Rust {version}: `rustup toolchain install {version}` installs it");
+        return Ok(());
+    }
+    let mut check = Command::new("rustup");
+    check.current_dir(root).args(["run", version, "cargo", "check", "--workspace"]);
+    // What another compiler has compiled is kept apart.
+    check.args(["--all-targets", "--target-dir", "target/oldest"]).env_remove("RUSTUP_TOOLCHAIN");
+    run(check.env_remove("CARGO").env_remove("RUSTC"))
 }
 
 /// Runs the tests of the storage crate for Windows, if there is Wine.

@@ -82,7 +82,11 @@ impl ReservedFold {
             }
             Err(error) if error.kind() == ErrorKind::Panicked => {
                 let keyspace = &self.keyspace.name;
-                tracing::error!(%keyspace, error = %format_args!("{error:#}"), "memory could not be folded");
+                tracing::error!(
+                    %keyspace,
+                    error = %format_args!("{error:#}"),
+                    "memory could not be folded"
+                );
                 state.block(Failure::for_good(self.reserved.clone(), error));
             }
             // The store is closing.

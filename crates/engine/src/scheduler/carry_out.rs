@@ -39,7 +39,12 @@ impl Scheduler {
         let keyspace = &reserved.keyspace.name;
         let plan = &reserved.plan;
         // `{:#}` names no keys: others may read log lines.
-        let span = tracing::info_span!("merge", %keyspace, plan = %format_args!("{plan:#}"), reason = %plan.reason);
+        let span = tracing::info_span!(
+            "merge",
+            %keyspace,
+            plan = %format_args!("{plan:#}"),
+            reason = %plan.reason
+        );
         let _span = span.entered();
         let mut free_bytes = 0;
         let result = panics::catch(|| {

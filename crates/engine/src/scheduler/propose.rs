@@ -79,7 +79,12 @@ impl Scheduler {
                     add(&self.context.counts.plans_refused, 1);
                     let policy = state.policy.spec();
                     // `{:#}` names no keys: others may read log lines.
-                    tracing::warn!(%policy, plan = %format_args!("{plan:#}"), %error, "a merge policy made an illegal plan");
+                    tracing::warn!(
+                        %policy,
+                        plan = %format_args!("{plan:#}"),
+                        %error,
+                        "a merge policy made an illegal plan"
+                    );
                     state.policy.refuse(&state.view);
                     if let Some(flush) = flush(state) {
                         return Some(flush);
