@@ -1,10 +1,10 @@
 //! Media that cannot do everything.
 //!
 //! Promised: a store lives on a file system that can neither allocate space ahead nor punch holes,
-//! as on any other. What can only be read is read: a store on a medium that is read-only or full,
-//! or in a directory of others. A reader there has no lease. If a writer beside it frees what it
-//! reads, that is an error, and never a wrong answer. Repair goes on without a lock there, and
-//! fails if somebody writes meanwhile.
+//! as on any other. So does one that asks only for what every system has. What can only be read is
+//! read: a store on a medium that is read-only or full, or in a directory of others. A reader there
+//! has no lease. If a writer beside it frees what it reads, that is an error, and never a wrong
+//! answer. Repair goes on without a lock there, and fails if somebody writes meanwhile.
 //!
 //! Tests with mounts of their own run where a process may mount something. Each has a twin with an
 //! environment that refuses, which runs everywhere.
@@ -24,13 +24,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-/// Writes batches in several lives of the store in `dir`.
-fn live(dir: &Path, seed: u64) {
+/// Writes batches in several lives of the store in `dir` of `env`.
+fn live(dir: &Path, seed: u64, env: RealEnv) {
     let mut dice = Dice::new(seed);
     let batches = Batches::new(seed);
     let mut progress = Progress::default();
     for _ in 0..3 {
-        let store = restless(Store::builder(dir), &mut dice).open().unwrap();
+        let builder = Store::builder(dir).env(Arc::new(env));
+        let store = restless(builder, &mut dice).open().unwrap();
         assert_eq!(batches.check(&store), progress.acknowledged);
         for number in 0..150 {
             let mode = match number % 50 {
@@ -51,7 +52,7 @@ fn live(dir: &Path, seed: u64) {
 fn child_without_fallocate() {
     let Some(dir) = mounted() else { return };
     for seed in 0..3 {
-        live(&dir.join(format!("{seed}/store")), seed);
+        live(&dir.join(format!("{seed}/store")), seed, RealEnv::new());
     }
     // A hole that cannot be punched is no error of the device.
     let file = dir.join("file");
@@ -70,12 +71,21 @@ fn a_store_lives_where_no_space_can_be_allocated_ahead() {
 #[test]
 fn child_in_memory() {
     let Some(dir) = mounted() else { return };
-    live(&dir.join("store"), 1);
+    live(&dir.join("store"), 1, RealEnv::new());
 }
 
 #[test]
 fn a_store_lives_on_a_mount_in_memory() {
     with_mount("disk::file_systems::child_in_memory", "mount -t tmpfs none \"$D\"");
+}
+
+/// Windows has no maps of files that lose their names, no holes and no syncs of directories.
+#[test]
+fn a_store_lives_where_only_what_every_system_has_is_asked_for() {
+    for seed in 0..4 {
+        let dir = tempfile::tempdir().unwrap();
+        live(&dir.path().join("store"), seed, RealEnv::new().plain());
+    }
 }
 
 /// Returns `disk`, where every change in `/ro` fails with `kind`. `at_open` is called with each
