@@ -29,13 +29,14 @@ pub(crate) fn answers(name: &str) -> bool {
     found.is_ok_and(|output| output.status.success())
 }
 
-/// Runs `command` of cargo, after its line. Fails if it does.
+/// Runs `command`, after its line. Fails if it does.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
-    let line = arguments.join(" ");
-    eprintln!("cargo {line}");
-    let status = command.status().with_context(|| format!("cargo {line} did not start"))?;
-    ensure!(status.success(), "cargo {line} failed");
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let line = format!("{} {}", program.to_string_lossy(), arguments.join(" "));
+    eprintln!("{line}");
+    let status = command.status().with_context(|| format!("{line} did not start"))?;
+    ensure!(status.success(), "{line} failed");
     Ok(())
 }
 

@@ -67,7 +67,9 @@ pub(crate) fn run(root: &Path, binary: Option<&Path>) -> Result<()> {
         }
     };
     let load = ["run", "--policy=leveled(ratio=4)", "--workload=load(keys=20k, value=100B)"];
-    finished(lsmith().args(load).args(["--memtable=64KiB", "--dir"]).arg(&store))?;
+    finished(
+        lsmith().args(load).args(["--memtable=64KiB", "--dir"]).arg(&store).stdout(Stdio::null()),
+    )?;
     let operations: String = (0..2000).map(|n| format!("{n},put,key{n:04},100\n")).collect();
     let trace = format!("timestamp,op,key,value_size\n{operations}");
     std::fs::write(dir.join(TRACE), trace).context("no place for a trace")?;
@@ -81,7 +83,7 @@ pub(crate) fn run(root: &Path, binary: Option<&Path>) -> Result<()> {
                 argument => command.arg(argument),
             };
         }
-        finished(command.arg("--html").arg(&page))?;
+        finished(command.arg("--html").arg(&page).stdout(Stdio::null()))?;
         eprintln!("{name}: {}", used(&browser, &dir, &page, DRIVER)?);
     }
     Ok(())
@@ -96,8 +98,8 @@ pub(crate) fn browser() -> Option<PathBuf> {
 }
 
 /// Runs a command that must succeed.
-fn finished(command: &mut Command) -> Result<()> {
-    let status = command.stdout(Stdio::null()).status().context("lsmith did not start")?;
+pub(crate) fn finished(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("{command:?} did not start"))?;
     ensure!(status.success(), "{command:?} failed");
     Ok(())
 }
@@ -130,19 +132,24 @@ pub(crate) fn told(browser: &Path, dir: &Path, page: &Path, driver: &str) -> Res
         let console = std::fs::read(&log).context("the console is lost")?;
         let console = String::from_utf8_lossy(&console).into_owned();
         let is_late = began.elapsed() > Duration::from_secs(SECONDS_MAX);
-        if is_late || console.contains("\"driver: ") || child.try_wait()?.is_some() {
+        if is_late || report_in(&console).is_some() || child.try_wait()?.is_some() {
             break console;
         }
         std::thread::sleep(Duration::from_millis(50));
     };
     child.kill().and_then(|()| child.wait()).context("the browser does not end")?;
     std::fs::remove_dir_all(&profile).ok();
-    let told = console.split_once("\"driver: ").map(|(_, rest)| rest.split('"').next());
-    let report = told.flatten().with_context(|| format!("no report in {}", log.display()))?;
+    let report = report_in(&console).with_context(|| format!("no report in {}", log.display()))?;
     let broken = console.lines().find(|line| line.contains("Uncaught"));
     ensure!(broken.is_none(), "{}: {}", page.display(), broken.unwrap_or_default());
     ensure!(report.starts_with("passed "), "{}: {report}", page.display());
     Ok(report.to_owned())
+}
+
+/// Returns what a driver has told the console, once that is there as a whole.
+fn report_in(console: &str) -> Option<&str> {
+    let (_, told) = console.split_once("\"driver: ")?;
+    told.split_once('"').map(|(report, _)| report)
 }
 
 /// Writes the page with the script `driver` at its end beside it, and returns its path.

@@ -1,8 +1,8 @@
 //! Builds lsmith for WebAssembly, and runs it: outside of a browser, in one, and on files of WASI.
 
 use crate::chores::{answers, cargo, run};
-use crate::pages;
-use anyhow::{Context, Result, ensure};
+use crate::{pages, platforms};
+use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fs;
@@ -18,7 +18,8 @@ const WASI: &str = "wasm32-wasip1";
 /// Writes the page to `target/wasm/lsmith.html`. Tests need node, and chromium for the page. Says
 /// what is left out.
 pub(crate) fn wasm(root: &Path) -> Result<()> {
-    if !has_targets() {
+    let installed = platforms::installed().unwrap_or_default();
+    if ![BROWSER, WASI].iter().all(|target| installed.lines().any(|line| line == *target)) {
         eprintln!(
             "{FOLDER} is not built: `rustup target add {BROWSER} {WASI}` installs what it needs"
         );
@@ -36,7 +37,7 @@ pub(crate) fn wasm(root: &Path) -> Result<()> {
     }
     let tests = root.join(FOLDER).join("tests");
     let answer = dir.join("answer.html");
-    finished(Command::new("node").arg(tests.join("answers.mjs")).arg(&module).arg(&answer))?;
+    pages::finished(Command::new("node").arg(tests.join("answers.mjs")).arg(&module).arg(&answer))?;
     on_files(root, &tests, &dir)?;
     let driver = fs::read_to_string(tests.join("driver.js")).context("no driver")?;
     let Some(browser) = pages::browser() else {
@@ -56,11 +57,18 @@ fn on_files(root: &Path, tests: &Path, dir: &Path) -> Result<()> {
         fs::remove_dir_all(&files)?;
     }
     fs::create_dir_all(&files)?;
-    for task in ["write", "read", "read"] {
+    let [store, repaired] = ["/dir/store", "/dir/repaired"];
+    for task in [
+        &["write", store][..],
+        &["read", store],
+        &["read", store],
+        &["repair", store, repaired],
+        &["read", repaired],
+    ] {
         let mut node = Command::new("node");
         // Node says at each start that its WASI is new.
         node.args(["--no-warnings"]).arg(tests.join("wasi.mjs"));
-        finished(node.arg(&program).arg(&files).args([task, "/dir/store"]))?;
+        pages::finished(node.arg(&program).arg(&files).args(task))?;
     }
     Ok(())
 }
@@ -82,18 +90,4 @@ fn page_of(root: &Path, module: &Path) -> Result<String> {
     };
     let module = STANDARD.encode(fs::read(module).context("no module was built")?);
     Ok(part("index.html")?.replace("{{GLUE}}", &part("glue.js")?).replace("{{MODULE}}", &module))
-}
-
-fn has_targets() -> bool {
-    let output = Command::new("rustup").args(["target", "list", "--installed"]).output();
-    let printed = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    printed.is_ok_and(|printed| {
-        [BROWSER, WASI].iter().all(|target| printed.lines().any(|line| line == *target))
-    })
-}
-
-fn finished(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("{command:?} did not start"))?;
-    ensure!(status.success(), "{command:?} failed");
-    Ok(())
 }

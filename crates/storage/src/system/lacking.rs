@@ -2,11 +2,11 @@
 //! locks, maps or links. In a browser there is nothing: the store is in memory, or the caller gives
 //! an environment.
 
+pub(crate) use super::without::*;
+
 use super::types::{FileId, Shortage};
-use memmap2::{Mmap, MmapRaw};
 use std::fs::{DirBuilder, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -49,6 +49,11 @@ pub(crate) fn id_of(_file: &File) -> io::Result<FileId> {
 /// was there.
 pub(crate) fn id_at(path: &Path) -> io::Result<FileId> {
     path.metadata().map(|_| FileId(0, 0))
+}
+
+/// Returns true if both paths are the same: where they lead is not known.
+pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    Ok(std::path::absolute(one)? == std::path::absolute(other)?)
 }
 
 /// Returns the bytes that a file takes on its device.
@@ -120,11 +125,6 @@ pub(crate) fn allocate(_file: &File, _bytes: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Frees the space of `ranges` of `file`: the store rewrites tables instead.
-pub(crate) fn punch(_file: &File, _ranges: &[Range<u64>]) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Returns the number of this process, which is the only one.
 pub(crate) fn process_id() -> u32 {
     1
@@ -135,30 +135,6 @@ pub(super) fn thread_cpu() -> Duration {
 }
 
 pub(super) fn process_cpu() -> Duration {
-    Duration::ZERO
-}
-
-/// A clock that stands still: in a browser the standard library has none, and would panic.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(target_os = "unknown"), allow(dead_code, reason = "WASI has a clock"))]
-pub(crate) struct Instant;
-
-#[cfg_attr(not(target_os = "unknown"), allow(dead_code, reason = "WASI has a clock"))]
-impl Instant {
-    /// Returns the only moment.
-    pub(crate) fn now() -> Instant {
-        Instant
-    }
-
-    /// Returns no time.
-    pub(crate) fn elapsed(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
-/// Returns no time: nothing expires unless the caller gives a clock.
-#[cfg_attr(not(target_os = "unknown"), allow(dead_code, reason = "WASI has a clock"))]
-pub(crate) fn since_1970() -> Duration {
     Duration::ZERO
 }
 
@@ -179,30 +155,4 @@ impl Memory {
 
     /// Asks for a part of the memory: it is there.
     pub(crate) fn make_ready(&self, _start: usize, _bytes: usize) {}
-}
-
-/// Has the system read `range` of `file`: it reads later, on access.
-pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
-
-/// Has the system read `bytes` bytes of `map`: it reads later, on access.
-pub(crate) fn map_will_need(_map: &Mmap, _start: usize, _bytes: usize) {}
-
-/// Says that blocks around a requested one are no more likely to be requested next.
-pub(crate) fn is_read_at_random(_map: &Mmap) -> io::Result<()> {
-    Ok(())
-}
-
-/// Makes every page of `map` writable now: pages become writable one by one.
-pub(crate) fn touch_all(_map: &MmapRaw) -> io::Result<()> {
-    Ok(())
-}
-
-/// Leaves `map` out of the memory of children: no map that is written is shared here.
-pub(crate) fn keep_from_children(_map: &MmapRaw) -> io::Result<()> {
-    Ok(())
-}
-
-/// Returns a word that the system clears in children of this process: there is none.
-pub(crate) fn word_cleared_in_children() -> Option<&'static AtomicU64> {
-    None
 }

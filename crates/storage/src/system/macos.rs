@@ -5,14 +5,12 @@
 //! map, so logs are not mapped. Nothing that is open or mapped keeps its name from being removed.
 
 pub(crate) use super::unix::*;
+pub(crate) use super::without::*;
 
-use memmap2::{Mmap, MmapRaw};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::retry_on_intr;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
-use std::sync::atomic::AtomicU64;
 
 /// Tables can be mapped.
 pub(crate) const MAPS_TABLES: bool = true;
@@ -23,35 +21,4 @@ pub(crate) const MAPS_LOGS: bool = false;
 /// Gives `file` space for `bytes` bytes. Fails with `Unsupported` if that cannot be done ahead.
 pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)).map_err(explained)
-}
-
-/// Frees the space of `ranges` of `file`: the store rewrites tables instead.
-pub(crate) fn punch(_file: &File, _ranges: &[Range<u64>]) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Has the system read `range` of `file`: it reads later, on access.
-pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
-
-/// Has the system read `bytes` bytes of `map`: it reads later, on access.
-pub(crate) fn map_will_need(_map: &Mmap, _start: usize, _bytes: usize) {}
-
-/// Says that blocks around a requested one are no more likely to be requested next.
-pub(crate) fn is_read_at_random(_map: &Mmap) -> io::Result<()> {
-    Ok(())
-}
-
-/// Makes every page of `map` writable now: pages become writable one by one.
-pub(crate) fn touch_all(_map: &MmapRaw) -> io::Result<()> {
-    Ok(())
-}
-
-/// Leaves `map` out of the memory of children: no map that is written is shared here.
-pub(crate) fn keep_from_children(_map: &MmapRaw) -> io::Result<()> {
-    Ok(())
-}
-
-/// Returns a word that the system clears in children of this process: there is none.
-pub(crate) fn word_cleared_in_children() -> Option<&'static AtomicU64> {
-    None
 }

@@ -2,13 +2,14 @@
 //!
 //! * `linux`, `macos`: with what both share in `unix`.
 //! * `windows`.
-//! * `lacking`: a system without files of its own kind, as WebAssembly is. Calls fail with
-//!   `Unsupported`, and advice is ignored.
+//! * `lacking`: WebAssembly, in a browser with `clockless`.
+//! * `without`: what all but Linux do without.
 //!
 //! No other module names an operating system. docs/platforms.md says what each one promises.
 
-#[cfg(any(test, target_family = "wasm"))]
-#[cfg_attr(not(target_family = "wasm"), allow(dead_code, reason = "tests use a part of it"))]
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+mod clockless;
+#[cfg(target_family = "wasm")]
 mod lacking;
 #[cfg(target_os = "linux")]
 mod linux;
@@ -21,6 +22,8 @@ mod types;
 mod unix;
 #[cfg(windows)]
 mod windows;
+#[cfg(not(target_os = "linux"))]
+mod without;
 
 #[cfg(target_family = "wasm")]
 pub(crate) use lacking::*;
@@ -48,7 +51,10 @@ compile_error!(
 pub(crate) use std::time::Instant;
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
-pub(crate) use lacking::{Instant, since_1970};
+pub(crate) use clockless::Instant;
+
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+use clockless::since_1970;
 
 pub(crate) use types::{FileId, Shortage};
 
@@ -58,6 +64,12 @@ use std::time::Duration;
 fn since_1970() -> Duration {
     let now = std::time::SystemTime::now();
     now.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Returns true if both paths lead to the same file or directory.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn is_same(one: &std::path::Path, other: &std::path::Path) -> std::io::Result<bool> {
+    Ok(id_at(one)? == id_at(other)?)
 }
 
 /// Returns the CPU time that this thread has used so far, user and system. It is zero on a system

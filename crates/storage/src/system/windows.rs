@@ -5,16 +5,15 @@
 //! go to the journal of NTFS, and a sync of a file (`FlushFileBuffers`) covers them. A directory
 //! cannot be synced. A lock is a handle that lets no other handle write.
 
+pub(crate) use super::without::*;
+
 use super::types::{FileId, Shortage};
-use memmap2::{Mmap, MmapRaw};
 use std::fs::{DirBuilder, File, FileType, Metadata, OpenOptions};
 use std::io;
-use std::ops::Range;
 use std::os::windows::ffi::OsStrExt;
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
 use std::os::windows::io::AsRawHandle;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use windows_sys::Win32::Foundation::{
     ERROR_SHARING_VIOLATION, ERROR_TOO_MANY_OPEN_FILES, FILETIME,
@@ -172,11 +171,6 @@ pub(crate) fn allocate(_file: &File, _bytes: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Frees the space of `ranges` of `file`: the store rewrites tables instead.
-pub(crate) fn punch(_file: &File, _ranges: &[Range<u64>]) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 /// Returns the number of this process.
 pub(crate) fn process_id() -> u32 {
     std::process::id()
@@ -209,30 +203,4 @@ fn sum(result: i32, times: &[FILETIME; 4]) -> Duration {
     } else {
         Duration::from_nanos(100 * (steps(&times[2]) + steps(&times[3])))
     }
-}
-
-/// Has the system read `range` of `file`: it reads later, on access.
-pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
-
-/// Has the system read `bytes` bytes of `map`: it reads later, on access.
-pub(crate) fn map_will_need(_map: &Mmap, _start: usize, _bytes: usize) {}
-
-/// Says that blocks around a requested one are no more likely to be requested next.
-pub(crate) fn is_read_at_random(_map: &Mmap) -> io::Result<()> {
-    Ok(())
-}
-
-/// Makes every page of `map` writable now: pages become writable one by one.
-pub(crate) fn touch_all(_map: &MmapRaw) -> io::Result<()> {
-    Ok(())
-}
-
-/// Leaves `map` out of the memory of children: no map that is written is shared here.
-pub(crate) fn keep_from_children(_map: &MmapRaw) -> io::Result<()> {
-    Ok(())
-}
-
-/// Returns a word that the system clears in children of this process: there is none.
-pub(crate) fn word_cleared_in_children() -> Option<&'static AtomicU64> {
-    None
 }

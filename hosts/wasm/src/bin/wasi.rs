@@ -1,15 +1,25 @@
 //! A store in files of WASI: writes it, and reads it in another process.
 //!
-//! `wasi write DIR` and `wasi read DIR`. `cargo xtask wasm` runs both.
+//! `wasi write DIR`, `wasi read DIR`, and `wasi repair FROM TO`. `cargo xtask wasm` runs them.
 
 use anyhow::{Context, bail, ensure};
-use lsmith::Store;
+use lsmith::{RepairOptions, Store, repair};
 
 const KEYS: u32 = 20_000;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [task, dir] = &arguments[..] else { bail!("expected `write DIR` or `read DIR`") };
+    let expected = "expected `write DIR`, `read DIR` or `repair FROM TO`";
+    let (task, dir) = match &arguments[..] {
+        [task, from, to] if task == "repair" => {
+            let report = repair(&RepairOptions::default(), from, to)?;
+            ensure!(report.findings.is_empty(), "{:?}", report.findings);
+            println!("repaired {} keyspaces", report.keyspaces.len());
+            return Ok(());
+        }
+        [task, dir] => (task, dir),
+        _ => bail!(expected),
+    };
     let builder = Store::builder(dir).lockstep(true).policy("leveled(ratio=4)");
     let store = builder.memtable_bytes(64 << 10).open().context("the store cannot be opened")?;
     let space = store.keyspace("default")?;
@@ -31,7 +41,7 @@ fn main() -> anyhow::Result<()> {
             ensure!(damage.is_empty(), "{damage:?}");
             println!("read {} keys", space.iter().count());
         }
-        other => bail!("unknown task {other}: expected `write` or `read`"),
+        other => bail!("unknown task {other}: {expected}"),
     }
     Ok(())
 }

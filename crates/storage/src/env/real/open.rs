@@ -62,7 +62,8 @@ pub(super) fn check_folder(folder: &Path) -> io::Result<()> {
 /// Returns true if `path`, which need not exist, leads to the directory `dir` or into it, through
 /// links and mounts too.
 pub(super) fn is_within(path: &Path, dir: &Path) -> io::Result<bool> {
-    let inner = system::id_at(here(dir))?;
+    // A directory that is missing is an error.
+    system::id_at(here(dir))?;
     // What does not exist yet is a directory that is made there.
     let mut there = PathBuf::new();
     for component in path::absolute(here(path))?.components() {
@@ -72,7 +73,7 @@ pub(super) fn is_within(path: &Path, dir: &Path) -> io::Result<bool> {
         }
         there = fs::canonicalize(&there).unwrap_or(there);
     }
-    Ok(there.ancestors().any(|place| system::id_at(place).is_ok_and(|found| found == inner)))
+    Ok(there.ancestors().any(|place| system::is_same(place, here(dir)).is_ok_and(|same| same)))
 }
 
 /// Returns `dir`, or the current directory if the path is empty.

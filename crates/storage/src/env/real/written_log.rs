@@ -1,6 +1,8 @@
 //! A log file that is written by system calls, where maps cannot be synced or hinder a removal.
 //!
-//! An append is one call. Its bytes outlive the process at once, and power loss after a sync.
+//! An append is two calls: its first 8 bytes come last. Its bytes outlive the process at once, and
+//! power loss after a sync. A log keeps its descriptor, also when it is full: a new one would not
+//! learn of bytes that could not be written.
 
 use super::descriptor::Descriptor;
 use super::log::make_room;
@@ -47,7 +49,12 @@ impl LogFile for WrittenLog {
         let _appending = self.appending.lock();
         let end = self.end.load(Ordering::Relaxed);
         check_append(bytes.len(), end, self.capacity())?;
-        self.file.with(|file| system::write_all_at(file, bytes, end))?;
+        if let Some((head, rest)) = bytes.split_first_chunk::<8>() {
+            self.file.with(|file| {
+                system::write_all_at(file, rest, end + 8)?;
+                system::write_all_at(file, head, end)
+            })?;
+        }
         self.end.store(end + bytes.len() as u64, Ordering::Release);
         Ok(())
     }
@@ -73,5 +80,43 @@ impl LogFile for WrittenLog {
         self.file.with(|file| file.set_len(end))?;
         self.capacity.store(end, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::unscheduled::AtomicU8;
+
+    /// What broke: an append was one call, and a process could die after its first page.
+    #[test]
+    fn the_head_of_a_record_is_written_last() {
+        const BYTES: usize = 4 << 20;
+        const RECORDS: u64 = 20;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).open(&path).unwrap();
+        let log = WrittenLog::new(file, &path, RECORDS * BYTES as u64).unwrap();
+        let reader = File::open(&path).unwrap();
+        let is_over = AtomicU8::new(0);
+        crate::sync::thread::scope(|threads| {
+            threads.spawn(|| {
+                let (mut head, mut last) = ([0; 8], [0; 8]);
+                for record in 0..RECORDS {
+                    let at = record * BYTES as u64;
+                    while head == [0; 8] && is_over.load(Ordering::Relaxed) == 0 {
+                        system::read_at(&reader, &mut head, at).unwrap();
+                    }
+                    system::read_at(&reader, &mut last, at + BYTES as u64 - 8).unwrap();
+                    assert_eq!(head, last, "record {record} has a head and no end");
+                    head = [0; 8];
+                }
+            });
+            for _ in 0..RECORDS {
+                log.append(&[7; BYTES]).unwrap();
+            }
+            is_over.store(1, Ordering::Relaxed);
+        });
     }
 }
