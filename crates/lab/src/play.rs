@@ -73,10 +73,9 @@ impl<'a> Player<'a> {
         self.workload.key(op.item, &mut self.key);
         if let Some((kind, bytes)) = written_entry(op, self.key.len()) {
             // Before the write, which may seal the memtable that it fills.
-            let write = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+            self.writes.fetch_add(1, Ordering::SeqCst);
             if let Lives::Each(_) = self.workload.lives() {
-                let life = self.workload.lives().after(write).filter(|_| op.expires);
-                self.life = life.map(Duration::from_secs);
+                self.life = (op.life > 0).then(|| Duration::from_secs(op.life));
             }
             self.live.observe(op, self.key.len());
             self.meter.set_live(self.live.bytes(), self.live.entries());

@@ -284,7 +284,7 @@ fn write_special(
 pub fn written_entry(op: &Op, key_bytes: usize) -> Option<(EntryKind, u32)> {
     let mut kind = written_kind(op.kind)?;
     let mut bytes = logical_bytes(key_bytes, op.value_bytes as usize);
-    if op.expires {
+    if op.life > 0 {
         kind = EntryKind::Expiring;
         bytes += TIME_BYTES;
     }

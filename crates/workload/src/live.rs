@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::{Lives, Op, OpKind, Workload};
+use crate::{Op, OpKind, Workload};
 
 /// Logical bytes per entry in addition to key and value.
 const ENTRY_BYTES: u64 = 8;
@@ -32,7 +32,6 @@ pub struct LiveBytes {
 /// The entries that will expire.
 #[derive(Clone, Debug)]
 struct Expiring {
-    lives: Lives,
     /// The number of writes so far.
     writes: u64,
     /// The end, the write and the item of each entry that will expire, whether or not a newer one
@@ -53,7 +52,6 @@ impl LiveBytes {
     #[must_use]
     pub fn of(workload: &Workload) -> Self {
         let expiring = workload.lives().expire().then(|| Expiring {
-            lives: workload.lives().clone(),
             writes: 0,
             due: BinaryHeap::new(),
             live: BTreeMap::new(),
@@ -119,7 +117,7 @@ impl LiveBytes {
             }
         }
         if op.writes_value() {
-            let end = expiring.lives.end(now).filter(|_| op.expires);
+            let end = (op.life > 0).then(|| now.saturating_add(op.life));
             let time_bytes = if end.is_some() { TIME_BYTES } else { 0 };
             let bytes = key_bytes as u64 + time_bytes + u64::from(op.value_bytes) + ENTRY_BYTES;
             expiring.live.insert(op.item, (now, bytes));
@@ -235,7 +233,7 @@ mod tests {
             (Op::delete(7), 26, 1),
             (Op::delete(7), 0, 0),
         ] {
-            let op = Op { expires: op.writes_value(), ..op };
+            let op = Op { life: if op.writes_value() { 3 } else { 0 }, ..op };
             live.observe(&op, 10);
             assert_eq!((live.bytes(), live.entries()), (bytes, entries), "after {op:?}");
         }

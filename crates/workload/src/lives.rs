@@ -44,6 +44,6 @@ impl Lives {
     #[inline]
     #[must_use]
     pub fn end(&self, write: u64) -> Option<u64> {
-        self.after(write).map(|after| write + after)
+        self.after(write).map(|after| write.saturating_add(after))
     }
 }

@@ -41,13 +41,14 @@ pub struct Op {
     pub items: u32,
     /// For a remove, the length of the removed value in bytes.
     pub removed_bytes: u32,
-    /// True if the value expires: [`Workload::lives`](crate::Workload::lives) says when.
-    pub expires: bool,
+    /// The number of writes after which the value expires, as of
+    /// [`Workload::lives`](crate::Workload::lives); 0 if it stays.
+    pub life: u64,
 }
 
 impl Op {
     const fn of(kind: OpKind, item: u64) -> Self {
-        Self { kind, item, value_bytes: 0, items: 0, removed_bytes: 0, expires: false }
+        Self { kind, item, value_bytes: 0, items: 0, removed_bytes: 0, life: 0 }
     }
 
     /// Returns a lookup.

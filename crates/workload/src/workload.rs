@@ -430,7 +430,8 @@ impl Iterator for Ops<'_> {
         };
         if self.lives.expire() && (op.writes_value() || op.deletes()) {
             self.writes += 1;
-            op.expires = op.writes_value() && self.lives.after(self.writes).is_some();
+            let life = self.lives.after(self.writes).filter(|_| op.writes_value());
+            op.life = life.unwrap_or_default();
         }
         if let Some(left) = &mut self.bytes_left {
             let key_bytes = match self.group {

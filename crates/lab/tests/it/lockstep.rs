@@ -223,15 +223,14 @@ pub(crate) fn play(store: &Store, workload: &Workload, writes: &AtomicU64) {
             Some(items) => (&keyspaces[(op.item / items) as usize], &key[1..]),
         };
         let is_write = op.writes_value() || op.deletes();
-        let write = writes.fetch_add(u64::from(is_write), Ordering::SeqCst) + 1;
-        let own_life = matches!(workload.lives(), Lives::Each(_)) && op.expires;
+        writes.fetch_add(u64::from(is_write), Ordering::SeqCst);
+        let own_life = matches!(workload.lives(), Lives::Each(_)) && op.life > 0;
         if matches!(op.kind, OpKind::Read | OpKind::ReadModifyWrite) {
             keyspace.get(key).unwrap();
         }
         match op.kind {
             OpKind::Put | OpKind::ReadModifyWrite if own_life => {
-                let life = Duration::from_secs(workload.lives().after(write).unwrap());
-                keyspace.put_with_ttl(key, &value, life).unwrap();
+                keyspace.put_with_ttl(key, &value, Duration::from_secs(op.life)).unwrap();
             }
             OpKind::Put | OpKind::ReadModifyWrite => keyspace.put(key, &value).unwrap(),
             OpKind::Insert => keyspace.put_new_unchecked(key, &value).unwrap(),

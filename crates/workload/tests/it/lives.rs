@@ -30,7 +30,7 @@ fn an_entry_has_expired_at_the_first_write_behind_its_life() {
     let end = u32::MAX;
     assert_eq!(lives("trace(t, expire=recorded)", TWITTER), [4, 0, 0, 1, end, 1, end]);
     let workload = build_with("trace(t, expire=recorded)", TWITTER.as_bytes()).unwrap();
-    let expiring: Vec<bool> = ops(&workload).iter().map(|op| op.expires).collect();
+    let expiring: Vec<bool> = ops(&workload).iter().map(|op| op.life > 0).collect();
     assert_eq!(expiring, [true, false, false, false, true, true, true, true]);
     assert!(workload.spec().to_string().contains("expire=recorded"));
     // The bytes of a key of one byte, of a value of 10, 8 and 8 for a time.

@@ -42,7 +42,10 @@ class EntryIterator<K> implements KeyValueIterator<K, byte[]> {
      * Goes to the next range. An iterator shows the entries of a range as they are when it gets
      * there. Kafka wants the first one opened at once in key-value stores, and late in others.
      */
-    final EntryIterator<K> openNext() {
+    final synchronized EntryIterator<K> openNext() {
+        if (closed) {
+            return this;
+        }
         if (scan != null) {
             scan.close();
             scan = null;

@@ -66,10 +66,16 @@ abstract class LsmithStateStore implements StateStore {
         }
         File positions = new File(context.stateDir(), name + ".position");
         OffsetCheckpoint checkpoint = new OffsetCheckpoint(positions);
-        position = StoreQueryUtils.readPositionFromCheckpoint(checkpoint);
-        opened();
-        context.register(root, (BatchingStateRestoreCallback) this::restoreAll,
-                () -> StoreQueryUtils.checkpointPosition(checkpoint, position));
+        try {
+            position = StoreQueryUtils.readPositionFromCheckpoint(checkpoint);
+            guarded(this::opened);
+            context.register(root, (BatchingStateRestoreCallback) this::restoreAll,
+                    () -> StoreQueryUtils.checkpointPosition(checkpoint, position));
+        } catch (RuntimeException error) {
+            // Kafka closes no store that was not registered, and another task may open this one.
+            close();
+            throw error;
+        }
     }
 
     private void restoreAll(Collection<KeyValue<byte[], byte[]>> records) {

@@ -48,7 +48,6 @@ final class Segments {
 
     /** Finds the segments of a store that was opened. */
     void open(Store store, StateStoreContext context) {
-
         dropped = TaskMetrics.droppedRecordsSensor(Thread.currentThread().getName(),
                 context.taskId().toString(), ProcessorContextUtils.metricsImpl(context));
         live.clear();
@@ -67,9 +66,12 @@ final class Segments {
 
     /**
      * Takes in a record of time {@code time}. Deletes segments that have expired. Returns false if
-     * the record is too old to be stored.
+     * the record is too old to be stored, or its time is negative: segments are ordered by bytes.
      */
     boolean take(long time, Store store) {
+        if (time < 0) {
+            return false;
+        }
         streamTime = Math.max(streamTime, time);
         long least = Math.floorDiv(streamTime - retentionMs, intervalMs);
         if (Math.floorDiv(time, intervalMs) < least) {
@@ -114,12 +116,15 @@ final class Segments {
             return List.of();
         }
         long first = Math.floorDiv(Math.max(fromTime, 0), intervalMs);
+        byte[] highest = to == null ? null
+                : to.equals(from) ? withTail(to.get(), to.get().length, tailBytes)
+                : highest(to.get(), tailBytes);
         List<KeyBounds> ranges = new ArrayList<>();
         for (long segment : live.subSet(first, true, Math.floorDiv(toTime, intervalMs), true)) {
             byte[] lower = from == null ? head(segment) : join(segment, from.get());
             byte[] upper = to == null
                     ? head(segment + 1)
-                    : KeyBounds.after(join(segment, highest(to.get(), tailBytes)));
+                    : KeyBounds.after(join(segment, highest));
             ranges.add(new KeyBounds(lower, upper));
         }
         if (backward) {
@@ -139,13 +144,19 @@ final class Segments {
     private static byte[] highest(byte[] to, int tailBytes) {
         byte[] highest = new byte[0];
         for (int length = 0; length <= to.length; length++) {
-            byte[] key = Arrays.copyOf(to, length + tailBytes);
-            Arrays.fill(key, length, key.length, (byte) 0xff);
-            // No time is negative.
-            key[length] = 0x7f;
+            byte[] key = withTail(to, length, tailBytes);
             highest = Arrays.compareUnsigned(key, highest) > 0 ? key : highest;
         }
         return highest;
+    }
+
+    /** Returns the first {@code length} bytes of a key with the greatest tail. */
+    private static byte[] withTail(byte[] key, int length, int tailBytes) {
+        byte[] stored = Arrays.copyOf(key, length + tailBytes);
+        Arrays.fill(stored, length, stored.length, (byte) 0xff);
+        // No time is negative.
+        stored[length] = 0x7f;
+        return stored;
     }
 
     /** Returns true if the key of {@code stored} lies from {@code from} to {@code to}. */
