@@ -9,9 +9,10 @@
 use crate::limit::MemoryLimit;
 use crate::progress::Progress;
 use lsmith_storage::account::{Account, Charge};
+use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::memtable::Chunks;
-use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use lsmith_storage::sync::{Mutex, Process};
 use lsmith_storage::table::Cache;
 use std::sync::{Arc, Weak};
 
@@ -48,8 +49,6 @@ struct Budget {
     is_shared: bool,
     /// The memory of memtables of all stores, and what they leave for the next ones.
     memtables: Arc<Account>,
-    /// The logical bytes of memtables that are going to be merged.
-    coming_free: Arc<Account>,
     /// The memory of tables that merges write.
     merging: Arc<Account>,
     /// The memory of open tables.
@@ -57,6 +56,8 @@ struct Budget {
     /// What memtables take once the active ones are full.
     expected: Arc<Account>,
     cache: Cache,
+    /// The process in which the limit was made.
+    process: Process,
     shares: Mutex<Vec<Weak<Share>>>,
     /// The number of writers that wait for memory.
     waiting: AtomicUsize,
@@ -72,6 +73,8 @@ pub(crate) struct Share {
     pub(crate) chunks: Arc<Chunks>,
     /// The logical bytes of memtables that are going to be merged.
     pub(crate) coming_free: Arc<Account>,
+    /// True if nothing is merged any more, because the store is poisoned.
+    is_stuck: AtomicBool,
     /// The memory of tables that merges write.
     pub(crate) merging: Arc<Account>,
     /// Open tables, and memtables once the active ones are full.
@@ -125,15 +128,27 @@ impl Memory {
             limit,
             is_shared,
             memtables: Arc::default(),
-            coming_free: Arc::default(),
             merging: Arc::default(),
             tables: Arc::default(),
             expected: Arc::default(),
             cache,
+            process: Process::here(),
             shares: Mutex::default(),
             waiting: AtomicUsize::new(0),
             exceeds: Mutex::new(false),
         }))
+    }
+
+    /// # Errors
+    /// `InvalidArgument` in a child of the process that made the limit: stores of the parent hold
+    /// parts of it, and no thread of the child can free them.
+    pub(crate) fn check_here(&self) -> Result<()> {
+        if self.0.process.is_here() {
+            return Ok(());
+        }
+        let message = "the limit on memory is of the parent of this process: make one after the \
+                       fork";
+        Err(Error::new(ErrorKind::InvalidArgument, message))
     }
 
     /// Returns the limit in bytes.
@@ -166,10 +181,11 @@ impl Memory {
         progress: &Arc<Progress>,
     ) -> Arc<Share> {
         let within = |whole| Arc::new(Account::within(whole));
-        let Budget { memtables, coming_free, merging, tables, expected, .. } = &*self.0;
+        let Budget { memtables, merging, tables, expected, .. } = &*self.0;
         let share = Arc::new(Share {
             chunks: Arc::new(Chunks::new(spare_max, memtables)),
-            coming_free: within(coming_free),
+            coming_free: Arc::default(),
+            is_stuck: AtomicBool::new(false),
             merging: within(merging),
             balance: Mutex::new((Charge::new(tables), Charge::new(expected))),
             active: AtomicU64::new(0),
@@ -217,7 +233,14 @@ impl Share {
 
     /// Returns the logical bytes of memtables of all stores that are going to be merged.
     pub(crate) fn all_coming_free(&self) -> u64 {
-        self.budget().coming_free.bytes()
+        let shares = self.memory.shares();
+        let going = shares.iter().filter(|share| !share.is_stuck.load(Relaxed));
+        going.map(|share| share.coming_free.bytes()).sum()
+    }
+
+    /// Notes that nothing is merged any more: no memory of this store comes free.
+    pub(crate) fn note_stuck(&self) {
+        self.is_stuck.store(true, Relaxed);
     }
 
     /// Notes the bytes of active memtables that this store can seal.

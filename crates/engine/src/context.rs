@@ -171,6 +171,10 @@ impl Context {
     #[inline]
     pub(crate) fn tight_space(&self, only_deletes: impl FnOnce() -> bool) -> Option<&SpaceLimit> {
         let space = self.space.as_ref()?;
+        // Spare memory, which only lowers the sum, is behind a lock.
+        if !space.is_tight(self.share.chunks.held_bytes(), false) {
+            return None;
+        }
         let memory = self.memtable_memory();
         let is_tight = space.is_tight(memory, false) && space.is_tight(memory, only_deletes());
         is_tight.then_some(space)
@@ -269,6 +273,8 @@ impl Context {
     /// Refuses writes from now on, because the content of the log or the manifest is uncertain.
     pub(crate) fn poison(&self) {
         self.poisoned.store(true, Ordering::Release);
+        self.share.note_stuck();
+        self.share.wake_waiting();
         self.progress.notify();
     }
 

@@ -238,8 +238,7 @@ impl Builder {
     ///   [`Store::drop_keyspace`](crate::Store::drop_keyspace).
     ///   [`Store::set_space_bytes`](crate::Store::set_space_bytes) sets another limit.
     /// * Merges never exceed it. Large ones are committed part by part, and free their inputs as
-    ///   they go. A store in [`lockstep`](Builder::lockstep) merges as a whole, and so may need as
-    ///   much again as it merges.
+    ///   they go.
     /// * The manifest is never refused. An opening may exceed the limit by a log.
     /// * Files that readers, snapshots and iterators still need are counted until they are removed.
     ///   Copies elsewhere, such as checkpoints, are not.

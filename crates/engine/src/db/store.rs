@@ -1,5 +1,6 @@
 //! The handle of an open store.
 
+use crate::budget::Memory;
 use crate::context::{Context, read_only};
 use crate::engine::Engine;
 use crate::examine;
@@ -99,6 +100,7 @@ impl Store {
     pub(super) fn open(mut options: Options) -> Result<Store> {
         // Taken out of the options, which the threads hold too: a thread cannot end itself.
         let shared = options.shared_threads.take();
+        options.memory.as_ref().map_or(Ok(()), Memory::check_here)?;
         options.threads = shared.as_ref().map_or(options.threads, Threads::count);
         let merging = match shared {
             _ if options.lockstep || options.read_only => None,

@@ -32,9 +32,11 @@ pub(super) fn renew(encryption: &CipherEnv, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what interrupted renewals have left among `names`, the files in `dir`.
-pub(super) fn remove_left(env: &dyn Env, dir: &Path, names: &[String]) {
-    for name in names.iter().filter(|name| name.ends_with(RENEWED)) {
+/// Removes what interrupted renewals have left among `files`, the names in `dir`.
+pub(super) fn remove_left(env: &dyn Env, dir: &Path, files: &[String]) {
+    let is_left =
+        |name: &str| name.strip_suffix(RENEWED).is_some_and(|of| names::parse(of).is_some());
+    for name in files.iter().filter(|name| is_left(name)) {
         directory::remove(env, &dir.join(name), "an interrupted renewal of a file");
     }
 }

@@ -28,6 +28,10 @@ impl Scheduler {
                 {
                     continue;
                 }
+                // No merge frees space for a flush that does not fit.
+                if state.view.tree.disk_run_count() == 0 {
+                    continue;
+                }
                 // What the policy wants does not fit as a whole. This is made part by part.
                 state.unblock(|_| false);
                 state.ask(Request::Reclaim);

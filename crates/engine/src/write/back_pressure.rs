@@ -72,6 +72,7 @@ impl WritePath {
         let limit = share.limit();
         let little = limit.memtables_low / LITTLE_PART;
         loop {
+            self.context.check_writable()?;
             let turn = self.context.progress.turn();
             let is_coming = share.all_coming_free() >= little;
             if is_coming && share.held_bytes() <= limit.memtables_max {
@@ -100,7 +101,6 @@ impl WritePath {
                 Sealer::Other if used <= limit.memtables_max => return Ok(()),
                 Sealer::Other => self.wait_for_memory(turn),
             }
-            self.context.check_writable()?;
         }
     }
 

@@ -137,7 +137,10 @@ impl CipherEnv {
     fn create_as(&self, path: &Path, binding: Binding) -> io::Result<Box<dyn WriteFile>> {
         let (head, cipher) = binding.begin(&self.0.keys, self.0.salt())?;
         let file = self.0.inner.create(path)?;
-        Ok(Box::new(CipherWrite::begin(file, head, cipher, self.session())?))
+        let begun = CipherWrite::begin(file, head, cipher, self.session());
+        // A creation that fails leaves no file.
+        let begun = begun.inspect_err(|_| drop(self.0.inner.remove_file(path)))?;
+        Ok(Box::new(begun))
     }
 
     fn open_slots(&self, path: &Path) -> io::Result<Option<CipherRead>> {

@@ -18,7 +18,21 @@ pub(super) const BUFFER_BYTES: usize = 256 << 10;
 /// later one has others. A child of this process inherits the keys, but has another process id.
 pub(super) fn random() -> u128 {
     let half = || u128::from(RandomState::new().hash_one(system::process_id()));
-    half() << 64 | half()
+    (half() << 64 | half()) ^ drawn()
+}
+
+/// Returns a number that the system draws at each call. Encryption needs it: a salt that comes
+/// twice gives two files the same key. Children whose process ids are alike, and copies of a
+/// running machine, inherit all that was drawn before.
+#[cfg(feature = "encryption")]
+fn drawn() -> u128 {
+    let drawn = ring::rand::generate::<[u8; 16]>(&ring::rand::SystemRandom::new());
+    drawn.map_or(0, |drawn| u128::from_ne_bytes(drawn.expose()))
+}
+
+#[cfg(not(feature = "encryption"))]
+fn drawn() -> u128 {
+    0
 }
 
 /// The destination of the bytes of a [`Buffered`] file.

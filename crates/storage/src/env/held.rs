@@ -94,9 +94,12 @@ impl Env for HeldEnv {
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.at(path)?.remove_file(path)?;
-        self.space_at(path).inspect(|space| space.remove(path));
-        Ok(())
+        let removed = self.at(path)?.remove_file(path);
+        let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        if removed.as_ref().err().is_none_or(is_gone) {
+            self.space_at(path).inspect(|space| space.remove(path));
+        }
+        removed
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {

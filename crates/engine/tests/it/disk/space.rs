@@ -5,7 +5,7 @@
 //! emptied. Nothing acknowledged is lost.
 
 use crate::frame::small::{DIR, plain};
-use crate::frame::watchdog::wait_until;
+use crate::frame::watchdog::{ends, wait_until};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, Error, ErrorKind, Keyspace, Store};
 use std::path::Path;
@@ -205,6 +205,39 @@ fn writes_go_on_once_there_is_room() {
             assert!(again > 500, "{name}: {again} more");
             assert!(files(&env) <= store.space().unwrap().limit, "{name}");
         }
+    }
+}
+
+/// What broke: a flush that did not fit was tried for ever, though no run of its keyspace could be
+/// merged. In lockstep the put never returned.
+#[test]
+fn a_limit_below_what_is_used_is_full_at_once() {
+    for lockstep in [false, true] {
+        ends(move || {
+            let env = MemEnv::new();
+            let store = limited(&env).lockstep(lockstep).open().unwrap();
+            let space = store.keyspace("large").unwrap();
+            for number in 0..2200 {
+                space.put(key(number), value(number, 0)).unwrap();
+            }
+            store.settle().unwrap();
+            let small = store.keyspace("small").unwrap();
+            for number in 0..20 {
+                small.put(key(number), value(number, 0)).unwrap();
+            }
+            store.set_space_bytes(LIMIT / 2).unwrap();
+            for number in 20..23 {
+                let error = small.put(key(number), value(number, 0)).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+            }
+            store.set_space_bytes(2 * LIMIT).unwrap();
+            for number in 20..200 {
+                small.put(key(number), value(number, 0)).unwrap();
+            }
+            store.settle().unwrap();
+            check(&small, 0..200, 0);
+            check(&space, 0..2200, 0);
+        });
     }
 }
 

@@ -4,9 +4,14 @@
 //! its memtable when others need the memory. A store that cannot flush does not stop the others.
 //! What a store held is free when it closes.
 
+use crate::frame::scripted::{Call, Op, Scripted};
 use crate::frame::small::plain;
-use lsmith::env::MemEnv;
-use lsmith::{Builder, ErrorKind, Keyspace, Memory, Store, Threads};
+use crate::frame::watchdog::{ends, wait_until};
+use lsmith::env::{Env, MemEnv};
+use lsmith::{Builder, ErrorKind, Keyspace, Memory, PersistMode, Store, Threads};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const MIB: u64 = 1 << 20;
@@ -108,6 +113,46 @@ fn store_that_cannot_flush_does_not_stop_the_others() {
     store.settle().unwrap();
     assert_eq!(space.iter().count(), 20_000);
     drop((stuck, stuck_space));
+}
+
+/// What broke: memtables that waited in a poisoned store counted as memory that comes free, and
+/// writers of other stores waited for them for ever.
+#[test]
+fn a_poisoned_store_does_not_stop_the_others() {
+    ends(|| {
+        let (memory, threads) = (Memory::new(16 * MIB), Threads::new(1).unwrap());
+        let open_in = |env: &dyn Fn(Builder) -> Builder| {
+            let builder = env(plain(&MemEnv::new())).memtable_bytes(256 << 10);
+            builder.memory(&memory).shared_threads(&threads).open().unwrap()
+        };
+        let [is_gone, is_over] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let [gone, over] = [&is_gone, &is_over].map(Arc::clone);
+        // The only thread does not finish its table before the store is poisoned.
+        let script = move |call: &mut Call<'_>| match call.op {
+            Op::Write if call.is_of("table") => {
+                wait_until(|| over.load(Ordering::SeqCst));
+                Ok(())
+            }
+            Op::LogSync if gone.load(Ordering::SeqCst) => {
+                Err(io::Error::other("the device is gone"))
+            }
+            _ => Ok(()),
+        };
+        let env: Arc<dyn Env> = Arc::new(Scripted::new(MemEnv::new(), script));
+        let poisoned = open_in(&|builder| builder.env(Arc::clone(&env)));
+        for name in ["merged", "waits"] {
+            put(&poisoned.keyspace(name).unwrap(), 0..700);
+        }
+        is_gone.store(true, Ordering::SeqCst);
+        poisoned.persist(PersistMode::SyncAll).unwrap_err();
+        is_over.store(true, Ordering::SeqCst);
+        let store = open_in(&|builder| builder);
+        let space = store.keyspace("default").unwrap();
+        put(&space, 0..20_000);
+        store.settle().unwrap();
+        assert_eq!(space.iter().count(), 20_000);
+        assert_eq!(poisoned.flush().unwrap_err().kind(), ErrorKind::Poisoned);
+    });
 }
 
 #[test]

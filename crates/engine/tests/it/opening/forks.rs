@@ -10,7 +10,7 @@
 
 use crate::frame::small::{fill, small_on_disk};
 use crate::frame::watchdog::{Watchdog, wait_until};
-use lsmith::{Builder, ErrorKind, Keyspace, PersistMode, Store, TableWriter};
+use lsmith::{Builder, ErrorKind, Keyspace, Memory, PersistMode, Store, TableWriter};
 use std::env;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -114,6 +114,7 @@ fn every_call() {
     let store = builder().lockstep(false).open().unwrap();
     let space = space(&store);
     fill(&space, 0..1000, [7; 200]);
+    let memory = Memory::new(16 << 20);
     let snapshot = store.snapshot();
     let mut entries = space.iter();
     entries.next().unwrap().unwrap();
@@ -169,6 +170,7 @@ fn every_call() {
             refused(load.put("b", "value"));
             refused(table.put("b", "value"));
             refused(feed.next_batch());
+            refused(Store::builder("then").memory(&memory).open());
             assert_eq!(Store::builder("data").open().unwrap_err().kind(), ErrorKind::Locked);
         });
         fill(&space, 1000..2000, [7; 200]);
