@@ -121,9 +121,9 @@ fn store_that_cannot_flush_does_not_stop_the_others() {
 fn a_poisoned_store_does_not_stop_the_others() {
     ends(|| {
         let (memory, threads) = (Memory::new(16 * MIB), Threads::new(1).unwrap());
-        let open_in = |env: &dyn Fn(Builder) -> Builder| {
-            let builder = env(plain(&MemEnv::new())).memtable_bytes(256 << 10);
-            builder.memory(&memory).shared_threads(&threads).open().unwrap()
+        let open = |env: Arc<dyn Env>, memtable_bytes| {
+            let builder = plain(&MemEnv::new()).env(env).memory(&memory).shared_threads(&threads);
+            builder.memtable_bytes(memtable_bytes).open().unwrap()
         };
         let [is_gone, is_over] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let [gone, over] = [&is_gone, &is_over].map(Arc::clone);
@@ -138,15 +138,15 @@ fn a_poisoned_store_does_not_stop_the_others() {
             }
             _ => Ok(()),
         };
-        let env: Arc<dyn Env> = Arc::new(Scripted::new(MemEnv::new(), script));
-        let poisoned = open_in(&|builder| builder.env(Arc::clone(&env)));
+        let poisoned = open(Arc::new(Scripted::new(MemEnv::new(), script)), 256 << 10);
         for name in ["merged", "waits"] {
             put(&poisoned.keyspace(name).unwrap(), 0..700);
         }
         is_gone.store(true, Ordering::SeqCst);
         poisoned.persist(PersistMode::SyncAll).unwrap_err();
         is_over.store(true, Ordering::SeqCst);
-        let store = open_in(&|builder| builder);
+        // Its memtable is larger than the limit lets it grow.
+        let store = open(Arc::new(MemEnv::new()), 12 << 20);
         let space = store.keyspace("default").unwrap();
         put(&space, 0..20_000);
         store.settle().unwrap();
