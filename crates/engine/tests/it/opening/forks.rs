@@ -114,11 +114,9 @@ fn every_call() {
     let store = builder().lockstep(false).open().unwrap();
     let space = space(&store);
     fill(&space, 0..1000, [7; 200]);
-    let memory = Memory::new(16 << 20);
-    let snapshot = store.snapshot();
-    let mut entries = space.iter();
+    let (memory, snapshot) = (Memory::new(16 << 20), store.snapshot());
+    let (mut entries, mut unused) = (space.iter(), space.iter());
     entries.next().unwrap().unwrap();
-    let mut unused = space.iter();
     let mut transaction = store.transaction(lsmith::Isolation::Serializable);
     transaction.put(&space, "key", "value").unwrap();
     transaction.delete_range(&space, "a".."b").unwrap();
