@@ -12,9 +12,14 @@ const CRATE: &str = "crates/capi";
 /// Folders of the crate with programs.
 const FOLDERS: [&str; 2] = ["examples", "tests/c"];
 
-/// What valgrind looks for: a leak is an error too.
-const VALGRIND: [&str; 4] =
-    ["-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite,possible"];
+/// What valgrind looks for: a leak is an error too. Stacks reach back to the program's function.
+const VALGRIND: [&str; 5] = [
+    "-q",
+    "--error-exitcode=9",
+    "--leak-check=full",
+    "--errors-for-leak-kinds=definite,possible",
+    "--num-callers=60",
+];
 
 /// What valgrind finds in libraries, with the reasons.
 const KNOWN: &str = "tests/c/valgrind.supp";
