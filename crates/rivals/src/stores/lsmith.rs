@@ -3,8 +3,10 @@
 use super::store::{Configs, Kind, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
+use lsmith::env::RealEnv;
 use lsmith::{Batch, DEFAULT_KEYSPACE, Iter, Keyspace, PersistMode};
 use std::path::Path;
+use std::sync::Arc;
 
 pub(super) const KIND: Kind = Kind {
     name: "lsmith",
@@ -30,18 +32,15 @@ impl Lsmith {
     /// the same buffers, cache and filters.
     fn open(dir: &Path, settings: &Settings) -> Result<Lsmith> {
         let mut builder = lsmith::Store::builder(dir);
-        if let Some(config) = settings.config.as_deref() {
-            let (values, policy) = match config.split_once('+') {
-                _ if !config.starts_with("values") => (None, Some(config)),
-                Some((values, policy)) => (Some(values), Some(policy)),
-                None => (Some(config), None),
+        let config = settings.config.as_deref().unwrap_or_default();
+        for part in config.split('+').filter(|part| !part.is_empty()) {
+            builder = match part.split_once('=').unwrap_or((part, "")) {
+                ("direct", "") => builder.env(Arc::new(RealEnv::new().direct())),
+                ("values", space) => {
+                    builder.large_values(VALUES_FROM).value_space(space_of(space)?)
+                }
+                _ => builder.policy(part),
             };
-            if let Some(values) = values {
-                builder = builder.large_values(VALUES_FROM).value_space(space_of(values)?);
-            }
-            if let Some(policy) = policy {
-                builder = builder.policy(policy);
-            }
         }
         let store = builder.open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
@@ -49,12 +48,9 @@ impl Lsmith {
     }
 }
 
-/// Returns the bound on space in `values`, or in `values=1.5`.
-fn space_of(values: &str) -> Result<f64> {
-    match values.split_once('=') {
-        Some((_, space)) => Ok(space.parse()?),
-        None => Ok(VALUE_SPACE),
-    }
+/// Returns the bound that `space` asks for, or the default one if it is empty.
+fn space_of(space: &str) -> Result<f64> {
+    if space.is_empty() { Ok(VALUE_SPACE) } else { Ok(space.parse()?) }
 }
 
 impl Store for Lsmith {

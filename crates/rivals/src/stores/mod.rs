@@ -63,6 +63,8 @@ pub(crate) fn list() -> String {
                 let _ = writeln!(told, "{name}:values      {values}");
                 let space = "the same within 1.5 times the space of the values";
                 let _ = writeln!(told, "{name}:values=1.5  {space}");
+                let direct = "tables are read past the system's cache";
+                let _ = writeln!(told, "{name}:direct      {direct}");
             }
             Configs::Named(configs) => {
                 for (config, meaning) in configs {

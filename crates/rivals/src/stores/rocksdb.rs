@@ -17,6 +17,7 @@ pub(super) const KIND: Kind = Kind {
     configs: Configs::Named(&[
         ("mapped", "maps its files and has no block cache; hash index in data blocks"),
         ("cached", "a block cache of 8 GiB"),
+        ("direct", "direct I/O, for reads and for flushes and compactions"),
         ("point", "optimize_for_point_lookup, with a hash index and a filter of memtables"),
         ("universal", "universal compaction"),
         ("blobs", "values of 1 KiB and more in blob files, with their garbage collection"),
@@ -50,6 +51,10 @@ fn open(dir: &Path, settings: &Settings) -> Result<DB> {
     if settings.has("mapped") || settings.has("point") {
         blocks.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
         blocks.set_data_block_hash_ratio(0.75);
+    }
+    if settings.has("direct") {
+        options.set_use_direct_reads(true);
+        options.set_use_direct_io_for_flush_and_compaction(true);
     }
     if settings.has("universal") {
         options.set_compaction_style(DBCompactionStyle::Universal);

@@ -74,7 +74,11 @@ fn every_store_keeps_what_it_is_given() {
     for kind in KINDS {
         check(kind.name);
         match kind.configs {
-            Configs::Policy => check(&format!("{}:auto(runs=5, price=1)", kind.name)),
+            Configs::Policy => {
+                for config in ["auto(runs=5, price=1)", "values", "direct+tiered(ratio=4)"] {
+                    check(&format!("{}:{config}", kind.name));
+                }
+            }
             Configs::Named(configs) => {
                 configs.iter().for_each(|(config, _)| check(&format!("{}:{config}", kind.name)));
             }

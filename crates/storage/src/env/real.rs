@@ -1,6 +1,7 @@
 //! The environment that calls the operating system.
 
 mod descriptor;
+mod direct;
 mod group;
 mod held;
 mod holder;
@@ -41,6 +42,7 @@ pub struct RealEnv {
     maps_logs: bool,
     syncs_dirs: bool,
     punches: bool,
+    is_direct: bool,
 }
 
 impl RealEnv {
@@ -52,6 +54,7 @@ impl RealEnv {
             maps_logs: system::MAPS_LOGS,
             syncs_dirs: system::SYNCS_DIRS,
             punches: true,
+            is_direct: false,
         }
     }
 
@@ -65,12 +68,32 @@ impl RealEnv {
         self
     }
 
+    /// Returns the same environment, but tables are read from the device itself (direct I/O), and
+    /// what was written leaves the system's cache with its sync. So only the store's own cache
+    /// keeps blocks: see [`cache_bytes`]. Where tables are larger than memory, the hot pages of
+    /// other files stay, and a lookup is one read of the device.
+    ///
+    /// A file system that has no direct I/O is read through the system's cache. So are all on
+    /// Windows.
+    ///
+    /// [`cache_bytes`]: https://docs.rs/lsmith/latest/lsmith/struct.Builder.html#method.cache_bytes
+    #[must_use]
+    pub fn direct(self) -> RealEnv {
+        RealEnv { is_direct: true, ..self.unmapped() }
+    }
+
     /// Returns an environment that asks of the system only what every system has: no maps, no holes
     /// in files, and no syncs of directories. That is how a store works on Windows. On another
     /// system, names of new files may not survive power loss.
     #[must_use]
     pub fn plain(self) -> RealEnv {
         RealEnv { maps_logs: false, syncs_dirs: false, punches: false, ..self.unmapped() }
+    }
+}
+
+impl RealEnv {
+    fn sink(&self, file: File) -> RealSink {
+        RealSink { file, is_direct: self.is_direct }
     }
 }
 
@@ -160,7 +183,7 @@ impl Env for RealEnv {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let file = open::open(OpenOptions::new().write(true).create_new(true), path)?;
-        Ok(Box::new(Buffered::new(RealSink(file))))
+        Ok(Box::new(Buffered::new(self.sink(file))))
     }
 
     fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
@@ -170,14 +193,18 @@ impl Env for RealEnv {
         }
         file.set_len(at)?;
         file.seek(SeekFrom::Start(at))?;
-        Ok(Box::new(Buffered::new(RealSink(file))))
+        Ok(Box::new(Buffered::new(self.sink(file))))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let mut options = OpenOptions::new();
         options.read(true);
-        let file = Descriptor::open(options, path)?;
-        Ok(Arc::new(RealRead { file, maps: self.maps_tables, map: OnceLock::new() }))
+        let mut file = Descriptor::open(options, path)?;
+        if self.is_direct {
+            file.prepare(direct::prepare)?;
+        }
+        let (maps, is_direct) = (self.maps_tables, self.is_direct);
+        Ok(Arc::new(RealRead { file, maps, is_direct, map: OnceLock::new() }))
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
@@ -253,15 +280,22 @@ impl Env for RealEnv {
 }
 
 #[derive(Debug)]
-struct RealSink(File);
+struct RealSink {
+    file: File,
+    is_direct: bool,
+}
 
 impl Sink for RealSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.file.write_all(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_all()
+        self.file.sync_all()?;
+        if self.is_direct {
+            system::forget_cached(&self.file);
+        }
+        Ok(())
     }
 }
 
@@ -269,6 +303,8 @@ impl Sink for RealSink {
 struct RealRead {
     file: Descriptor,
     maps: bool,
+    /// Reads go past the system's cache.
+    is_direct: bool,
     /// The first map, by which ranges are announced without a descriptor.
     map: OnceLock<Arc<Mmap>>,
 }
@@ -284,6 +320,9 @@ impl AsRef<[u8]> for MapOwner {
 
 impl ReadFile for RealRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.is_direct {
+            return self.file.with(|file| direct::read_exact_at(file, buffer, offset));
+        }
         self.file.with(|file| {
             let mut read = 0;
             while read < buffer.len() {
@@ -302,6 +341,10 @@ impl ReadFile for RealRead {
 
     // A system that ignores the advice reads later, on access.
     fn announce(&self, range: Range<u64>) {
+        // What the system reads ahead goes into its cache.
+        if self.is_direct {
+            return;
+        }
         let Some(map) = self.map.get() else {
             if let Some(file) = &*self.file.now() {
                 system::will_need(file, range);

@@ -38,6 +38,7 @@ fn plain_environment_keeps_the_contract() {
     let temp = tempfile::tempdir().unwrap();
     contract::check(&RealEnv::new().plain(), &temp.path().join("store"));
     contract::check(&RealEnv::new().unmapped(), &temp.path().join("unmapped"));
+    contract::check(&RealEnv::new().direct(), &temp.path().join("direct"));
 }
 
 /// A system without holes says so, and changes nothing: a store rewrites the table instead.

@@ -3,7 +3,7 @@
 pub(crate) use super::unix::*;
 
 use memmap2::{Advice, Mmap, MmapRaw};
-use rustix::fs::{FallocateFlags, fadvise, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io;
@@ -34,6 +34,21 @@ pub(crate) fn punch(file: &File, ranges: &[Range<u64>]) -> io::Result<()> {
 pub(crate) fn will_need(file: &File, range: Range<u64>) {
     let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
     let _ = fadvise(file, range.start, bytes, rustix::fs::Advice::WillNeed);
+}
+
+/// Has reads of `file` go past the system's cache. Fails with `Unsupported` if its file system
+/// cannot do that.
+pub(crate) fn bypass_cache(file: &File) -> io::Result<()> {
+    let flags = fcntl_getfl(file)?;
+    fcntl_setfl(file, flags | OFlags::DIRECT).map_err(|error| match error {
+        Errno::INVAL => io::ErrorKind::Unsupported.into(),
+        error => explained(error),
+    })
+}
+
+/// Takes what is written of `file` out of the system's cache.
+pub(crate) fn forget_cached(file: &File) {
+    let _ = fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }
 
 /// Has the system read `bytes` bytes of `map`.

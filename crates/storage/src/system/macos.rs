@@ -22,3 +22,8 @@ pub(crate) const MAPS_LOGS: bool = false;
 pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)).map_err(explained)
 }
+
+/// Has reads of `file` go past the system's cache.
+pub(crate) fn bypass_cache(file: &File) -> io::Result<()> {
+    rustix::fs::fcntl_nocache(file, true).map_err(explained)
+}

@@ -12,6 +12,15 @@ pub(crate) fn punch(_file: &File, _ranges: &[Range<u64>]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Has reads of `file` go past the system's cache. Fails with `Unsupported`: macOS can do that.
+#[cfg(not(target_os = "macos"))]
+pub(crate) fn bypass_cache(_file: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Takes what is written of `file` out of the system's cache: it stays there.
+pub(crate) fn forget_cached(_file: &File) {}
+
 /// Has the system read `range` of `file`: it reads later, on access.
 pub(crate) fn will_need(_file: &File, _range: Range<u64>) {}
 

@@ -110,7 +110,7 @@ fn read_both_ways(policy: &str) {
         let (_store, space) = open(builder(dir.path()).policy(policy));
         write(&space, &mut expected, &mut Dice::new(1), 8000);
     }
-    for env in [RealEnv::new(), RealEnv::new().unmapped()] {
+    for env in [RealEnv::new(), RealEnv::new().unmapped(), RealEnv::new().direct()] {
         let store = small_at(dir.path(), &env).read_only(true).open().unwrap();
         let space = store.existing_keyspace("default").unwrap();
         assert_eq!(contents(&space), expected);

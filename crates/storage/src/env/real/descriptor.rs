@@ -18,6 +18,8 @@ pub(super) struct Descriptor {
     path: PathBuf,
     options: OpenOptions,
     id: FileId,
+    /// What is done with the file whenever it is opened.
+    prepare: Option<fn(&File) -> io::Result<()>>,
     file: ArcSwap<Option<File>>,
 }
 
@@ -32,7 +34,13 @@ impl Descriptor {
     pub(super) fn new(file: File, options: OpenOptions, path: &Path) -> io::Result<Descriptor> {
         let id = id_of(&file)?;
         let file = ArcSwap::from_pointee(Some(file));
-        Ok(Descriptor { path: path.to_path_buf(), options, id, file })
+        Ok(Descriptor { path: path.to_path_buf(), options, id, prepare: None, file })
+    }
+
+    /// Calls `prepare` with the file now, and whenever it is opened again.
+    pub(super) fn prepare(&mut self, prepare: fn(&File) -> io::Result<()>) -> io::Result<()> {
+        self.prepare = Some(prepare);
+        self.with(prepare)
     }
 
     /// Calls `call` with the open file.
@@ -59,6 +67,9 @@ impl Descriptor {
         let file = open::open(&mut self.options.clone(), &self.path)?;
         if id_of(&file)? != self.id {
             return Err(io::Error::other("another file has taken the name of the open one"));
+        }
+        if let Some(prepare) = self.prepare {
+            prepare(&file)?;
         }
         Ok(file)
     }
