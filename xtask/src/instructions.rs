@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The paths.
-const PATHS: [&str; 8] = ["put", "recorded", "batch", "get", "absent", "seek", "next", "merge"];
+const PATHS: [&str; 9] =
+    ["put", "recorded", "batch", "get", "absent", "seek", "next", "back", "merge"];
 
 /// The number of operations per path; a merge has as many entries.
 const OPS: u64 = 10_000;

@@ -7,8 +7,8 @@ use lsmith::{DEFAULT_KEYSPACE, Keyspace, RecordOptions, Result, Store};
 use std::sync::Arc;
 
 /// The names of the paths.
-pub(crate) const PATHS: [&str; 9] =
-    ["put", "recorded", "batch", "get", "look", "absent", "seek", "next", "merge"];
+pub(crate) const PATHS: [&str; 10] =
+    ["put", "recorded", "batch", "get", "look", "absent", "seek", "next", "back", "merge"];
 
 /// Keys in a store that is read.
 pub(crate) const KEYS: u64 = 10_000;
@@ -103,6 +103,12 @@ impl Work {
                 let mut entries = keyspace.iter();
                 for _ in 0..ops {
                     entries.next_ref().expect("so many keys")?;
+                }
+            }
+            "back" => {
+                let mut entries = keyspace.iter();
+                for _ in 0..ops {
+                    entries.next_back_ref().expect("so many keys")?;
                 }
             }
             _ => {

@@ -13,9 +13,10 @@
 //! A reference of a leaf leads to an entry of a data block with values. It is empty if the value is
 //! empty. What a node refers to lies in front of it in the file, so that no path comes back.
 
-use super::block::{Block, Slot};
+use super::block::Block;
 use super::codec::{Damage, Reader, put_bytes, put_varint, short_varint, varint_of_two};
 use super::facts::{put_prefix_bytes, put_size, take_prefix_bytes, take_size};
+use super::slot::Slot;
 use lsmith_tree::{Key, SeqNo, Size};
 
 /// The most bytes of a node with its seal, unless one key with all its versions takes more, or two

@@ -18,6 +18,7 @@ use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, unzigzag};
 use super::compress::expand;
 use super::entry_head::{EntryHead, KIND_BITS, Usual};
 use super::seal::{SealedPlace, TAG_PLAIN, plain, unseal_tagged};
+use super::slot::{Slot, Trail};
 use bytes::{Bytes, BytesMut};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
@@ -55,90 +56,6 @@ pub struct Block {
     near: Option<[u16; RESTARTS_NEAR]>,
     /// True if the bytes lie in a mapped file; see [`lent`](Block::lent).
     is_lent: bool,
-}
-
-/// A decoded entry of a block, without its key. Offsets are into the payload of the block. Searches
-/// make many slots, so they are small.
-#[derive(Clone, Copy, Debug)]
-pub struct Slot {
-    start: u32,
-    shared: u32,
-    suffix_start: u32,
-    value_start: u32,
-    end: u32,
-    /// The kind of the entry.
-    pub kind: EntryKind,
-    /// The sequence number of the entry.
-    pub seq: SeqNo,
-}
-
-impl Slot {
-    /// Returns the offset at which the entry starts.
-    pub fn start(&self) -> usize {
-        self.start as usize
-    }
-
-    /// Returns the number of bytes that the key shares with the previous key.
-    pub fn shared(&self) -> usize {
-        self.shared as usize
-    }
-
-    /// Returns the offset at which the next entry starts.
-    pub fn end(&self) -> usize {
-        self.end as usize
-    }
-
-    /// Returns a slot to read the value by, without its first `bytes`.
-    #[must_use]
-    pub fn with_value_from(self, bytes: usize) -> Slot {
-        Slot { value_start: (self.value_start + bytes as u32).min(self.end), ..self }
-    }
-
-    /// Returns the length of the key.
-    #[inline]
-    pub fn key_bytes(&self) -> usize {
-        self.shared() + self.suffix().len()
-    }
-
-    fn suffix(&self) -> Range<usize> {
-        self.suffix_start as usize..self.value_start as usize
-    }
-
-    fn value(&self) -> Range<usize> {
-        self.value_start as usize..self.end as usize
-    }
-}
-
-/// The entries in front of a searched one, decoded on the way to it. A backward walk returns them
-/// again without decoding.
-#[derive(Debug, Default)]
-pub struct Trail {
-    slots: Vec<(Slot, usize)>,
-    /// Their keys, one behind the other. Each slot comes with the start of its key here.
-    keys: Vec<u8>,
-}
-
-impl Trail {
-    /// Removes all entries.
-    #[inline]
-    pub fn clear(&mut self) {
-        self.slots.clear();
-        self.keys.clear();
-    }
-
-    fn push(&mut self, slot: Slot, key: &[u8]) {
-        self.slots.push((slot, self.keys.len()));
-        self.keys.extend_from_slice(key);
-    }
-
-    /// Removes and returns the last entry, and sets `key` to its key.
-    pub fn pop(&mut self, key: &mut Vec<u8>) -> Option<Slot> {
-        let (slot, key_start) = self.slots.pop()?;
-        key.clear();
-        key.extend_from_slice(self.keys.get(key_start..).unwrap_or_default());
-        self.keys.truncate(key_start);
-        Some(slot)
-    }
 }
 
 /// The result of a search for a key in one block.
@@ -389,7 +306,7 @@ impl Block {
         self.step(&slot, key)?;
         while slot.end() < end {
             // Each trail entry holds a whole key, even if the key took no bytes of the block.
-            if trail.slots.len() >= RESTART_ENTRIES {
+            if trail.len() >= RESTART_ENTRIES {
                 return Err(Damage { what: "a restart point is missing", at: slot.start() });
             }
             trail.push(slot, key);

@@ -18,6 +18,7 @@ mod footer;
 #[cfg(test)]
 mod fuzz;
 mod seal;
+mod slot;
 #[cfg(test)]
 mod tests;
 mod value_file;
@@ -27,7 +28,7 @@ pub use batch::{
     KEY_BYTES_MAX, LoggedBatch, LoggedOp, OpKind, VALUE_BYTES_MAX, decode_batch, deleted_range,
     encode_empty_batch, take_pair, take_range,
 };
-pub use block::{Block, BlockAnswer, Slot, Trail};
+pub use block::{Block, BlockAnswer};
 pub use block_builder::BlockBuilder;
 pub use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};
 pub use compress::{Codec, Compressor};
@@ -41,6 +42,7 @@ pub use footer::{
     FOOTER_BYTES, Footer, FooterFault, Section,
 };
 pub use seal::{SEAL_BYTES, SealedPlace, codec_name, seal, unseal};
+pub use slot::{Slot, Trail};
 pub use value_file::{
     VALUE_FILE_VERSION, VALUE_HEAD_BYTES, VALUE_START_BYTES, ValueFileFault, check_record,
     decode_value_start, encode_value_head, encode_value_start, record_bytes,

@@ -446,6 +446,7 @@ impl Cursor for TableCursor {
         Ok(())
     }
 
+    #[inline]
     fn prev(&mut self) -> Result<()> {
         if let Some(slot) = self.trail.pop(&mut self.key) {
             self.place.as_mut().expect(ON_ENTRY).slot = slot;
