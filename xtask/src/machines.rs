@@ -108,7 +108,7 @@ pub(crate) fn machines(root: &Path, installed: &str) -> Result<()> {
     Ok(())
 }
 
-/// Leaves stores in `dir`, and reads those of other machines.
+/// Leaves stores in `dir`, and reads the stores of other machines.
 fn crosswise(test: &mut Command, dir: &Path) -> Result<()> {
     run(test.args(["-p", "lsmith", "--test", "machines"]).env("LSMITH_MACHINES", dir))
 }

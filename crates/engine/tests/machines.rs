@@ -59,7 +59,7 @@ const SPACES: [(&str, &str); 8] = [
 /// The kinds of stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Every byte but those of the manifest is decided by the writes.
+    /// The writes decide every byte outside of the manifest.
     Plain,
     /// Compressed. A compressor may find other repetitions on another machine.
     Packed,
