@@ -15,6 +15,7 @@ mod ci;
 mod commands;
 mod instructions;
 mod jvm;
+mod machines;
 mod pages;
 mod planted;
 mod platforms;
@@ -46,8 +47,9 @@ cargo xtask c        compiles what is in C and C++, and runs it (needs cc; valgr
 cargo xtask python   builds the Python package and runs its tests (needs python3)
 cargo xtask jvm      builds the packages for the JVM and runs their tests (needs mvn, Java 17, cc)
 cargo xtask platforms [quick]
-                     checks the store for other systems, and runs tests under Wine unless `quick`;
-                     says what it leaves out, and how to get it
+                     checks the store for other systems, and unless `quick` runs tests with 32
+                     bits, with the other order of bytes and under Wine; says what it leaves out,
+                     and how to get it
 cargo xtask wasm     builds lsmith for browsers and WASI, and runs it (needs two targets of rustup,
                      node, chromium for the page; says what it leaves out)
 cargo xtask planted [WORD]

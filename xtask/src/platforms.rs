@@ -2,6 +2,7 @@
 //! Nothing is installed: what is missing is said, with the way to get it, and left out.
 
 use crate::chores::{answers, cargo, run};
+use crate::machines;
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::Command;
@@ -43,9 +44,11 @@ pub(crate) fn platforms(root: &Path, quick: bool) -> Result<()> {
         }
     }
     if quick {
+        eprintln!("skipped the tests of 32 bits and of the other order of bytes: the run is quick");
         eprintln!("skipped the suite under Wine and the oldest compiler: the run is quick");
         return Ok(());
     }
+    machines::machines(root, &installed)?;
     with_the_oldest_compiler(root)
 }
 

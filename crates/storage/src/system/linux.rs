@@ -10,8 +10,9 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Tables can be mapped.
-pub(crate) const MAPS_TABLES: bool = true;
+/// Tables can be mapped, where the addresses of a process do not run out: a store may be larger
+/// than all that 32 bits can address, and then nothing is left for memory.
+pub(crate) const MAPS_TABLES: bool = cfg!(target_pointer_width = "64");
 
 /// Logs can be mapped: a flush of a part of a map is `fdatasync` for it, and reports its failures.
 pub(crate) const MAPS_LOGS: bool = true;

@@ -73,7 +73,10 @@ impl TableFile {
 
     /// Reads the bytes of the file at `place`.
     pub(super) fn read(&self, place: Range<u64>) -> Result<Bytes> {
-        self.fill(BytesMut::zeroed((place.end - place.start) as usize), place.start)
+        // A file can be longer than what a machine of 32 bits can address.
+        let too_long = |_| self.failed("read", io::ErrorKind::OutOfMemory.into());
+        let bytes = usize::try_from(place.end - place.start).map_err(too_long)?;
+        self.fill(BytesMut::zeroed(bytes), place.start)
     }
 
     /// Fills `buffer` with the bytes of the file from `offset` on.
@@ -115,7 +118,8 @@ impl TableFile {
         let footer = self.footer()?;
         let tail_bytes = footer.properties.end - footer.filter.start;
         // A valid checksum does not limit this length, so a lack of memory must be an error.
-        let enough = Vec::<u8>::new().try_reserve_exact(tail_bytes as usize);
+        let room = usize::try_from(tail_bytes).unwrap_or(usize::MAX);
+        let enough = Vec::<u8>::new().try_reserve_exact(room);
         enough.map_err(|error| Error::io("read", &self.path, error.into()))?;
         let tail = self.read(footer.filter.start..footer.properties.end)?;
         let filter = if footer.filter.is_empty() {

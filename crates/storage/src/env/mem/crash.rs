@@ -2,6 +2,7 @@
 
 use super::disk::{Disk, ROOT};
 use super::loss::Loss;
+use super::map::index;
 use super::node::{DirNode, FileNode, Node, NodeId, SECTOR_BYTES};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -244,6 +245,6 @@ fn tear(left: &mut FileNode, part: Range<u64>, dice: &mut Dice) {
 
 fn zero(left: &mut FileNode, place: &Range<u64>) {
     let bytes = Arc::make_mut(&mut left.bytes);
-    let end = (place.end as usize).min(bytes.len());
-    bytes.get_mut(place.start as usize..end).unwrap_or_default().fill(0);
+    let end = index(place.end).min(bytes.len());
+    bytes.get_mut(index(place.start)..end).unwrap_or_default().fill(0);
 }

@@ -11,6 +11,12 @@ use std::ops::Range;
 /// shows garbage, because a read of zeros can go unnoticed, and no reader may look there.
 const GARBAGE: u8 = 0xDB;
 
+/// Returns the place of byte `at` of a file among the bytes that are kept of it. A byte that no
+/// memory can hold lies behind all of them.
+pub(super) fn index(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}
+
 /// The bytes of a file when it was mapped, except for holes punched since.
 #[derive(Debug)]
 struct Map(Box<[AtomicU8]>);
@@ -61,8 +67,8 @@ impl Maps {
     /// Fills the bytes in `range` with garbage in all maps.
     pub(super) fn punch(&self, range: &Range<u64>) {
         for map in self.0.iter().filter_map(Weak::upgrade) {
-            let end = (range.end as usize).min(map.0.len());
-            let punched = map.0.get(range.start as usize..end).unwrap_or_default();
+            let end = index(range.end).min(map.0.len());
+            let punched = map.0.get(index(range.start)..end).unwrap_or_default();
             punched.iter().for_each(|byte| byte.store(GARBAGE, Ordering::Relaxed));
         }
     }

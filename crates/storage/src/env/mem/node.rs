@@ -1,6 +1,6 @@
 //! Files and directories on the disk in memory.
 
-use super::map::Maps;
+use super::map::{Maps, index};
 use crate::env::PAGE_BYTES;
 use crate::spans::Spans;
 use bytes::Bytes;
@@ -194,8 +194,8 @@ impl FileNode {
         let stored = Arc::make_mut(&mut self.bytes);
         for start in range.clone().step_by(PAGE_BYTES as usize) {
             let place = start..start + PAGE_BYTES;
-            let end = (place.end as usize).min(stored.len());
-            let page = stored.get_mut(start as usize..end).unwrap_or_default();
+            let end = index(place.end).min(stored.len());
+            let page = stored.get_mut(index(start)..end).unwrap_or_default();
             self.punched.push(Punched { place, bytes: page.to_vec(), at });
             page.fill(0);
         }
@@ -291,8 +291,8 @@ impl FileNode {
 
     /// Maps the file.
     pub(super) fn map(&mut self) -> Bytes {
-        let stored = &self.bytes[..self.bytes.len().min(self.length as usize)];
-        self.maps.add(stored, self.length as usize - stored.len())
+        let stored = &self.bytes[..self.bytes.len().min(index(self.length))];
+        self.maps.add(stored, index(self.length) - stored.len())
     }
 
     pub(super) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
@@ -300,7 +300,7 @@ impl FileNode {
         if end.is_none() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let stored = self.bytes.get(offset as usize..).unwrap_or_default();
+        let stored = self.bytes.get(index(offset)..).unwrap_or_default();
         let (front, zeros) = buffer.split_at_mut(stored.len().min(buffer.len()));
         front.copy_from_slice(&stored[..front.len()]);
         zeros.fill(0);
@@ -323,7 +323,7 @@ impl FileNode {
     pub(super) fn truncate(&mut self, bytes: u64) {
         self.length = self.length.min(bytes);
         self.synced_length = self.synced_length.min(bytes);
-        Arc::make_mut(&mut self.bytes).truncate(bytes as usize);
+        Arc::make_mut(&mut self.bytes).truncate(index(bytes));
     }
 
     /// Returns the unsynced parts of the file. The first one starts where the synced bytes end.
