@@ -1,6 +1,8 @@
 //! Checks the store for other systems, as far as this machine can, and runs tests under Wine.
 //! Nothing is installed: what is missing is said, with the way to get it, and left out.
 
+mod wine;
+
 use crate::chores::{answers, cargo, run};
 use crate::machines;
 use anyhow::{Context, Result};
@@ -25,8 +27,7 @@ const TARGETS: [(&str, Option<(&str, &str)>); 7] = [
 /// The packages that every system has. They bring `lsmith-spec`, `-tree`, `-policy` and `-storage`.
 const EVERYWHERE: [&str; 4] = ["lsmith", "lsmith-model", "lsmith-sim", "lsmith-workload"];
 
-/// Checks every target, and with `quick` nothing more. Otherwise also runs the suite of the storage
-/// crate under Wine.
+/// Checks every target, and with `quick` nothing more. Otherwise also runs suites under Wine.
 pub(crate) fn platforms(root: &Path, quick: bool) -> Result<()> {
     let Some(installed) = installed() else {
         eprintln!("skipped other systems: there is no rustup, which has their standard libraries");
@@ -40,12 +41,12 @@ pub(crate) fn platforms(root: &Path, quick: bool) -> Result<()> {
         let has_c = has_c(target, compiler);
         check(root, target, has_c)?;
         if target == WINDOWS && !quick && has_c {
-            suite_under_wine(root)?;
+            wine::suites(root)?;
         }
     }
     if quick {
         eprintln!("skipped the tests of 32 bits and of the other order of bytes: the run is quick");
-        eprintln!("skipped the suite under Wine and the oldest compiler: the run is quick");
+        eprintln!("skipped the suites under Wine and the oldest compiler: the run is quick");
         return Ok(());
     }
     machines::machines(root, &installed)?;
@@ -87,18 +88,6 @@ fn with_the_oldest_compiler(root: &Path) -> Result<()> {
     // What another compiler has compiled is kept apart.
     check.args(["--all-targets", "--target-dir", "target/oldest"]).env_remove("RUSTUP_TOOLCHAIN");
     run(check.env_remove("CARGO").env_remove("RUSTC"))
-}
-
-/// Runs the tests of the storage crate for Windows, if there is Wine.
-fn suite_under_wine(root: &Path) -> Result<()> {
-    if !answers("wine") {
-        eprintln!("skipped the suite under Wine: there is none (`apt-get install wine64`)");
-        return Ok(());
-    }
-    let mut suite = cargo(root);
-    suite.args(["test", "-p", "lsmith-storage", "--lib", "--target", WINDOWS]);
-    suite.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", "wine").env("WINEDEBUG", "-all");
-    run(&mut suite)
 }
 
 /// Returns the targets for which there is a standard library, one per line; `None` if there is no

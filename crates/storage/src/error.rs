@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn full_device_has_the_same_message_from_system_and_environment() {
         let path = Path::new("/store/000012.table");
-        for source in [io::Error::from_raw_os_error(28), io::ErrorKind::StorageFull.into()] {
+        let full = if cfg!(windows) { 112 } else { 28 };
+        for source in [io::Error::from_raw_os_error(full), io::ErrorKind::StorageFull.into()] {
             let error = Error::io("write", path, source);
             assert_eq!(error.kind(), ErrorKind::Full);
             let message = "cannot write in /store/000012.table: no space left on device";

@@ -69,20 +69,30 @@ impl Builder {
             return Err(no_store(dir));
         }
         let held = take_lock(&**outer, dir)?;
-        let env: &Arc<dyn Env> = &(Arc::new(HeldEnv::new(Arc::clone(outer), dir, held)) as _);
-        end_store(env, dir)?;
+        let env: Arc<dyn Env> = Arc::new(HeldEnv::new(Arc::clone(outer), dir, held));
+        end_store(&env, dir)?;
         // The mark may be empty, if power loss has stopped the checkpoint that made it.
         let mark = dir.join(CURRENT_COMING);
-        let next = read_current(&**env, &mark).ok().flatten().unwrap_or(0);
-        for name in list(&**env, dir)?.iter().filter(|name| is_own(name, next)) {
-            remove(&**env, &dir.join(name))?;
+        let next = read_current(&*env, &mark).ok().flatten().unwrap_or(0);
+        for name in list(&*env, dir)?.iter().filter(|name| is_own(name, next)) {
+            remove(&*env, &dir.join(name))?;
         }
         // It holds files of others, or there is none: both are no error.
         let _ = env.remove_dir(&dir.join(READERS));
-        directory::sync(&**env, dir)?;
-        remove(&**env, &mark)?;
-        directory::sync(&**env, dir)?;
-        remove(&**env, &dir.join(LOCK))?;
+        directory::sync(&*env, dir)?;
+        remove(&*env, &mark)?;
+        directory::sync(&*env, dir)?;
+        let lock = dir.join(LOCK);
+        match remove(&*env, &lock) {
+            // A system may let nobody remove it while it is locked. Then this does not remove the
+            // lock of somebody who comes now either.
+            Err(error) if is_busy(&error) => {
+                drop(env);
+                remove(&**outer, &lock)
+                    .or_else(|error| is_busy(&error).then_some(()).ok_or(error))?;
+            }
+            removed => removed?,
+        }
         // Nothing is held any more without the lock file.
         remove_directory(&**outer, dir)
     }
@@ -139,6 +149,11 @@ fn list(env: &dyn Env, dir: &Path) -> Result<Vec<String>> {
         io::ErrorKind::NotFound => no_store(dir),
         _ => Error::io("list", dir, error),
     })
+}
+
+/// Returns true if `error` says that somebody who has the file open does not let it be removed.
+fn is_busy(error: &Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == io::ErrorKind::ResourceBusy)
 }
 
 /// Removes the file at `path`, if there is one. A directory with the name of a file is not the

@@ -120,8 +120,12 @@ impl Opening {
         let copied = saved.and_then(|()| copy_range(env, &path, &new, 0..log.bytes));
         match copied.and_then(|()| env.rename(&new, &path)) {
             Ok(()) => Ok(true),
-            // Without room for the copy, the old file is kept.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            // Without room for the copy, the old file is kept. So it is where a system replaces no
+            // file that a reader has open.
+            Err(error)
+                if [io::ErrorKind::StorageFull, io::ErrorKind::ResourceBusy]
+                    .contains(&error.kind()) =>
+            {
                 let synced = env.sync_file(&path);
                 synced.map_err(|error| Error::io("sync the log", &path, error)).map(|()| false)
             }

@@ -140,7 +140,7 @@ impl Env for RealEnv {
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
+        fs::remove_file(path).map_err(system::met_at_removal)
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {
@@ -148,7 +148,7 @@ impl Env for RealEnv {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        fs::rename(from, to).map_err(system::met_at_rename)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -178,7 +178,7 @@ impl Env for RealEnv {
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
-        open::open(OpenOptions::new().read(true), path)?.sync_all()
+        open::open(system::for_sync(&mut OpenOptions::new()), path)?.sync_all()
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {

@@ -14,6 +14,9 @@ use std::time::Duration;
 /// Directories are not synced.
 pub(crate) const SYNCS_DIRS: bool = false;
 
+/// The name of an open file is free once it is removed.
+pub(crate) const NAMES_MAY_STAY: bool = false;
+
 /// Tables are read by system calls.
 pub(crate) const MAPS_TABLES: bool = false;
 
@@ -25,6 +28,11 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
+/// Makes `options` open a file for a sync.
+pub(crate) fn for_sync(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.read(true)
+}
+
 /// Makes `options` open a directory.
 pub(crate) fn for_dir(options: &mut OpenOptions) -> &mut OpenOptions {
     options
@@ -32,6 +40,11 @@ pub(crate) fn for_dir(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Makes `options` open a file that is locked next.
 pub(crate) fn for_lock(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Makes `options` open the lock file of a directory, which is locked next.
+pub(crate) fn for_lock_of_dir(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
@@ -99,6 +112,16 @@ pub(crate) fn cannot_lock(_error: &io::Error) -> bool {
 
 /// Returns `error`, met at opening a file whose lock another one may hold.
 pub(crate) fn met_at_lock(error: io::Error) -> io::Error {
+    error
+}
+
+/// Returns `error`, met at a rename.
+pub(crate) fn met_at_rename(error: io::Error) -> io::Error {
+    error
+}
+
+/// Returns `error`, met at the removal of a file.
+pub(crate) fn met_at_removal(error: io::Error) -> io::Error {
     error
 }
 

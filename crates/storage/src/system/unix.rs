@@ -17,11 +17,19 @@ const MODE: u32 = 0o600;
 /// Names survive power loss after a sync of their directory.
 pub(crate) const SYNCS_DIRS: bool = true;
 
+/// The name of an open file is free once it is removed.
+pub(crate) const NAMES_MAY_STAY: bool = false;
+
 /// Makes `options` open files for their owner only, never through a link, and without waiting for
 /// another process. The flags change nothing for regular files.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     options.custom_flags(flags.bits() as i32).mode(MODE)
+}
+
+/// Makes `options` open a file for a sync.
+pub(crate) fn for_sync(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.read(true)
 }
 
 /// Makes `options` open a directory.
@@ -32,6 +40,11 @@ pub(crate) fn for_dir(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Makes `options` open a file that is locked next.
 pub(crate) fn for_lock(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+/// Makes `options` open the lock file of a directory, which is locked next.
+pub(crate) fn for_lock_of_dir(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
@@ -106,6 +119,16 @@ pub(crate) fn cannot_lock(error: &io::Error) -> bool {
 
 /// Returns `error`, met at opening a file whose lock another one may hold.
 pub(crate) fn met_at_lock(error: io::Error) -> io::Error {
+    error
+}
+
+/// Returns `error`, met at a rename.
+pub(crate) fn met_at_rename(error: io::Error) -> io::Error {
+    error
+}
+
+/// Returns `error`, met at the removal of a file.
+pub(crate) fn met_at_removal(error: io::Error) -> io::Error {
     error
 }
 

@@ -16,7 +16,7 @@ use std::os::windows::io::AsRawHandle;
 use std::path::Path;
 use std::time::Duration;
 use windows_sys::Win32::Foundation::{
-    ERROR_SHARING_VIOLATION, ERROR_TOO_MANY_OPEN_FILES, FILETIME,
+    ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_TOO_MANY_OPEN_FILES, FILETIME,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     BY_HANDLE_FILE_INFORMATION, FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT,
@@ -28,6 +28,10 @@ use windows_sys::Win32::System::Threading::{
 
 /// Names survive power loss without a sync of their directory.
 pub(crate) const SYNCS_DIRS: bool = false;
+
+/// NTFS frees the name of an open file at once. FAT, shares of a network, Windows before 10 and
+/// Wine 8 keep it until nobody has the file open, and let no other file take it.
+pub(crate) const NAMES_MAY_STAY: bool = true;
 
 /// Tables are read by system calls.
 pub(crate) const MAPS_TABLES: bool = false;
@@ -41,6 +45,11 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT)
 }
 
+/// Makes `options` open a file for a sync, which only a handle that may write can do.
+pub(crate) fn for_sync(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.write(true)
+}
+
 /// Makes `options` open a directory.
 pub(crate) fn for_dir(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(FILE_FLAG_BACKUP_SEMANTICS)
@@ -49,6 +58,12 @@ pub(crate) fn for_dir(options: &mut OpenOptions) -> &mut OpenOptions {
 /// Makes `options` open a file so that nobody else can open it for writing: that is the lock.
 pub(crate) fn for_lock(options: &mut OpenOptions) -> &mut OpenOptions {
     options.share_mode(FILE_SHARE_READ | FILE_SHARE_DELETE)
+}
+
+/// Makes `options` open the lock file of a directory. Nobody can remove or rename it meanwhile:
+/// then another process could make a new one, and lock that.
+pub(crate) fn for_lock_of_dir(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.share_mode(FILE_SHARE_READ)
 }
 
 /// Returns a builder of directories.
@@ -136,6 +151,28 @@ pub(crate) fn cannot_lock(_error: &io::Error) -> bool {
 pub(crate) fn met_at_lock(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) if code == ERROR_SHARING_VIOLATION as i32 => io::ErrorKind::WouldBlock.into(),
+        _ => error,
+    }
+}
+
+/// Returns `error`, met at a rename: of kind `ResourceBusy` if somebody may have the file open
+/// that would be replaced. Where [`NAMES_MAY_STAY`], the system then says that access is denied.
+pub(crate) fn met_at_rename(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) if code == ERROR_ACCESS_DENIED as i32 => {
+            io::Error::new(io::ErrorKind::ResourceBusy, error)
+        }
+        _ => met_at_removal(error),
+    }
+}
+
+/// Returns `error`, met at the removal of a file: of kind `ResourceBusy` if somebody who has it
+/// open does not let it be removed.
+pub(crate) fn met_at_removal(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) if code == ERROR_SHARING_VIOLATION as i32 => {
+            io::Error::new(io::ErrorKind::ResourceBusy, error)
+        }
         _ => error,
     }
 }

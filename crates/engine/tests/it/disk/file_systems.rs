@@ -18,10 +18,7 @@ use lsmith::env::{Env, MemEnv, RealEnv};
 use lsmith::{Builder, Keyspace, PersistMode, RepairOptions, Store, repair};
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Writes batches in several lives of the store in `dir` of `env`.
@@ -285,11 +282,13 @@ fn a_read_only_mount_is_read() {
 }
 
 /// The environment variable of a child that may only read the directory.
+#[cfg(unix)]
 const OTHERS: &str = "LSMITH_OTHERS_DIR";
 
+#[cfg(unix)]
 #[test]
 fn child_of_others() {
-    let Some(dir) = std::env::var_os(OTHERS).map(PathBuf::from) else { return };
+    let Some(dir) = std::env::var_os(OTHERS).map(std::path::PathBuf::from) else { return };
     let refused = fs::File::create(dir.join("store/file")).map(drop);
     assert_eq!(refused.map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));
     check_readable(&Store::builder(dir.join("store")));
@@ -297,9 +296,12 @@ fn child_of_others() {
     check_repaired(&dir.join("store"), &to.path().join("saved"));
 }
 
-/// Somebody who may read the files of another, and not write in their directory.
+/// Somebody who may read the files of another, and not write in their directory. Windows has no
+/// modes of files.
+#[cfg(unix)]
 #[test]
 fn a_directory_of_others_is_read() {
+    use std::os::unix::{fs::PermissionsExt, process::CommandExt};
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     fill(&Store::builder(dir.path().join("store")).open().unwrap());
     let store = dir.path().join("store");
@@ -308,7 +310,7 @@ fn a_directory_of_others_is_read() {
     }
     fs::set_permissions(&store, fs::Permissions::from_mode(0o555)).unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "disk::file_systems::child_of_others", "--nocapture"])
         .env(OTHERS, dir.path());

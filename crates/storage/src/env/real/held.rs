@@ -46,9 +46,13 @@ impl Held {
 
     /// Opens the file at `path`, which is made if it is missing, and takes its lock.
     pub(super) fn locked(path: &Path) -> io::Result<Held> {
-        let mut options = OpenOptions::new();
+        Held::locked_with(system::for_lock(&mut OpenOptions::new()), path)
+    }
+
+    /// As [`Held::locked`], with `options` that may say what others can do meanwhile.
+    fn locked_with(options: &mut OpenOptions, path: &Path) -> io::Result<Held> {
         let options = options.read(true).write(true).create(true).truncate(false);
-        let file = open::open(system::for_lock(options), path).map_err(system::met_at_lock)?;
+        let file = open::open(options, path).map_err(system::met_at_lock)?;
         let mut held = Held::new(file)?;
         held.lock()?;
         Ok(held)
@@ -115,7 +119,8 @@ impl RealDir {
             Err(error) if system::cannot_lock(&error) => {}
             locked => locked.map_err(|error| holder::of(&file, error))?,
         }
-        let lock = Held::locked(&file).map_err(|error| holder::of(&file, error))?;
+        let lock = Held::locked_with(system::for_lock_of_dir(&mut OpenOptions::new()), &file)
+            .map_err(|error| holder::of(&file, error))?;
         holder::note(&lock.file);
         let held = RealDir::of(path, dir, Some(lock));
         // Something may have moved while the locks were taken.

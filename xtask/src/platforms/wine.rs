@@ -1,0 +1,49 @@
+//! Runs the suites of the store for Windows under Wine.
+
+use super::WINDOWS;
+use crate::chores::{answers, cargo, run};
+use anyhow::Result;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The suites, as arguments of `cargo test`.
+const SUITES: [&str; 8] =
+    ["-p", "lsmith-storage", "-p", "lsmith", "--lib", "--test", "it", "--no-fail-fast"];
+
+/// Tests that are left out under Wine, each with the reason. What Windows itself cannot do is left
+/// out where the tests are.
+const LEFT_OUT: [(&str, &str); 0] = [];
+
+/// Runs the suites, if there is Wine: a fifth of their seeds, which Linux tries all.
+pub(super) fn suites(root: &Path) -> Result<()> {
+    if !answers("wine") {
+        eprintln!("skipped the suites under Wine: there is none (`apt-get install wine64`)");
+        return Ok(());
+    }
+    let libraries = libraries(root)?;
+    let mut tests = cargo(root);
+    tests.args(["test", "--target", WINDOWS]).args(SUITES).arg("--");
+    for (test, why) in LEFT_OUT {
+        eprintln!("skipped under Wine: {test}: {why}");
+        tests.args(["--skip", test]);
+    }
+    tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", "wine").env("LSMITH_QUICK", "1");
+    run(tests.env("WINEDEBUG", "-all").env("WINEPATH", libraries))
+}
+
+/// Makes the libraries that an older Wine lacks. Returns their folder as Wine names it. Libraries
+/// of Wine go before those in this folder.
+fn libraries(root: &Path) -> Result<OsString> {
+    let folder = root.join("target/wine");
+    fs::create_dir_all(&folder)?;
+    let mut compile = Command::new("x86_64-w64-mingw32-gcc");
+    compile.args(["-shared", "-o"]).arg(folder.join("bcryptprimitives.dll"));
+    compile.arg(root.join("xtask/src/platforms/random.c")).arg("-ladvapi32");
+    run(&mut compile)?;
+    // The drive of Wine that shows the files of this system.
+    let mut there = OsString::from("Z:");
+    there.push(folder.canonicalize()?);
+    Ok(there)
+}
