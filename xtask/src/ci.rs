@@ -1,7 +1,7 @@
 //! All checks of CI, in its order.
 
-use crate::chores::{answers, cargo, package, plain, run, schedules};
-use crate::{c, commands, instructions, jvm, pages, platforms, python, tidy, wasm};
+use crate::chores::{cargo, package, plain, run, schedules};
+use crate::{c, commands, jvm, pages, platforms, python, tidy, wasm};
 use anyhow::Result;
 use std::path::Path;
 
@@ -25,9 +25,6 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     python::python(root)?;
     jvm::jvm(root)?;
     schedules(root)?;
-    if answers("valgrind") {
-        instructions::instructions(root, false)?;
-    }
     wasm::wasm(root)?;
     pages::run(root, None)
 }
