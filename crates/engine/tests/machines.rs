@@ -1,13 +1,14 @@
 //! A store is the same on every machine.
 //!
-//! Promised: what one machine has written, any other reads to the last entry and goes on with,
-//! whatever the width of its pointers and the order of its bytes. The same writes in lockstep give
-//! the same bytes in tables, value files and logs.
+//! Promised: any machine reads to the last entry what another has written, and can write on. The
+//! width of pointers and the order of bytes do not matter. The same writes in lockstep give the
+//! same bytes in tables, value files and logs.
 //!
 //! A run writes its stores and reads them. With `LSMITH_MACHINES=DIR` it also leaves them in
 //! `DIR/ARCHITECTURE`, and reads what other architectures have left in `DIR`.
 //! `cargo xtask platforms` runs it so for several targets, each twice: then each has read the
 //! stores of all.
+#![cfg(feature = "encryption")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -200,7 +201,7 @@ fn check(store: &Store, maps: &Maps, of: &str) {
     assert!(damage.is_empty(), "{of}: {damage:?}");
 }
 
-/// Reads the store of `kind` that lies in `dir`, and goes on with it. It holds `maps`.
+/// Reads the store of `kind` in `dir`, which must hold `maps`. Then writes more to it, and merges.
 fn read(kind: Kind, dir: &Path, maps: &Maps, of: &str) {
     let builder = || kind.builder(&dir.join("store")).create_if_missing(false);
     check(&builder().read_only(true).open().unwrap(), maps, of);

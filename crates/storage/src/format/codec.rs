@@ -109,6 +109,23 @@ pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
+/// The number of bytes of a key that are copied at once. Keys are mostly at least this long.
+const KEY_SHORT: usize = 16;
+
+/// Appends `key` to `bytes`. Short keys are copied without a call.
+#[inline]
+pub fn append_key(bytes: &mut Vec<u8>, key: &[u8]) {
+    match key.split_first_chunk::<KEY_SHORT>() {
+        Some((chunk, rest)) => {
+            bytes.extend_from_slice(chunk);
+            if !rest.is_empty() {
+                bytes.extend_from_slice(rest);
+            }
+        }
+        None => bytes.extend_from_slice(key),
+    }
+}
+
 /// Returns the number of bytes that `left` and `right` have in common at their starts.
 #[inline]
 pub fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {

@@ -30,7 +30,9 @@ pub use batch::{
 };
 pub use block::{Block, BlockAnswer};
 pub use block_builder::BlockBuilder;
-pub use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};
+pub use codec::{
+    Damage, Reader, append_key, common_prefix_bytes, key_prefix, put_bytes, put_varint,
+};
 pub use compress::{Codec, Compressor};
 pub use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts, ValueUse};
 pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};

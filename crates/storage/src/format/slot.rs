@@ -1,10 +1,8 @@
 //! Decoded entries of blocks, and the way back over them.
 
+use super::codec::append_key;
 use lsmith_tree::{EntryKind, SeqNo};
 use std::ops::Range;
-
-/// Keys are mostly at least this long, in bytes.
-const KEY_SHORT: usize = 16;
 
 /// A decoded entry of a block, without its key. Offsets are into the payload of the block. Searches
 /// make many slots, so they are small.
@@ -87,7 +85,7 @@ impl Trail {
     #[inline]
     pub(super) fn push(&mut self, slot: Slot, key: &[u8]) {
         self.slots.push((slot, self.keys.len()));
-        append(&mut self.keys, key);
+        append_key(&mut self.keys, key);
     }
 
     /// Removes and returns the last entry, and sets `key` to its key.
@@ -95,22 +93,8 @@ impl Trail {
     pub fn pop(&mut self, key: &mut Vec<u8>) -> Option<Slot> {
         let (slot, key_start) = self.slots.pop()?;
         key.clear();
-        append(key, self.keys.get(key_start..).unwrap_or_default());
+        append_key(key, self.keys.get(key_start..).unwrap_or_default());
         self.keys.truncate(key_start);
         Some(slot)
-    }
-}
-
-/// Appends `more` to `bytes`. The first [`KEY_SHORT`] bytes are copied without a call.
-#[inline]
-fn append(bytes: &mut Vec<u8>, more: &[u8]) {
-    match more.split_first_chunk::<KEY_SHORT>() {
-        Some((chunk, rest)) => {
-            bytes.extend_from_slice(chunk);
-            if !rest.is_empty() {
-                bytes.extend_from_slice(rest);
-            }
-        }
-        None => bytes.extend_from_slice(more),
     }
 }

@@ -4,7 +4,7 @@ use crate::combine::{Combiner, Stack, combined};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::expiry::{EXPIRY_BYTES, has_expired};
-use crate::format::key_prefix;
+use crate::format::{append_key, key_prefix};
 use crate::read::{Hidden, Leaps};
 use crate::reference::ReadValue;
 use bytes::Bytes;
@@ -86,9 +86,6 @@ struct BackStack {
     base: Option<Bytes>,
     operands: Vec<Bytes>,
 }
-
-/// The number of bytes of a key that are copied at once.
-const KEY_SHORT: usize = 16;
 
 /// Values of at most this many bytes are copied when the cursor leaves them, longer ones are kept
 /// as handles.
@@ -210,16 +207,7 @@ impl Limit {
     #[inline]
     fn exclude(&mut self, key: &[u8]) {
         self.key.clear();
-        // Short keys are copied without a call.
-        match key.split_first_chunk::<KEY_SHORT>() {
-            Some((chunk, rest)) => {
-                self.key.extend_from_slice(chunk);
-                if !rest.is_empty() {
-                    self.key.extend_from_slice(rest);
-                }
-            }
-            None => self.key.extend_from_slice(key),
-        }
+        append_key(&mut self.key, key);
         self.reach = Reach::Excluding;
     }
 
