@@ -162,27 +162,26 @@ impl Ingest<'_> {
         if in_memory != InMemory::Nothing {
             return Ok(Step::Wait);
         }
+        // From here on no merge commits, so the runs on storage stay as they are placed upon. An
+        // ingest that is refused takes no sequence number.
+        let committing = keyspace.committing.lock();
         let mut state = keyspace.state.lock();
-        if let Placement::Merge(index, runs) = placement(arriving, &state.view.tree, resurrects)? {
-            let merge = reserve(keyspace, &mut state, &arriving[index], &runs);
-            return Ok(merge.map_or(Step::Wait, |merge| Step::Merge(index, Box::new(merge))));
-        }
+        let mut additions = match placement(arriving, &state.view.tree, resurrects)? {
+            Placement::All(additions) => additions,
+            Placement::Merge(index, runs) => {
+                let merge = reserve(keyspace, &mut state, &arriving[index], &runs);
+                return Ok(merge.map_or(Step::Wait, |merge| Step::Merge(index, Box::new(merge))));
+            }
+        };
         drop(state);
         let seq = path.take_seqs(writer, SeqNo(0))?;
-        path.commit(&[keyspace], seq, |_, state| {
-            let tree = &state.view.tree;
-            Ok(match placement(arriving, tree, resurrects)? {
-                Placement::All(additions) => {
-                    // From here on the manifest may name the tables.
-                    *is_in = true;
-                    Some(incoming(arriving, additions, tree))
-                }
-                // Another commit came between.
-                Placement::Merge(..) => None,
-            })
+        // From here on the manifest may name the tables.
+        *is_in = true;
+        path.commit(&[keyspace], vec![committing], seq, |_, state| {
+            incoming(arriving, std::mem::take(&mut additions), &state.view.tree)
         })?;
         path.scheduler.after_seal(writer);
-        Ok(if *is_in { Step::Done } else { Step::Wait })
+        Ok(Step::Done)
     }
 }
 

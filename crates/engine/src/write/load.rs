@@ -24,6 +24,7 @@ use lsmith_storage::cursor::Cursor;
 use lsmith_storage::env::SyncReach;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::encode_empty_batch;
+use lsmith_storage::sync::MutexGuard;
 use lsmith_tree::{AddPlace, Addition, KeyRange, MergePlan, SeqNo, TreeEdit};
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,8 +160,9 @@ impl WritePath {
             Arc::get_mut(table).expect("the load has the only handle").date(seq);
         }
         let keyspaces: Vec<&KeyspaceShared> = loads.iter().map(|load| &*load.keyspace).collect();
-        self.commit(&keyspaces, seq, |index, state| {
-            Ok(Some(loads[index].enter(state, deletes, seq)))
+        let committing = keyspaces.iter().map(|space| space.committing.lock()).collect();
+        self.commit(&keyspaces, committing, seq, |index, state| {
+            loads[index].enter(state, deletes, seq)
         })?;
         self.scheduler.after_seal(writer);
         Ok(InMemory::Nothing)
@@ -207,21 +209,21 @@ impl WritePath {
     }
 
     /// Brings what `incoming` makes of the state of each of `keyspaces`, by its index, into its
-    /// tree with sequence number `seq`, and shows all of it to readers in one step. Returns false
-    /// if `incoming` returned `None`; then nothing is done. The caller holds the writer's lock. The
-    /// keyspaces differ, and are ordered by their ids. Tables with sequence numbers of their
-    /// own come into one keyspace at a time.
+    /// tree with sequence number `seq`, and shows all of it to readers in one step. The caller
+    /// holds the writer's lock, and hands over the locks on commits of `keyspaces`. The keyspaces
+    /// differ, and are ordered by their ids. Tables with sequence numbers of their own come into
+    /// one keyspace at a time.
     pub(super) fn commit(
         &self,
         keyspaces: &[&KeyspaceShared],
+        committing: Vec<MutexGuard<'_, ()>>,
         seq: SeqNo,
-        mut incoming: impl FnMut(usize, &KeyspaceState) -> Result<Option<Incoming>>,
-    ) -> Result<bool> {
-        let committing: Vec<_> = keyspaces.iter().map(|space| space.committing.lock()).collect();
+        mut incoming: impl FnMut(usize, &KeyspaceState) -> Incoming,
+    ) -> Result<()> {
         let (mut trees, mut all, mut edits) = (ComingTrees(Vec::new()), Vec::new(), Vec::new());
         for (index, keyspace) in keyspaces.iter().enumerate() {
             let mut state = keyspace.state.lock();
-            let Some(mut incoming) = incoming(index, &state)? else { return Ok(false) };
+            let mut incoming = incoming(index, &state);
             let taken = std::mem::take(&mut incoming.taken);
             // An opening skips these in the log, because of the marks.
             let newest = taken.iter().map(|mark| mark.newest).max();
@@ -279,7 +281,7 @@ impl WritePath {
         // Tables and memtables that only the old versions hold go here, outside the locks.
         drop(versions);
         self.context.followers.wake();
-        Ok(true)
+        Ok(())
     }
 }
 
