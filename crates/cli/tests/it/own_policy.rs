@@ -1,10 +1,11 @@
-//! The crate of `docs/policies.md`, built outside the workspace.
+//! The crate of `docs/policies.md`. Its program is compiled as an example of `lsmith-cli`: alone it
+//! would have every crate compiled again, with the features that it asks for.
 
 use crate::command::root;
 use serde_json::Value;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::{env, fs};
 
 /// Returns the first block of `language` in the page.
 fn block(page: &str, language: &str) -> String {
@@ -13,34 +14,33 @@ fn block(page: &str, language: &str) -> String {
     rest.split_once("```").unwrap().0.to_owned()
 }
 
-/// Returns the directory that holds the artifacts of this build, and whether it is of a release.
-fn target() -> (PathBuf, bool) {
-    let profile = Path::new(env!("CARGO_BIN_EXE_lsmith")).parent().unwrap();
-    (profile.parent().unwrap().to_owned(), profile.ends_with("release"))
-}
-
-/// Writes the crate into `dir` with the versions of this workspace, so that its artifacts are used
-/// again.
-fn write(dir: &Path, page: &str) {
+/// Writes the crate of the page into `dir`, with the versions of this workspace, and asks cargo for
+/// its dependencies.
+fn resolve(dir: &Path, page: &str) -> Vec<String> {
     let cli = fs::canonicalize(root().join("crates/cli")).unwrap();
     let manifest = block(page, "toml").replace("../lsmith/crates/cli", cli.to_str().unwrap());
     fs::create_dir(dir.join("src")).unwrap();
     fs::write(dir.join("Cargo.toml"), manifest).unwrap();
     fs::write(dir.join("src/main.rs"), block(page, "rust")).unwrap();
     fs::copy(root().join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["tree", "--offline", "--depth", "1", "--prefix", "none", "--format", "{lib}"]);
+    let crates = text(&cargo.current_dir(dir).output().unwrap());
+    crates.lines().filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-fn build(dir: &Path) -> PathBuf {
-    let (target, is_release) = target();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--offline", "--quiet"]).current_dir(dir);
-    // The profiles of the workspace: with others, every dependency would be built again.
-    cargo.args(["--config", "profile.dev.opt-level=1"]);
-    cargo.args(["--config", "profile.release.debug=\"line-tables-only\""]);
-    cargo.args(is_release.then_some("--release"));
-    let output = cargo.env("CARGO_TARGET_DIR", &target).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    target.join(if is_release { "release" } else { "debug" }).join("geometric")
+/// Returns the program of the page. `cargo test` compiles it, unless it is asked for one test file.
+fn program() -> PathBuf {
+    let profile = Path::new(env!("CARGO_BIN_EXE_lsmith")).parent().unwrap();
+    let example = profile.join("examples").join(format!("geometric{}", env::consts::EXE_SUFFIX));
+    if !example.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "-p", "lsmith-cli", "--example", "geometric"]);
+        cargo.args(profile.ends_with("release").then_some("--release"));
+        cargo.env("CARGO_TARGET_DIR", profile.parent().unwrap());
+        text(&cargo.current_dir(root()).output().unwrap());
+    }
+    example
 }
 
 fn run(binary: &Path, args: &[&str]) -> Output {
@@ -57,8 +57,13 @@ fn crate_of_the_page_compares_its_policy() {
     let page = fs::read_to_string(root().join("docs/policies.md")).unwrap();
     assert!(page.lines().count() < 100, "the page is short");
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &page);
-    let binary = build(dir.path());
+    assert_eq!(resolve(dir.path(), &page), ["lsmith_cli"], "it has one dependency");
+    let source = fs::read_to_string(root().join("crates/cli/examples/geometric.rs")).unwrap();
+    assert!(source.ends_with(&format!("\n\n{}", block(&page, "rust"))), "both show one program");
+    let imports = source.lines().filter(|line| line.starts_with("use "));
+    let known = |line: &str| line.starts_with("use lsmith_cli::") || line.starts_with("use std::");
+    assert!(imports.into_iter().all(known), "it names its dependency only");
+    let binary = program();
 
     assert_eq!(text(&run(&binary, &["laws", "geometric"])), "geometric(ratio=2) keeps all laws\n");
     assert!(text(&run(&binary, &["policies"])).contains("older over newer, 2 to 100"));
@@ -94,5 +99,4 @@ fn crate_of_the_page_compares_its_policy() {
     let workload = ["--workload", "load(keys=1k)", "--dir", store];
     text(&run(&binary, &[&["run", "--policy", "geometric"][..], &workload].concat()));
     assert!(text(&run(&binary, &["db", store, "policy"])).starts_with("policy geometric(ratio=2)"));
-    fs::remove_file(binary).unwrap();
 }
