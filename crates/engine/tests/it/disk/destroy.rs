@@ -8,8 +8,9 @@ use crate::dice::{Dice, any_seed};
 use crate::frame::batches::{Batches, Progress};
 use crate::frame::faults::{any_fault, stops};
 use crate::frame::small::{plain_at, small_at};
-use lsmith::env::{Effect, Env, Fault, FaultEnv, Loss, MemEnv, RealEnv};
+use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass, RealEnv};
 use lsmith::{Backups, ErrorKind, PersistMode, Store};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -234,5 +235,32 @@ fn a_store_on_a_real_disk_is_destroyed() {
         assert!(!dir.exists() && parent.path().exists());
         assert!(open().keyspaces().is_empty());
         Store::destroy(&dir).unwrap();
+    }
+}
+
+/// A system may let nobody remove a file that somebody has locked or open.
+#[test]
+fn a_lock_file_that_is_busy_goes_when_it_is_released_or_stays() {
+    let disk = disk();
+    let probe = FaultEnv::over(disk.process_crash_clone());
+    small_at(DIR, &probe).destroy().unwrap();
+    // The lock file goes last, in front of the directory.
+    let after = probe.count(OpClass::Remove) - 2;
+    for lasting in [Lasting::Once, Lasting::Forever] {
+        let disk = disk.process_crash_clone();
+        let env = FaultEnv::over(disk.clone());
+        let kind = io::ErrorKind::ResourceBusy;
+        env.set(Fault { class: Some(OpClass::Remove), after, lasting, kind });
+        let left = small_at(DIR, &env).destroy().unwrap();
+        let lock = Path::new(DIR).join("LOCK");
+        assert_eq!(env.first_failed(), Some((OpClass::Remove, lock.clone())));
+        if lasting == Lasting::Forever {
+            assert_eq!(left, [lock]);
+            let error = small_at(DIR, &disk).destroy().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound, "it is no store any more");
+            disk.remove_file(&left[0]).unwrap();
+            disk.remove_dir(Path::new(DIR)).unwrap();
+        }
+        check_gone(&disk);
     }
 }

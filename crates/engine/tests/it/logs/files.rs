@@ -1,8 +1,9 @@
 //! Number and length of log files.
 
 use crate::frame::small::{DIR, fill, open, plain};
-use lsmith::env::{Env, MemEnv};
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{DEFAULT_KEYSPACE, PersistMode, Store};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -115,5 +116,40 @@ fn logs_that_hold_several_memtables_are_read_back_into_several() {
         store.flush().unwrap();
         assert_eq!(space.iter().count(), 3000);
         assert!(store.verify().unwrap().is_empty());
+    }
+}
+
+/// An opening replaces the logs of a process that has died by synced copies. Without room for a
+/// copy, or where a system replaces no file that a reader has open, it keeps the log.
+#[test]
+fn a_log_that_cannot_be_replaced_is_kept() {
+    use io::ErrorKind::{Other, ResourceBusy, StorageFull};
+    for kind in [StorageFull, ResourceBusy, Other] {
+        let disk = MemEnv::new();
+        let (_died, space) = open(plain(&disk));
+        space.put("first", "life").unwrap();
+        let disk = disk.process_crash_clone();
+
+        let env = FaultEnv::over(disk.clone());
+        env.set(Fault { class: Some(OpClass::Rename), after: 0, lasting: Lasting::Once, kind });
+        let opened = plain(&env).open();
+        let (_, path) = env.first_failed().expect("a log is replaced");
+        assert!(path.to_string_lossy().ends_with(".wal.new"), "{}", path.display());
+        assert_eq!(opened.is_ok(), kind != Other);
+        if let Ok(store) = opened {
+            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            space.put("second", "life").unwrap();
+            store.persist(PersistMode::SyncData).unwrap();
+        }
+        // What is kept is synced: the device lost all that was not.
+        let (copies, found) = match kind {
+            Other => (vec![disk.process_crash_clone()], 1),
+            _ => (vec![disk.process_crash_clone(), disk.power_loss(1, Loss::Everything)], 2),
+        };
+        for copy in copies {
+            let (_store, space) = open(plain(&copy));
+            assert_eq!(space.get("first").unwrap().as_deref(), Some(&b"life"[..]), "{kind}");
+            assert_eq!(space.iter().count(), found, "{kind}");
+        }
     }
 }
