@@ -162,8 +162,8 @@ impl Ingest<'_> {
         if in_memory != InMemory::Nothing {
             return Ok(Step::Wait);
         }
-        // From here on no merge commits, so the runs on storage stay as they are placed upon. An
-        // ingest that is refused takes no sequence number.
+        // From here on no merge commits: the runs on storage stay as they are placed upon. So a
+        // sequence number is taken only for tables that come in.
         let committing = keyspace.committing.lock();
         let mut state = keyspace.state.lock();
         let mut additions = match placement(arriving, &state.view.tree, resurrects)? {
