@@ -138,7 +138,9 @@ impl<'a> Output<'a> {
         }
         let is_full = !self.last_key.is_empty() && entry.key != self.last_key;
         let is_cut = self.cuts.passes(|cut| **cut <= *entry.key);
-        if is_full || is_cut || (self.cuts_keyspaces && self.enters_keyspace(entry.key[0])) {
+        // Both take note of the key, whatever else cuts the table.
+        let enters = self.cuts_keyspaces && self.enters_keyspace(entry.key[0]);
+        if is_full || is_cut || enters {
             self.finish_table()?;
         }
         let writer = match &mut self.writer {

@@ -181,6 +181,34 @@ fn group_merges_like_one_keyspace_with_all_its_entries() {
     assert!(group[0].tree().flushes() > 20);
 }
 
+/// Merges keep tables where keys come in order. They cut the tables between them at keyspaces too.
+///
+/// What broke: a table that began behind a kept one reached into the next keyspace, which then
+/// lacked its first entries.
+#[test]
+fn tables_between_kept_ones_hold_one_keyspace_each() {
+    for policy in ["constant(k=1)", "minlatency(k=3)", "tiered(ratio=2)"] {
+        let env = MemEnv::new();
+        let store = builder(&env).policy(policy).open().unwrap();
+        let group = members(&store);
+        let [rows, by_date, _] = &group;
+        for number in 0..100_u64 {
+            rows.put(number.to_be_bytes(), [1; 50]).unwrap();
+            by_date.put("newest", number.to_be_bytes()).unwrap();
+            store.flush().unwrap();
+            entries_by_run(rows);
+            let newest = by_date.get("newest").unwrap();
+            assert_eq!(newest.as_deref(), Some(&number.to_be_bytes()[..]), "{policy}");
+        }
+        let tree = rows.tree();
+        let reused = tree.levels().iter().map(|level| level.counters().bytes_reused);
+        assert!(reused.sum::<u64>() > 1000, "{policy}: {tree}");
+        let counts = group.each_ref().map(|space| space.iter().count());
+        assert_eq!(counts, [100, 1, 0], "{policy}");
+        assert!(store.verify().unwrap().is_empty());
+    }
+}
+
 #[test]
 fn keyspaces_of_a_group_do_not_see_each_other() {
     let env = MemEnv::new();
