@@ -114,6 +114,7 @@ fn directories() -> Vec<Accident> {
                 return Err("it has already gone".into());
             }
             let _none = fs::remove_dir_all(&copy);
+            stage.others.retain(|(dir, _)| *dir != copy);
             copy_beside(stage, &data, &copy, 0)?;
             stage.write(5);
             rename(stage, &data, &moved)?;

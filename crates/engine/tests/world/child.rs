@@ -8,14 +8,20 @@
 //! store needs no memory of what was written.
 
 use crate::system;
-use lsmith::{Batch, Keyspace, PersistMode, RepairOptions, Store};
+use lsmith::cipher::{Keys, MasterKey};
+use lsmith::env::CipherEnv;
+use lsmith::{Batch, Builder, Keyspace, PersistMode, RepairOptions, Store};
 use std::env;
 use std::io::{BufRead, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 /// The environment variable that makes a process a child.
 pub(crate) const CHILD: &str = "LSMITH_WORLD_CHILD";
+
+/// The environment variable that has a child encrypt its stores.
+pub(crate) const KEYS: &str = "LSMITH_WORLD_KEYS";
 
 const SPACES: [&str; 2] = ["left", "right"];
 
@@ -222,11 +228,21 @@ fn open(dir: &Path, read_only: bool) -> lsmith::Result<Store> {
     let builder = Store::builder(dir).read_only(read_only).policy("tiered(ratio=3)");
     // Some values lie in tables, some in value files.
     let builder = builder.large_values(400).value_space(1.2);
-    builder.memtable_bytes(9000).log_bytes(24 << 10).block_bytes(500).threads(1).open()
+    let builder = builder.memtable_bytes(9000).log_bytes(24 << 10).block_bytes(500).threads(1);
+    keys().into_iter().fold(builder, Builder::keys).open()
+}
+
+/// Returns the keys of encrypted stores, `None` if the stores are not encrypted.
+fn keys() -> Option<Keys> {
+    env::var_os(KEYS).map(|_| Keys::new(MasterKey::aes_256_gcm([9; 32])))
 }
 
 fn repair(from: &str, to: &str) {
-    if let Some(report) = tell_result(lsmith::repair(&RepairOptions::default(), from, to)) {
+    let mut options = RepairOptions::default();
+    if let Some(keys) = keys() {
+        options.env = Arc::new(CipherEnv::new(options.env, keys));
+    }
+    if let Some(report) = tell_result(lsmith::repair(&options, from, to)) {
         for finding in &report.findings {
             tell(&format!("finding {finding}"));
         }

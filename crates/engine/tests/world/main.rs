@@ -11,9 +11,10 @@
 //! 3. `judge.rs`: compares what a fresh process reads with the ledger.
 //! 4. `accidents.rs`, `files.rs`, `processes.rs`, `systems.rs`: the table.
 //!
-//! By default each accident is played alone, and a sample of pairs, the same in each run.
-//! `LSMITH_SEED=N` plays another sample, and `LSMITH_FULL=1` all pairs. `LSMITH_WORLD=WORDS` plays
-//! those whose names contain the words, and `A + B` that pair.
+//! By default each accident is played alone, and a sample of pairs, the same in each run; half of
+//! these plays have encrypted stores. `LSMITH_SEED=N` plays another sample, and `LSMITH_FULL=1` all
+//! accidents and all pairs, with encryption and without. `LSMITH_WORLD=WORDS` plays those whose
+//! names contain the words, and `A + B` that pair.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_methods,
@@ -45,15 +46,22 @@ const PAIRS: usize = 60;
 const THREADS: usize = 3;
 
 /// What is played: the accidents of each of two lives.
-type Play<'a> = Vec<&'a Accident>;
+#[derive(Clone)]
+struct Play<'a> {
+    accidents: Vec<&'a Accident>,
+    /// True if the stores are encrypted.
+    is_encrypted: bool,
+}
 
 fn name(play: &Play<'_>) -> String {
-    play.iter().map(|accident| accident.name.as_str()).collect::<Vec<_>>().join(" + ")
+    let mut names: Vec<_> = play.accidents.iter().map(|accident| accident.name.as_str()).collect();
+    names.extend(play.is_encrypted.then_some("encrypted"));
+    names.join(" + ")
 }
 
 /// Returns the place where all accidents of `play` can happen.
 fn place(play: &Play<'_>) -> Option<Place> {
-    let mut special = play.iter().filter_map(|accident| accident.place);
+    let mut special = play.accidents.iter().filter_map(|accident| accident.place);
     let first = special.next();
     special.all(|place| Some(place) == first).then(|| first.unwrap_or(Place::Plain))
 }
@@ -65,13 +73,13 @@ fn say(line: &str) {
 }
 
 /// One life: what happens while the store is closed, is open, and is written to.
-fn live(stage: &mut Stage, play: &Play<'_>) -> Played {
-    for accident in play.iter().filter(|accident| accident.moment == Moment::Closed) {
+fn live(stage: &mut Stage, accidents: &[&Accident]) -> Played {
+    for accident in accidents.iter().filter(|accident| accident.moment == Moment::Closed) {
         (accident.play)(stage)?;
     }
     stage.open();
     stage.write(14);
-    for accident in play.iter().filter(|accident| accident.moment == Moment::Open) {
+    for accident in accidents.iter().filter(|accident| accident.moment == Moment::Open) {
         (accident.play)(stage)?;
         stage.write(14);
         stage.work();
@@ -88,16 +96,16 @@ fn live(stage: &mut Stage, play: &Play<'_>) -> Played {
 /// Plays two lives with the same accidents, between two without.
 fn perform(play: &Play<'_>) -> Played {
     let Some(place) = place(play) else { return Err("no place has both".into()) };
-    let mut stage = Stage::new(place)?;
-    if play.iter().all(|accident| !accident.is_early) {
-        live(&mut stage, &vec![])?;
+    let mut stage = Stage::new(place, play.is_encrypted)?;
+    if play.accidents.iter().all(|accident| !accident.is_early) {
+        live(&mut stage, &[])?;
     }
-    live(&mut stage, play)?;
-    live(&mut stage, play)?;
+    live(&mut stage, &play.accidents)?;
+    live(&mut stage, &play.accidents)?;
     if asked().is_some() {
         say(&format!("{}: {:?}", name(play), stage.outcomes));
     }
-    live(&mut stage, &vec![])
+    live(&mut stage, &[])
 }
 
 /// Plays all of `plays`; prints what was left out, and panics with all that failed.
@@ -140,7 +148,13 @@ fn asked() -> Option<String> {
 fn accidents_alone_and_again_in_the_next_life() {
     let all = all();
     let wanted = asked().unwrap_or_default();
-    let plays: Vec<Play<'_>> = all.iter().map(|accident| vec![accident]).collect();
+    // Every second one is encrypted: with all, it takes a full run.
+    let each = all.iter().enumerate().flat_map(|(at, accident)| {
+        [false, true].map(|is_encrypted| (at, Play { accidents: vec![accident], is_encrypted }))
+    });
+    let are_all = dice::full() || !wanted.is_empty();
+    let plays = each.filter(|(at, play)| are_all || play.is_encrypted == (at % 2 == 1));
+    let plays: Vec<_> = plays.map(|(_, play)| play).collect();
     let plays: Vec<_> = plays.into_iter().filter(|play| name(play).contains(&wanted)).collect();
     run("alone", &plays);
 }
@@ -149,6 +163,9 @@ fn accidents_alone_and_again_in_the_next_life() {
 fn accidents_in_pairs() {
     let all = all();
     let pairs = all.iter().flat_map(|one| all.iter().map(move |other| vec![one, other]));
+    let pairs = pairs.flat_map(|accidents| {
+        [false, true].map(|is_encrypted| Play { accidents: accidents.clone(), is_encrypted })
+    });
     let mut plays: Vec<Play<'_>> = pairs.filter(|play| place(play).is_some()).collect();
     if let Some(wanted) = asked() {
         plays.retain(|play| name(play).contains(&wanted));

@@ -1,7 +1,8 @@
 //! A place with a store, the process that uses it, and what that process has acknowledged.
 
-use crate::child::CHILD;
+use crate::child::{CHILD, KEYS};
 use crate::system;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -97,6 +98,11 @@ impl Answer {
     }
 }
 
+thread_local! {
+    /// True if the stores of the play of this thread are encrypted.
+    static IS_ENCRYPTED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// A process with a store.
 pub(crate) struct Process {
     process: Child,
@@ -112,6 +118,7 @@ impl Process {
     pub(crate) fn start(dir: &Path) -> Process {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "child::child", "--nocapture"]).env(CHILD, "1").current_dir(dir);
+        command.envs(IS_ENCRYPTED.get().then_some((KEYS, "1")));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let (send, told) = channel();
@@ -237,7 +244,9 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(place: Place) -> Result<Stage, String> {
+    /// Makes the stage of this thread. Its stores are encrypted if `is_encrypted`.
+    pub(crate) fn new(place: Place, is_encrypted: bool) -> Result<Stage, String> {
+        IS_ENCRYPTED.set(is_encrypted);
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("root");
         fs::create_dir(&root).unwrap();
@@ -365,7 +374,8 @@ impl Stage {
     pub(crate) fn forget_numbered(&mut self) {
         let is_numbered = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy();
-            name.starts_with("0000") && !name.ends_with(".bak")
+            let number = name.split('.').next().unwrap();
+            number.parse::<u64>().is_ok() && !name.ends_with(".bak")
         };
         self.foreign.retain(|path, _| !is_numbered(path));
     }
