@@ -2,7 +2,7 @@
 //! numbers in the other order.
 
 use crate::chores::{answers, cargo, run};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -90,6 +90,8 @@ pub(crate) fn machines(root: &Path, installed: &str) -> Result<()> {
             crosswise(&mut machine.test(root), &dir)?;
         }
     }
+    let left = fs::read_dir(&dir)?.count();
+    ensure!(left == here.len() + 1, "{left} machines have left stores in {}", dir.display());
     for machine in here.into_iter().filter(|machine| !machine.suites.is_empty()) {
         let mut suite = machine.test(root);
         for package in machine.suites {
@@ -102,5 +104,6 @@ pub(crate) fn machines(root: &Path, installed: &str) -> Result<()> {
 
 /// Leaves stores in `dir`, and reads the stores of other machines.
 fn crosswise(test: &mut Command, dir: &Path) -> Result<()> {
-    run(test.args(["-p", "lsmith", "--test", "machines"]).env("LSMITH_MACHINES", dir))
+    test.args(["-p", "lsmith", "--features", "encryption", "--test", "machines"]);
+    run(test.env("LSMITH_MACHINES", dir))
 }
