@@ -2,7 +2,7 @@
 //!
 //! Everything in the workspace itself is compiled by other steps of CI. So its commands only have
 //! to name packages, targets, features, tests and chores that exist. Workspaces of their own are
-//! compiled here, and the features of published crates: none, and each alone.
+//! compiled here, and the features of published crates: none, and each alone, once.
 
 mod documents;
 mod judge;

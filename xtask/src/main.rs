@@ -37,7 +37,7 @@ cargo xtask ci       everything that CI runs, in the same order
 cargo xtask commands [all]
                      documented commands name what there is, and every feature of every workspace
                      compiles; `all`: also features that take long, such as RocksDB
-cargo xtask plain    a store without codecs builds without C, and its unit tests pass
+cargo xtask plain    a store without codecs builds without C, and its tests of codecs pass
 cargo xtask package  every crate compiles from what would be published of it
 cargo xtask instructions [--bless]
                      what the store's hot paths take, against the record (needs valgrind)

@@ -132,7 +132,8 @@ impl Workspace {
         })
     }
 
-    /// Returns sets of features of published packages: none, and each alone. All of them together
+    /// Returns sets of features of published packages: none, and each alone that the package itself
+    /// asks for. One that it only hands on to others is compiled with these. All of them together
     /// are the default, which other steps of CI compile.
     pub(super) fn partial_features(&self) -> Vec<(String, String)> {
         let mut sets = Vec::new();
@@ -143,9 +144,8 @@ impl Workspace {
                 continue;
             }
             sets.push((package.name.clone(), String::new()));
-            if names.len() > 1 {
-                sets.extend(names.into_iter().map(|name| (package.name.clone(), name.clone())));
-            }
+            let own = names.iter().filter(|name| names.len() > 1 && package.asks_for(name));
+            sets.extend(own.map(|name| (package.name.clone(), (*name).clone())));
         }
         sets
     }
@@ -172,14 +172,25 @@ impl Package {
         self.targets.iter().any(|(of, target)| of == kind && target == name)
     }
 
-    /// Returns true if each part of the name of a test occurs in a source file or its name.
-    fn mentions(&self, filter: &str) -> bool {
+    /// Returns the paths of all source files, and their texts.
+    fn sources(&self) -> (Vec<PathBuf>, Vec<String>) {
         let mut paths = Vec::new();
         if files_with("rs", &self.folder, &mut paths).is_err() {
-            return false;
+            return (Vec::new(), Vec::new());
         }
-        let texts: Vec<String> =
-            paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+        let texts = paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
+        (paths, texts)
+    }
+
+    /// Returns true if a source file has lines for this feature alone, or for its lack.
+    fn asks_for(&self, feature: &str) -> bool {
+        let asks = format!("feature = \"{feature}\"");
+        self.sources().1.iter().any(|text| text.contains(&asks))
+    }
+
+    /// Returns true if each part of the name of a test occurs in a source file or its name.
+    fn mentions(&self, filter: &str) -> bool {
+        let (paths, texts) = self.sources();
         filter.split("::").all(|part| {
             texts.iter().any(|text| text.contains(part))
                 || paths.iter().any(|path| path.to_string_lossy().contains(part))
@@ -204,6 +215,18 @@ mod tests {
         let words = words.split(' ').map(str::to_owned).collect();
         let shown = Shown { place: "a.md:1".into(), folder: None, words };
         own.judge(&shown).unwrap_or_else(|error| error.to_string())
+    }
+
+    #[test]
+    fn features_that_are_handed_on_are_not_compiled_alone() {
+        let own = Workspace::read(&crate::chores::root(), "", &[]).unwrap();
+        let sets = own.partial_features();
+        let has = |package: &str, feature: &str| {
+            sets.iter().any(|(name, set)| (&name[..], &set[..]) == (package, feature))
+        };
+        assert!(has("lsmith-storage", "") && has("lsmith-storage", "zstd"), "{sets:?}");
+        assert!(has("lsmith-cli", "") && has("lsmith-cli", "encryption"), "{sets:?}");
+        assert!(!has("lsmith-cli", "zstd") && !has("lsmith-papers", "lz4"), "{sets:?}");
     }
 
     #[test]
