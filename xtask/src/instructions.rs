@@ -11,8 +11,9 @@ use std::path::Path;
 use std::process::Command;
 
 /// The paths.
-const PATHS: [&str; 9] =
-    ["put", "recorded", "batch", "get", "absent", "seek", "next", "back", "merge"];
+const PATHS: [&str; 11] = [
+    "put", "recorded", "batch", "get", "absent", "seek", "next", "back", "merge", "mapped", "apart",
+];
 
 /// The number of operations per path; a merge has as many entries.
 const OPS: u64 = 10_000;

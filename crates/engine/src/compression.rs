@@ -1,4 +1,4 @@
-//! The compression of a keyspace's tables, level by level.
+//! The compression of a keyspace's tables, level by level, and of its value files.
 
 use lsmith_spec::{Params, Spec, SpecError, nearest};
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -38,6 +38,12 @@ impl Compression {
     /// Returns the codec of tables that are written to `level`.
     pub(crate) fn of_level(&self, level: usize) -> Codec {
         self.0.get(level).or(self.0.last()).copied().unwrap_or_default()
+    }
+
+    /// Returns the codec of values in value files: the last one. Merges do not write them again, so
+    /// they lie with what was written long ago, on whatever level they were written.
+    pub(crate) fn of_values(&self) -> Codec {
+        self.0.last().copied().unwrap_or_default()
     }
 
     /// Returns true if no level is compressed.
@@ -128,6 +134,7 @@ mod tests {
         let levels = [0, 1, 2, 3, 60].map(|level| list.of_level(level));
         let zstd = Codec::Zstd { level: 9 };
         assert_eq!(levels, [Codec::None, Codec::Lz4, zstd, zstd, zstd]);
+        assert_eq!(list.of_values(), zstd);
         assert_eq!(Compression::parse("zstd(level=3)").unwrap().to_string(), "zstd");
         assert!(Compression::parse("none,none").unwrap().is_none() && !list.is_none());
     }

@@ -99,14 +99,14 @@ impl Context {
         let progress = Arc::default();
         let share = memory.join(spare_max(&options), options.threads, &progress);
         let cache = BlockCache::within(memory.cache()).with_open_files(options.open_files());
-        let cache = if options.unleased { cache.unmapped() } else { cache };
+        let cache = Arc::new(if options.unleased { cache.unmapped() } else { cache });
         let counts = Arc::default();
         let leases = Arc::new(Leases::new(&options.env, &options.dir));
-        let values = ValueFiles::new(&options.env, &options.dir, cache.open_files(), &leases);
+        let values = ValueFiles::new(&options.env, &options.dir, &cache, &leases);
         Context {
             share,
             space,
-            cache: Arc::new(cache),
+            cache,
             freed_at: AtomicU64::new(0),
             recorder: Recorder::new(&outer_env, &counts),
             counts,

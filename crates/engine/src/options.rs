@@ -242,6 +242,8 @@ pub(crate) struct Options {
     pub(crate) cache: Option<Cache>,
     /// The limit on all memory, in bytes.
     pub(crate) memory_bytes: Option<u64>,
+    /// The memory that the process shares with the system's cache of its files, in bytes.
+    pub(crate) shared_memory: Option<u64>,
     /// The same limit, if other stores share it.
     pub(crate) memory: Option<Memory>,
     /// True if the caller chose the size of memtables or of the cache.
@@ -323,9 +325,10 @@ impl Options {
         }
     }
 
-    /// Keeps the memory of the store within its part of what the control group leaves, if the
-    /// caller has said nothing of memory.
+    /// Finds out how much memory there is. Keeps the store within its part of what the control
+    /// group leaves, if the caller has said nothing of memory.
     pub(crate) fn fit_into_group(&mut self) {
+        self.shared_memory = self.env.shared_memory();
         if self.memory_bytes.is_some() || self.names_sizes {
             return;
         }

@@ -16,10 +16,10 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::VALUE_START_BYTES;
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
-use lsmith_storage::reference::{ReadValue, ValueReference};
+use lsmith_storage::reference::{ReadBytes, ReadValue, ValueReference};
 use lsmith_storage::sync::RwLock;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use lsmith_storage::table::{OpenFiles, ValueFile};
+use lsmith_storage::table::{BlockCache, ValueFile};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -29,11 +29,9 @@ use std::sync::{Arc, Weak};
 pub(crate) struct ValueFiles {
     env: Arc<dyn Env>,
     dir: PathBuf,
-    files: Arc<OpenFiles>,
+    cache: Arc<BlockCache>,
     leases: Arc<Leases>,
     open: RwLock<FxHashMap<u64, Weak<ValueHandle>>>,
-    /// True once a file was opened.
-    are_used: AtomicBool,
 }
 
 /// An open value file. Dropping the last handle of an obsolete file removes it.
@@ -75,26 +73,26 @@ pub(crate) struct ValueTotals {
 }
 
 impl ValueFiles {
-    /// Returns the value files in `dir`, none of them open. Their descriptors are some of `files`.
+    /// Returns the value files in `dir`, none of them open. They have descriptors, and are mapped,
+    /// as the tables of `cache`.
     pub(crate) fn new(
         env: &Arc<dyn Env>,
         dir: &Path,
-        files: &Arc<OpenFiles>,
+        cache: &Arc<BlockCache>,
         leases: &Arc<Leases>,
     ) -> ValueFiles {
         ValueFiles {
             env: Arc::clone(env),
             dir: dir.to_path_buf(),
-            files: Arc::clone(files),
+            cache: Arc::clone(cache),
             leases: Arc::clone(leases),
             open: RwLock::default(),
-            are_used: AtomicBool::new(false),
         }
     }
 
     /// Returns true if a value file was opened.
     pub(crate) fn are_used(&self) -> bool {
-        self.are_used.load(Ordering::Acquire)
+        !self.open.read().is_empty()
     }
 
     /// Returns value file `file_id`, which may be open already.
@@ -107,8 +105,9 @@ impl ValueFiles {
             return Ok(handle);
         }
         let path = numbered(&self.dir, FileKind::Values, file_id);
+        let file = ValueFile::open(&*self.env, &path, file_id, self.cache.open_files())?;
         let handle = Arc::new(ValueHandle {
-            file: ValueFile::open(&*self.env, &path, file_id, &self.files)?,
+            file: file.mapped(&self.cache),
             file_id,
             leases: Arc::clone(&self.leases),
             tables: AtomicU64::new(0),
@@ -119,8 +118,16 @@ impl ValueFiles {
         });
         open.retain(|_, file| file.strong_count() > 0);
         open.insert(file_id, Arc::downgrade(&handle));
-        self.are_used.store(true, Ordering::Release);
         Ok(handle)
+    }
+
+    /// Reads the value of `reference` by a call, and checks it, for what is written anew.
+    ///
+    /// # Errors
+    /// As [`file_of`](ValueFiles::file_of), and as [`ValueFile::read`].
+    pub(crate) fn read_checked(&self, reference: &[u8]) -> Result<Bytes> {
+        let (file, reference) = self.file_of(reference)?;
+        file.read(&reference)
     }
 
     /// Returns the file that `reference` leads to. The caller holds a table with the reference.
@@ -143,9 +150,19 @@ impl ValueFiles {
 }
 
 impl ReadValue for ValueFiles {
-    fn read_value(&self, reference: &[u8]) -> Result<Bytes> {
+    fn read_value(&self, reference: &[u8], is_announced: bool) -> Result<ReadBytes> {
         let (file, reference) = self.file_of(reference)?;
-        file.read(&reference)
+        file.file.look(&reference, is_announced, &self.cache, &*self.env)
+    }
+
+    fn announce(&self, reference: &[u8]) {
+        if let Ok((file, reference)) = self.file_of(reference) {
+            file.file.announce(&reference);
+        }
+    }
+
+    fn waits(&self) -> bool {
+        self.cache.values_wait()
     }
 }
 
@@ -175,12 +192,20 @@ impl ValueHandle {
         self.record_bytes() - self.live_bytes()
     }
 
-    /// Reads the value of `reference`.
+    /// Reads the value of `reference` by a call, and checks it.
     ///
     /// # Errors
     /// As [`ValueFile::read`].
     pub(crate) fn read(&self, reference: &ValueReference) -> Result<Bytes> {
         self.file.read(reference)
+    }
+
+    /// Reads what is stored of the value of `reference`, and checks it.
+    ///
+    /// # Errors
+    /// As [`ValueFile::read_stored`].
+    pub(crate) fn read_stored(&self, reference: &ValueReference) -> Result<Bytes> {
+        self.file.read_stored(reference)
     }
 
     /// Returns true if merges move the values that they meet here.

@@ -7,11 +7,16 @@ use lsmith::{DEFAULT_KEYSPACE, Keyspace, RecordOptions, Result, Store};
 use std::sync::Arc;
 
 /// The names of the paths.
-pub(crate) const PATHS: [&str; 10] =
-    ["put", "recorded", "batch", "get", "look", "absent", "seek", "next", "back", "merge"];
+pub(crate) const PATHS: [&str; 12] = [
+    "put", "recorded", "batch", "get", "look", "absent", "seek", "next", "back", "merge", "mapped",
+    "apart",
+];
 
 /// Keys in a store that is read.
 pub(crate) const KEYS: u64 = 10_000;
+
+/// Bytes of long values.
+const LONG: usize = 2000;
 
 /// Runs of such a store.
 const RUNS: u64 = 4;
@@ -28,8 +33,11 @@ impl Work {
     /// # Errors
     /// Fails if the store fails.
     pub(crate) fn new(path: &str) -> Result<Work> {
-        let env = Arc::new(MemEnv::new().unmapped());
-        let builder = Store::builder("/store").env(env).lockstep(true).policy("none");
+        // Long values in mapped tables, or in mapped value files.
+        let is_long = matches!(path, "mapped" | "apart");
+        let env = if is_long { MemEnv::new() } else { MemEnv::new().unmapped() };
+        let builder = Store::builder("/store").env(Arc::new(env)).lockstep(true).policy("none");
+        let builder = builder.large_values((path == "apart").then_some(LONG as u64));
         let store = builder.memtable_bytes(64 << 20).log_bytes(16 << 20).open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
         let work = Work { path: path.to_string(), keyspace };
@@ -37,15 +45,16 @@ impl Work {
             work.keyspace.store().record("/recordings", &RecordOptions::default())?;
         }
         if !matches!(path, "put" | "recorded" | "batch") {
-            work.fill()?;
+            work.fill(if is_long { LONG } else { 100 })?;
         }
         Ok(work)
     }
 
-    fn fill(&self) -> Result<()> {
+    fn fill(&self, value_bytes: usize) -> Result<()> {
+        let value = vec![7; value_bytes];
         for run in 0..RUNS {
             for number in (run..KEYS).step_by(RUNS as usize) {
-                self.keyspace.put(key(number), [7; 100])?;
+                self.keyspace.put(key(number), &value)?;
             }
             self.keyspace.flush()?;
         }
@@ -80,7 +89,7 @@ impl Work {
                     assert!(keyspace.get(key(number))?.is_some());
                 }
             }
-            "look" => {
+            "look" | "mapped" | "apart" => {
                 for number in 0..ops {
                     assert_eq!(keyspace.get_with(key(number), |value| value[0])?, Some(7));
                 }

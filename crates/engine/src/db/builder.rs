@@ -53,6 +53,7 @@ impl Builder {
                 cache_bytes: 64 << 20,
                 cache: None,
                 memory_bytes: None,
+                shared_memory: None,
                 memory: None,
                 names_sizes: false,
                 space_bytes: None,
@@ -159,7 +160,8 @@ impl Builder {
     /// are not compressed are read in place from mapped files. Policies that read the tree as one
     /// stack keep all runs in level 0. Policies count logical bytes, so their decisions do not
     /// depend on the codec. [`Keyspace::set_compression`](crate::Keyspace::set_compression) changes
-    /// the codec of a keyspace.
+    /// the codec of a keyspace. [Large values](Builder::large_values) are compressed one by one,
+    /// with the last codec, wherever that saves an eighth.
     pub fn compression(mut self, codecs: impl Into<String>) -> Builder {
         self.options.compression = codecs.into();
         self

@@ -171,7 +171,7 @@ impl Snapshot {
                     }
                     kind if kind.is_value() => Found::Value(value),
                     kind if kind.is_reference() => {
-                        apart = version.read_value(value)?;
+                        apart = version.read_checked(value)?;
                         Found::Value(&apart)
                     }
                     _ => Found::Nothing,

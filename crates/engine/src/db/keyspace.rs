@@ -237,6 +237,24 @@ impl Keyspace {
         Ok(found?.map(take))
     }
 
+    /// Returns true if reads have waited for a device recently.
+    pub(super) fn reads_wait(&self) -> bool {
+        self.store.context().cache.reads_wait()
+    }
+
+    /// Requests what reads of `keys` at the snapshot `at` will wait for.
+    pub(super) fn request<'a>(&self, keys: impl Iterator<Item = &'a [u8]>, at: &SnapshotGuard) {
+        let context = self.store.context();
+        if context.check_here().is_err() {
+            return;
+        }
+        let newest = self.shared.version.load();
+        let pinned = context.snapshots.pinned(self.shared.id, at);
+        let version: &Version = pinned.as_deref().unwrap_or(&newest);
+        let keys: Vec<_> = keys.map(|key| self.stored_key(key)).collect();
+        version.request(&keys);
+    }
+
     /// Records `picked`, an operation on `key`.
     #[cold]
     #[inline(never)]
@@ -414,8 +432,9 @@ impl Keyspace {
         self.shared.state.lock().compression.to_string()
     }
 
-    /// Changes the compression of tables that are written from now on, durably. Existing tables
-    /// stay as they are until they are merged. A group has one compression. `codecs` is as in
+    /// Changes the compression of tables and value files that are written from now on, durably.
+    /// Existing tables stay as they are until they are merged, and value files until they are
+    /// cleaned. A group has one compression. `codecs` is as in
     /// [`Builder::compression`](crate::Builder::compression).
     ///
     /// # Errors

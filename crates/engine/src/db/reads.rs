@@ -2,6 +2,7 @@
 
 use super::iter::range_of;
 use super::{Cursor, Iter, Keyspace, Snapshot, prefix_bounds};
+use crate::version::KEYS_TOGETHER;
 use bytes::Bytes;
 use lsmith_storage::cursor::Cursor as _;
 use lsmith_storage::error::Result;
@@ -164,8 +165,21 @@ impl Snapshot {
     ) -> Result<Vec<Option<Bytes>>> {
         self.check_store(keyspace)?;
         let at = Some(self.guard());
-        let get = |key: K| keyspace.read(key.as_ref(), at, |value| value.into_shared());
-        keys.into_iter().map(get).collect()
+        let mut keys = keys.into_iter().fuse();
+        let mut values = Vec::new();
+        let mut together = Vec::with_capacity(KEYS_TOGETHER);
+        loop {
+            together.extend(keys.by_ref().take(KEYS_TOGETHER));
+            if together.is_empty() {
+                return Ok(values);
+            }
+            if together.len() > 1 && keyspace.reads_wait() {
+                keyspace.request(together.iter().map(AsRef::as_ref), self.guard());
+            }
+            for key in together.drain(..) {
+                values.push(keyspace.read(key.as_ref(), at, |value| value.into_shared())?);
+            }
+        }
     }
 
     /// Returns true if `key` has a value in `keyspace` at the snapshot.

@@ -87,7 +87,7 @@ fn verify_values(
         }
         while let Some(entry) = cursor.entry() {
             if entry.kind.is_reference() {
-                collect(damage, version.read_value(entry.value).map(drop))?;
+                collect(damage, version.read_checked(entry.value).map(drop))?;
             }
             if cursor.next().is_err() {
                 break;

@@ -46,7 +46,7 @@ pub use append_file::{AppendFile, AppendLeaf, Root, RootProperties};
 pub use entry::Entry;
 pub use file_type::FileType;
 pub use log::{Content, LogFile, LogRecord, Write};
-pub use lsmith_storage::reference::ValueReference;
+pub use lsmith_storage::reference::{Packing, StoredBytes, ValueReference};
 pub use lsmith_tree::EntryKind;
 pub use table::{Filter, Footer, Properties, TableBlock, TableFile, is_table};
 pub use trees::{KeyspaceTree, trees};

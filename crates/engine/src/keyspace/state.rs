@@ -174,7 +174,7 @@ impl KeyspaceState {
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),
             rules: Arc::clone(&self.rules),
-            values: self.values.are_used().then(|| Arc::clone(&self.values)),
+            values: Some(Arc::clone(&self.values)),
             counted: self.policy.counted().cloned(),
             ticket: Some(self.reclaim.ticket()),
             is_dropped: self.is_dropped,

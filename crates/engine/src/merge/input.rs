@@ -1,12 +1,12 @@
 //! Cursors over the inputs of a plan, which add up the sizes of the entries they take.
 
+use crate::values::ValueFiles;
 use crate::version::{Source, Version};
 use bytes::Bytes;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::{Hiding, Walk};
 use lsmith_storage::read::MergingCursor;
-use lsmith_storage::reference::ReadValue;
 use lsmith_storage::table::{CacheFill, ReadTally};
 use lsmith_tree::{Input, KeptTables, LevelId, SeqNo, Size};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub(super) struct InputCursor {
     hiding: Hiding,
     snapshots: Vec<SeqNo>,
     /// Reads values in value files, if the merge needs them.
-    values: Option<Arc<dyn ReadValue>>,
+    values: Option<Arc<ValueFiles>>,
     /// The value of the reference under the cursor, if the merge needs it.
     value: Option<Bytes>,
     /// True if nothing is hidden and no value is read.
@@ -128,7 +128,7 @@ impl InputCursor {
 
     /// Has values in value files read, as if they lay in the tables of `version`, if `reads`.
     pub(super) fn reading_if(self, reads: bool, version: &Version) -> InputCursor {
-        let values = version.value_reader().filter(|_| reads);
+        let values = version.values.clone().filter(|_| reads);
         let is_plain = self.is_plain && values.is_none();
         InputCursor { values, is_plain, ..self }
     }
@@ -141,7 +141,7 @@ impl InputCursor {
         }
         let Some(values) = &self.values else { return Ok(()) };
         let reference = self.merging.entry().filter(|entry| entry.kind.is_reference());
-        self.value = reference.map(|entry| values.read_value(entry.value)).transpose()?;
+        self.value = reference.map(|entry| values.read_checked(entry.value)).transpose()?;
         Ok(())
     }
 

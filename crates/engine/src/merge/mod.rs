@@ -48,7 +48,7 @@ use output::Output;
 pub(crate) use plan_output::PlanOutput;
 pub(crate) use reserved::ReservedPlan;
 use split::Split;
-use values::NEVER;
+use values::{NEVER, Separation};
 
 use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
@@ -61,11 +61,21 @@ use lsmith_storage::fold::{FoldCounts, Hiding};
 use lsmith_storage::panics;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::table::{ProfileGrain, ReadTable, TableOptions};
-use lsmith_tree::{Input, MergePlan, Mode, Outcome, SeqNo, TableId};
+use lsmith_tree::{Input, MergePlan, Mode, Outcome, SeqNo, TableId, Tree};
 use std::sync::Arc;
 
 /// Entries between two checks whether the store is closing.
 const ENTRIES_PER_LOOK: u64 = 4096;
+
+/// The tables of a merge do not stay in the system's cache if they have more than this part of the
+/// memory: they would push out what reads have asked for, and most of themselves.
+const UNCACHED_PART: u64 = 4;
+
+/// Returns the logical bytes of the inputs of `plan`.
+fn input_bytes(plan: &MergePlan, tree: &Tree) -> u64 {
+    let inputs = plan.inputs.iter().filter_map(|input| Some((tree.run(input.run)?.1, input)));
+    inputs.map(|(run, input)| run.size_within(&input.range).bytes).sum()
+}
 
 /// Carries out merge plans, on all threads of a store.
 #[derive(Debug)]
@@ -112,7 +122,7 @@ impl Merger {
         let output = self.output(reserved.plan.cut_bytes, options.clone());
         let mut output = output
             .limited(reserved.is_limited())
-            .separating(self.values_from(&reserved.keyspace))
+            .separating(self.separation(&reserved.keyspace))
             .cutting_keyspaces(reserved.keyspace.members.is_some());
         let execute = || match (reserved.rewrites, reserved.plan.reuse) {
             (Some(table), _) => self.rewrite(reserved, table, version, &mut output),
@@ -150,15 +160,20 @@ impl Merger {
         let by_size = self.context.options.filters_by_size && average > 0.0;
         let bits = || filters::bits_by_size(average, &reserved.plan, &version.tree);
         let filter_bits = by_size.then(bits);
-        TableOptions { grain, codec, filter_bits, ..table }
+        let input_bytes = input_bytes(&reserved.plan, &version.tree);
+        let shared = self.context.options.shared_memory;
+        let uncached = shared.is_some_and(|shared| input_bytes > shared / UNCACHED_PART);
+        TableOptions { grain, codec, filter_bits, uncached, ..table }
     }
 
-    /// Returns the length from which on merges of `keyspace` put values into value files. Values
-    /// that operators, expiry, filters or append tables need stay in tables.
-    fn values_from(&self, keyspace: &KeyspaceShared) -> usize {
-        let stay = keyspace.rules.for_merges().is_some() || keyspace.state.lock().policy.appends();
+    /// Returns which values merges of `keyspace` put into value files. Values that operators,
+    /// expiry, filters or append tables need stay in tables.
+    fn separation(&self, keyspace: &KeyspaceShared) -> Separation {
+        let state = keyspace.state.lock();
+        let stay = keyspace.rules.for_merges().is_some() || state.policy.appends();
         let from_bytes = self.context.options.values_from.filter(|_| !stay);
-        from_bytes.map_or(NEVER, |bytes| usize::try_from(bytes).unwrap_or(NEVER))
+        let from_bytes = from_bytes.map_or(NEVER, |bytes| usize::try_from(bytes).unwrap_or(NEVER));
+        Separation { from_bytes, codec: state.compression.of_values() }
     }
 
     /// Acts once in [`ENTRIES_PER_LOOK`] entries of a merge in `keyspace`: fails if the store is

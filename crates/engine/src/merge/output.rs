@@ -1,6 +1,6 @@
 //! The tables that a plan writes.
 
-use super::values::{NEVER, ValueSink, WrittenValues};
+use super::values::{Separation, ValueSink, WrittenValues};
 use crate::context::Context;
 use crate::options::Options;
 use crate::throttle::{PACE_BYTES, Throttle};
@@ -82,7 +82,7 @@ impl<'a> Output<'a> {
             writer: None,
             last_key: Vec::new(),
             created: Vec::new(),
-            values: ValueSink::new(context, NEVER),
+            values: ValueSink::new(context),
             unpaced_bytes: None,
             facts: Vec::new(),
             handles: Vec::new(),
@@ -101,9 +101,9 @@ impl<'a> Output<'a> {
         self
     }
 
-    /// Puts values of `from_bytes` bytes and longer into value files.
-    pub(super) fn separating(mut self, from_bytes: usize) -> Output<'a> {
-        self.values.set_from_bytes(from_bytes);
+    /// Puts values into value files as `separation` says.
+    pub(super) fn separating(mut self, separation: Separation) -> Output<'a> {
+        self.values.separate(separation);
         self
     }
 

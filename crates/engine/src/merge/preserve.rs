@@ -257,6 +257,7 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
 
     /// Joins the blocks on both sides of the gap that a window leaves, if they fit into one.
     /// Returns their run and range, and the index of the table that holds the joined block.
+    /// Returns `None` if nothing was joined.
     fn close_gap(
         &mut self,
         version: &Version,
@@ -272,7 +273,8 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
         self.copy(&after, &mut ends)?;
         let table = self.output.table_index();
         self.output.finish_table()?;
-        Ok(Some((Input { run: input.run, range }, table)))
+        // Blocks of a damaged table may hold nothing. They stay where they are.
+        Ok(ends.first.map(|_| (Input { run: input.run, range }, table)))
     }
 
     /// Opens the tables. Adds to `outcome` the entries copied and written, the slices of the

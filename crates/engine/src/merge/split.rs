@@ -8,6 +8,7 @@
 use super::input::{InputCursor, taken_of};
 use super::kept::add_kept;
 use super::output::{Output, Written};
+use super::values::Separation;
 use super::{Merged, hiding, named, outcome_of};
 use super::{Merger, ReservedPlan};
 use crate::keyspace::KeyspaceShared;
@@ -36,8 +37,8 @@ pub(super) struct SplitPlan {
     /// True if the limit on bytes written per second applies to the output.
     pub(super) limited: bool,
     pub(super) cut_bytes: Option<u64>,
-    /// The length from which on values go into value files.
-    values_from: usize,
+    /// Which values go into value files.
+    separation: Separation,
     /// The tables that the merge keeps.
     pub(super) kept: KeptTables,
     /// The keys at which the output is cut whatever the size of its tables.
@@ -67,7 +68,7 @@ impl SplitPlan {
             bottom: reserved.bottom,
             forgets: reserved.forgets,
             limited: reserved.is_limited(),
-            values_from: merger.values_from(&reserved.keyspace),
+            separation: merger.separation(&reserved.keyspace),
             cut_bytes: reserved.plan.cut_bytes,
             cut_keys: reserved.kept.cut_keys(reserved.plan.cut_keys(&version.tree)),
             kept: reserved.kept.clone(),
@@ -310,7 +311,7 @@ impl Merger {
         version: &Version,
     ) -> Result<PartOutput> {
         let output = self.output(plan.cut_bytes, plan.table.clone()).limited(plan.limited);
-        let output = output.separating(plan.values_from);
+        let output = output.separating(plan.separation);
         let mut output =
             output.cutting_keyspaces(plan.keyspace.members.is_some()).cutting_at(&plan.cut_keys);
         let merge = || self.write_merged(plan, inputs, version, &mut output);

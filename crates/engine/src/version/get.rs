@@ -2,18 +2,24 @@
 
 use super::own::{OwnWrites, hide_stored};
 use super::{MemoryRun, Moment, OpenRun, Source, Value, Version};
+use crate::values::ValueFiles;
 use bytes::Bytes;
 use lsmith_storage::combine::{Combiner, Stack};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::expiry::{EXPIRY_BYTES, has_expired};
 use lsmith_storage::format::key_hash;
 use lsmith_storage::read::MergingCursor;
-use lsmith_storage::reference::ReadValue;
+use lsmith_storage::reference::{ReadBytes, ReadValue};
 use lsmith_storage::table::{CacheFill, OpenTable, ReadCount, ReadTable, ReadTally};
 use lsmith_tree::{EntryKind, KeyRange, SeqNo};
+use std::borrow::Cow;
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::sync::Arc;
+
+/// The number of keys whose blocks are [requested](Version::request) at a time. Fewer than the
+/// requests after a read that waited, so that the next keys find that reads wait.
+pub(crate) const KEYS_TOGETHER: usize = 16;
 
 /// The number of tables whose filters are loaded from main memory at the same time.
 const TABLES_ASKED: usize = 8;
@@ -92,6 +98,30 @@ impl Version {
         }
     }
 
+    /// Requests the blocks and the values that reads of `keys` will wait for, so that the device
+    /// reads them at the same time. Counts no read.
+    #[cold]
+    pub(crate) fn request(&self, keys: &[Cow<'_, [u8]>]) {
+        let mut reads = ReadCount::default();
+        // The first table that a filter lets a key into has it, nearly always.
+        let mut table_of = |key: &[u8]| {
+            let hash = key_hash(key);
+            let tables = self.runs.iter().filter_map(|run| run.table_of(key));
+            tables.map(|handle| handle.table()).find(|table| !table.excludes(hash, &mut reads))
+        };
+        let tables: Vec<_> = keys.iter().map(|key| table_of(key)).collect();
+        let found = || keys.iter().zip(&tables).filter_map(|(key, table)| Some((key, (*table)?)));
+        found().for_each(|(key, table)| table.request(key));
+        let Some(values) = self.values.as_ref().filter(|values| values.waits()) else { return };
+        for (key, table) in found() {
+            if let Ok(Some((block, slot))) = table.search(key, SeqNo::MAX, &mut reads)
+                && slot.kind.is_reference()
+            {
+                values.announce(block.value(&slot));
+            }
+        }
+    }
+
     /// Returns the value of `key`, whose newest entry at `moment`, with value `stored`, does not
     /// say it by itself: it is a combine, a tombstone, expires, or lies in a value file.
     #[cold]
@@ -109,7 +139,7 @@ impl Version {
         }
         if kind.is_reference() {
             let value = self.read_value(stored.bytes());
-            return Ok(Some(Value::InMemory(value.map_err(|error| error.of_key(key))?)));
+            return Ok(Some(Value::Apart(value.map_err(|error| error.of_key(key))?)));
         }
         if kind == EntryKind::Expiring {
             let has_expired = has_expired(kind, stored.bytes(), self.rules.now()?);
@@ -128,10 +158,19 @@ impl Version {
         Ok(value.map(Value::InMemory))
     }
 
-    /// Reads the value that `reference` leads to.
-    pub(crate) fn read_value(&self, reference: &[u8]) -> Result<Bytes> {
+    /// Returns the value that `reference` leads to, for a reader.
+    fn read_value(&self, reference: &[u8]) -> Result<ReadBytes> {
+        self.value_files()?.read_value(reference, false)
+    }
+
+    /// Reads the value that `reference` leads to by a call, and checks it.
+    pub(crate) fn read_checked(&self, reference: &[u8]) -> Result<Bytes> {
+        self.value_files()?.read_checked(reference)
+    }
+
+    fn value_files(&self) -> Result<&Arc<ValueFiles>> {
         let missing = || Error::new(ErrorKind::Corruption, "a table names no value file");
-        self.values.as_ref().ok_or_else(missing)?.read_value(reference)
+        self.values.as_ref().ok_or_else(missing)
     }
 
     /// Returns what reads the values of its references.
@@ -162,8 +201,11 @@ impl Version {
                 && let Some((block, slot)) = table.table().find(key, hash, seq, reads)?
             {
                 let stored = block.shared_value(&slot);
-                let value =
-                    if slot.kind.is_reference() { self.read_value(&stored)? } else { stored };
+                let value = if slot.kind.is_reference() {
+                    self.read_value(&stored)?.into_shared()
+                } else {
+                    stored
+                };
                 stack.push(slot.seq, slot.kind.resolved(), value);
                 // A combine always has a sequence number, and older entries of the table smaller
                 // ones.

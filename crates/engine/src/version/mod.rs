@@ -20,7 +20,7 @@ mod table_handle;
 mod value;
 
 pub(crate) use counted::CountedReads;
-pub(crate) use get::dropped;
+pub(crate) use get::{KEYS_TOGETHER, dropped};
 pub(crate) use memory::MemoryRun;
 pub(crate) use moment::Moment;
 pub(crate) use open_run::{OpenRun, OpenSlice};
@@ -49,7 +49,7 @@ pub(crate) struct Version {
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
     pub(crate) rules: Arc<Rules>,
-    /// The value files, if there may be any.
+    /// The value files. `None` if there are no entries.
     pub(crate) values: Option<Arc<ValueFiles>>,
     /// Where reads are counted. `None` if the policy does not need that.
     pub(crate) counted: Option<Arc<CountedReads>>,

@@ -3,6 +3,7 @@
 use super::Version;
 use bytes::Bytes;
 use lsmith_storage::format::{Block, Slot};
+use lsmith_storage::reference::ReadBytes;
 use std::marker::PhantomData;
 
 /// A value that a lookup found.
@@ -10,6 +11,8 @@ use std::marker::PhantomData;
 pub(crate) enum Value<'a> {
     /// A value in memory: a shared handle, or a copy if it is short, because writers go on there.
     InMemory(Bytes),
+    /// A value in a value file.
+    Apart(ReadBytes),
     /// A value in a block of a table, which does not change as long as the version lives.
     InBlock {
         /// The block.
@@ -27,6 +30,7 @@ impl Value<'_> {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Value::InMemory(value) => value,
+            Value::Apart(value) => value,
             Value::InBlock { block, slot, .. } => block.value(slot),
         }
     }
@@ -35,6 +39,7 @@ impl Value<'_> {
     pub(super) fn without_first(self, bytes: usize) -> Self {
         match self {
             Value::InMemory(value) => Value::InMemory(value.slice(bytes.min(value.len())..)),
+            Value::Apart(value) => Value::InMemory(value.into_shared()).without_first(bytes),
             Value::InBlock { block, slot, version } => {
                 Value::InBlock { block, slot: slot.with_value_from(bytes), version }
             }
@@ -46,6 +51,7 @@ impl Value<'_> {
     pub(crate) fn into_shared(self) -> Bytes {
         match self {
             Value::InMemory(value) => value,
+            Value::Apart(value) => value.into_shared(),
             Value::InBlock { block, slot, .. } => block.shared_value(&slot),
         }
     }

@@ -38,6 +38,9 @@ pub(crate) struct Wal {
     is_shared: AtomicBool,
     /// The newest log that the manifest is known to name.
     named: AtomicU64,
+    /// The usual length of a record in the last log that was filled; see
+    /// [`usual_bytes`](LogWriter::usual_bytes).
+    usual_bytes: AtomicU64,
 }
 
 /// A log made ahead, with its file id.
@@ -128,6 +131,7 @@ impl Wal {
             retiring: Mutex::default(),
             is_shared: AtomicBool::new(keyspaces.read().len() > 1),
             named: AtomicU64::new(0),
+            usual_bytes: AtomicU64::new(0),
         }
     }
 
@@ -174,6 +178,12 @@ impl Wal {
     /// lives. The guard holds `None` in a store opened for reading only.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Option<WalWriter>> {
         self.writer.lock()
+    }
+
+    /// Takes the lock as [`lock`](Wal::lock) does, for one write: whoever holds it is about to end.
+    #[inline]
+    pub(crate) fn lock_to_write(&self) -> MutexGuard<'_, Option<WalWriter>> {
+        self.writer.lock_soon()
     }
 
     /// Returns the logs that must be synced so that everything written so far survives power loss.
@@ -294,6 +304,7 @@ impl Wal {
             LogStart { before: writer.file_id, first, synced: writer.current.synced_bytes() };
         log.append(&[&start.encode()]).inspect_err(|_| self.context.poison())?;
         let old = std::mem::replace(&mut writer.current, Arc::new(log));
+        self.usual_bytes.store(old.usual_bytes(), Ordering::Relaxed);
         // There may be many of them before a sync.
         old.release();
         writer.unsynced.push(old);
@@ -315,7 +326,8 @@ impl Wal {
         let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max()).max(needed);
         let (file_id, log) = self.context.make_numbered(FileKind::Wal, |path, file_id| {
             let id = LogId { kind: LogKind::Wal, file_id };
-            LogWriter::create(&*options.env, path, id, capacity)
+            let usual_bytes = self.usual_bytes.load(Ordering::Relaxed);
+            LogWriter::create_for(&*options.env, path, id, capacity, usual_bytes)
         })?;
         directory::sync(&*options.env, &options.dir).inspect_err(|_| {
             let path = numbered(&options.dir, FileKind::Wal, file_id);

@@ -110,7 +110,7 @@ impl WritePath {
         for keyspace in ops.keyspaces() {
             self.hold_back(keyspace, ops.bytes() as u64)?;
         }
-        let mut guard = self.wal.lock();
+        let mut guard = self.wal.lock_to_write();
         let writer = guard.as_mut().ok_or_else(read_only)?;
         context.check_writable()?;
         check()?;

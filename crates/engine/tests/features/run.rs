@@ -254,6 +254,7 @@ impl Run {
             .env(env)
             .large_values(from_bytes)
             .value_space([1.05, 1.5, 3.0][self.dice.below(3)])
+            .compression(["none", "lz4", "none,zstd"][self.dice.below(3)])
             .policy(self.policy())
             .memtable_bytes([200, 600, 1500][self.dice.below(3)])
             .block_bytes([40, 80, 200][self.dice.below(3)])

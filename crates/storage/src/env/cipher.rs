@@ -263,6 +263,15 @@ impl Env for CipherEnv {
         self.0.inner.create_log(path, capacity)
     }
 
+    fn create_log_for(
+        &self,
+        path: &Path,
+        capacity: u64,
+        record_bytes: u64,
+    ) -> io::Result<Box<dyn LogFile>> {
+        self.0.inner.create_log_for(path, capacity, record_bytes)
+    }
+
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         self.0.inner.absolute(path)
     }
@@ -297,6 +306,10 @@ impl Env for CipherEnv {
 
     fn memory_max(&self) -> Option<u64> {
         self.0.inner.memory_max()
+    }
+
+    fn shared_memory(&self) -> Option<u64> {
+        self.0.inner.shared_memory()
     }
 
     fn now(&self) -> Duration {

@@ -40,6 +40,9 @@ pub(super) trait Sink: Debug + Send {
     /// Appends all of `bytes` to the file.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
+    /// Says that what will be written need not stay in the system's cache.
+    fn set_uncached(&mut self) {}
+
     /// Makes all written bytes survive power loss.
     fn sync(&mut self) -> io::Result<()>;
 }
@@ -100,6 +103,10 @@ impl<S: Sink> WriteFile for Buffered<S> {
             file.waiting.extend_from_slice(bytes);
             Ok(())
         })
+    }
+
+    fn set_uncached(&mut self) {
+        self.sink.set_uncached();
     }
 
     fn flush(&mut self) -> io::Result<()> {

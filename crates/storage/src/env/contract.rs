@@ -99,16 +99,22 @@ fn written_files(env: &dyn Env, dir: &Path) {
     }
     file.sync().expect("syncs");
     assert!(contents(env, &path) == all, "reads what was written");
+    file.set_uncached();
+    let piece = vec![b'x'; 300_000];
+    file.write_all(&piece).expect("writes past the cache");
+    all.extend_from_slice(&piece);
+    file.sync().expect("syncs what went past the cache");
+    assert!(contents(env, &path) == all, "reads what was written past the cache");
     file.write_all(b"more").expect("writes after a sync");
     file.flush().expect("passes the bytes on");
-    assert!(contents(env, &path).ends_with(b"\x09more"), "readers see what was passed on");
+    assert!(contents(env, &path).ends_with(b"xmore"), "readers see what was passed on");
     file.sync().expect("syncs again");
     file.sync().expect("syncs with nothing new");
     drop(file);
     env.sync_file(&path).expect("syncs a file that nobody writes");
     assert_eq!(kind(env.sync_file(&dir.join("none"))), Some(ErrorKind::NotFound));
     assert_eq!(env.file_bytes(&path).expect("exists"), all.len() as u64 + 4);
-    assert!(contents(env, &path).ends_with(b"\x09more"));
+    assert!(contents(env, &path).ends_with(b"xmore"));
 }
 
 fn appended_files(env: &dyn Env, dir: &Path) {
@@ -142,6 +148,9 @@ fn reading(env: &dyn Env, dir: &Path) {
     assert_eq!(&buffer, b"6789");
     file.read_exact_at(&mut buffer, 0).expect("reads backwards too");
     assert_eq!(&buffer, b"0123");
+    file.read_once_at(&mut buffer, 3).expect("reads past the cache");
+    assert_eq!(&buffer, b"3456");
+    assert_eq!(kind(file.read_once_at(&mut buffer, 7)), Some(ErrorKind::UnexpectedEof));
     file.read_exact_at(&mut [], 10).expect("reads nothing");
     assert_eq!(kind(file.read_exact_at(&mut buffer, 7)), Some(ErrorKind::UnexpectedEof));
     assert_eq!(kind(file.read_exact_at(&mut buffer, 1 << 40)), Some(ErrorKind::UnexpectedEof));

@@ -222,6 +222,10 @@ impl Env for FaultEnv {
         self.inner.memory_max()
     }
 
+    fn shared_memory(&self) -> Option<u64> {
+        self.inner.shared_memory()
+    }
+
     fn now(&self) -> Duration {
         self.inner.now()
     }

@@ -152,15 +152,25 @@ impl Env for HeldEnv {
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        self.create_log_for(path, capacity, 0)
+    }
+
+    fn create_log_for(
+        &self,
+        path: &Path,
+        capacity: u64,
+        record_bytes: u64,
+    ) -> io::Result<Box<dyn LogFile>> {
         let Some(space) = self.space_at(path) else {
-            return self.at(path)?.create_log(path, capacity);
+            return self.at(path)?.create_log_for(path, capacity, record_bytes);
         };
         let env = self.at(path)?;
         if env.file_bytes(path).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         space.add(path, capacity)?;
-        env.create_log(path, capacity).inspect_err(|_| space.remove(path))
+        let log = env.create_log_for(path, capacity, record_bytes);
+        log.inspect_err(|_| space.remove(path))
     }
 
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
@@ -177,6 +187,10 @@ impl Env for HeldEnv {
 
     fn memory_max(&self) -> Option<u64> {
         self.env.memory_max()
+    }
+
+    fn shared_memory(&self) -> Option<u64> {
+        self.env.shared_memory()
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Arc<dyn HeldDir>> {

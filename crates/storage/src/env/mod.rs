@@ -127,6 +127,18 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// no file, if there is no room.
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>>;
 
+    /// Creates a log file as [`create_log`](Env::create_log) does, for records of about
+    /// `record_bytes` bytes that are seldom synced. 0 stands for all others. Affects only speed.
+    fn create_log_for(
+        &self,
+        path: &Path,
+        capacity: u64,
+        record_bytes: u64,
+    ) -> io::Result<Box<dyn LogFile>> {
+        let _ = record_bytes;
+        self.create_log(path, capacity)
+    }
+
     /// Returns a path that leads to the same place as `path` wherever the process goes later.
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
@@ -183,6 +195,12 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// if that is not limited or not known.
     fn memory_max(&self) -> Option<u64> {
         None
+    }
+
+    /// Returns the bytes of memory that this process shares with the system's cache of its files,
+    /// or `None` if that is not known.
+    fn shared_memory(&self) -> Option<u64> {
+        self.memory_max()
     }
 
     /// Returns the time since an arbitrary moment; it never goes back. Use it only for statistics,
@@ -244,6 +262,10 @@ pub trait WriteFile: Debug + Send {
     /// Appends all of `bytes`.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
+    /// Says that what will be written need not stay in the system's cache. Affects only the speed
+    /// of later reads, of this file and of others.
+    fn set_uncached(&mut self) {}
+
     /// Makes all written bytes survive the death of the process, and shows them to readers. An
     /// environment that cannot tell this from a sync syncs.
     fn flush(&mut self) -> io::Result<()> {
@@ -258,6 +280,12 @@ pub trait WriteFile: Debug + Send {
 pub trait ReadFile: Debug + Send + Sync {
     /// Fills `buffer` from `offset` on. Fails with `UnexpectedEof` if the file ends earlier.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Like [`read_exact_at`](ReadFile::read_exact_at), for bytes that nobody will read again soon.
+    /// So the system need not keep them in its cache, where others would have to go for them.
+    fn read_once_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read_exact_at(buffer, offset)
+    }
 
     /// Returns the length of the file in bytes.
     fn bytes(&self) -> io::Result<u64>;

@@ -58,10 +58,10 @@ impl RealEnv {
         }
     }
 
-    /// Returns the same environment, but without maps: tables are read by system calls. The store
-    /// then keeps their blocks in its own cache. A device that cannot be read is an error of the
-    /// read; with maps it ends the process. Reads of data that the system has in memory take about
-    /// twice as long.
+    /// Returns the same environment, but without maps: tables and value files are read by system
+    /// calls. The store then keeps blocks of tables in its own cache. A device that cannot be read
+    /// is an error of the read; with maps it ends the process. Reads of data that the system has in
+    /// memory take about twice as long.
     #[must_use]
     pub fn unmapped(mut self) -> RealEnv {
         self.maps_tables = false;
@@ -93,7 +93,7 @@ impl RealEnv {
 
 impl RealEnv {
     fn sink(&self, file: File) -> RealSink {
-        RealSink { file, is_direct: self.is_direct }
+        RealSink { file, is_direct: self.is_direct, is_uncached: false }
     }
 }
 
@@ -200,14 +200,24 @@ impl Env for RealEnv {
         let mut options = OpenOptions::new();
         options.read(true);
         let mut file = Descriptor::open(options, path)?;
+        let mut direct = None;
         if self.is_direct {
             file.prepare(direct::prepare)?;
+            direct = Some(file.with(|file| Ok(direct::block_bytes(file)))?);
         }
-        let (maps, is_direct) = (self.maps_tables, self.is_direct);
-        Ok(Arc::new(RealRead { file, maps, is_direct, map: OnceLock::new() }))
+        Ok(Arc::new(RealRead { file, maps: self.maps_tables, direct, map: OnceLock::new() }))
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        self.create_log_for(path, capacity, 0)
+    }
+
+    fn create_log_for(
+        &self,
+        path: &Path,
+        capacity: u64,
+        record_bytes: u64,
+    ) -> io::Result<Box<dyn LogFile>> {
         check_capacity(capacity)?;
         // The room is checked first, so that a log that cannot fit does not fill the disk for other
         // programs before it is refused.
@@ -217,7 +227,7 @@ impl Env for RealEnv {
         let mut options = OpenOptions::new();
         let file = open::open(options.read(true).write(true).create_new(true), path)?;
         let made: io::Result<Box<dyn LogFile>> = if self.maps_logs {
-            RealLog::new(file, path, capacity).map(|log| Box::new(log) as _)
+            RealLog::new(file, path, capacity, record_bytes).map(|log| Box::new(log) as _)
         } else {
             WrittenLog::new(file, path, capacity).map(|log| Box::new(log) as _)
         };
@@ -274,6 +284,10 @@ impl Env for RealEnv {
         group::memory_max()
     }
 
+    fn shared_memory(&self) -> Option<u64> {
+        group::memory_max().into_iter().chain(system::memory_bytes()).min()
+    }
+
     fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -283,11 +297,19 @@ impl Env for RealEnv {
 struct RealSink {
     file: File,
     is_direct: bool,
+    is_uncached: bool,
 }
 
 impl Sink for RealSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)
+        match self.is_uncached {
+            true => system::write_uncached(&self.file, bytes),
+            false => self.file.write_all(bytes),
+        }
+    }
+
+    fn set_uncached(&mut self) {
+        self.is_uncached = true;
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -303,8 +325,8 @@ impl Sink for RealSink {
 struct RealRead {
     file: Descriptor,
     maps: bool,
-    /// Reads go past the system's cache.
-    is_direct: bool,
+    /// Reads go past the system's cache, in multiples of so many bytes.
+    direct: Option<usize>,
     /// The first map, by which ranges are announced without a descriptor.
     map: OnceLock<Arc<Mmap>>,
 }
@@ -318,21 +340,36 @@ impl AsRef<[u8]> for MapOwner {
     }
 }
 
+/// Fills `buffer` with the bytes of `file` from `offset` on, by calls of `read`.
+fn read_all(
+    file: &File,
+    buffer: &mut [u8],
+    offset: u64,
+    read: impl Fn(&File, &mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match read(file, &mut buffer[done..], offset + done as u64)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            bytes => done += bytes,
+        }
+    }
+    Ok(())
+}
+
 impl ReadFile for RealRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        if self.is_direct {
-            return self.file.with(|file| direct::read_exact_at(file, buffer, offset));
+        if let Some(block_bytes) = self.direct {
+            return self.file.with(|file| direct::read_exact_at(file, buffer, offset, block_bytes));
         }
-        self.file.with(|file| {
-            let mut read = 0;
-            while read < buffer.len() {
-                match system::read_at(file, &mut buffer[read..], offset + read as u64)? {
-                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                    bytes => read += bytes,
-                }
-            }
-            Ok(())
-        })
+        self.file.with(|file| read_all(file, buffer, offset, system::read_at))
+    }
+
+    fn read_once_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        if self.direct.is_some() {
+            return self.read_exact_at(buffer, offset);
+        }
+        self.file.with(|file| read_all(file, buffer, offset, system::read_once_at))
     }
 
     fn bytes(&self) -> io::Result<u64> {
@@ -342,7 +379,7 @@ impl ReadFile for RealRead {
     // A system that ignores the advice reads later, on access.
     fn announce(&self, range: Range<u64>) {
         // What the system reads ahead goes into its cache.
-        if self.is_direct {
+        if self.direct.is_some() {
             return;
         }
         let Some(map) = self.map.get() else {

@@ -180,6 +180,10 @@ impl WriteFile for CountedFile {
         self.file.write_all(bytes)
     }
 
+    fn set_uncached(&mut self) {
+        self.file.set_uncached();
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         self.check()?;
         self.file.flush()

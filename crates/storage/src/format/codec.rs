@@ -5,11 +5,11 @@ use std::path::Path;
 
 /// Damage that is none: this build has no LZ4.
 pub(super) const NO_LZ4: &str =
-    "a block is compressed with lz4, which this build lacks: the cargo feature `lz4` is off";
+    "data is compressed with lz4, which this build lacks: the cargo feature `lz4` is off";
 
 /// The same for Zstandard.
 pub(super) const NO_ZSTD: &str =
-    "a block is compressed with zstd, which this build lacks: the cargo feature `zstd` is off";
+    "data is compressed with zstd, which this build lacks: the cargo feature `zstd` is off";
 
 /// Bytes that do not follow the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Damage {
     }
 
     /// Converts to an error. The decoded bytes start at `offset` of the file at `path`. The kind is
-    /// `Unsupported` if this build lacks the codec of a block, otherwise `Corruption`.
+    /// `Unsupported` if this build lacks the codec of a block or value, otherwise `Corruption`.
     pub fn within(self, path: &Path, offset: u64) -> Error {
         if [NO_LZ4, NO_ZSTD].contains(&self.what) {
             return Error::new(ErrorKind::Unsupported, self.what).at(path);

@@ -1,17 +1,19 @@
-//! Compression of data blocks.
+//! Compression of data blocks, and of values in value files.
 //!
 //! ```text
 //! compressed payload = bytes of the payload: u32 | output of the codec
 //! ```
 //!
-//! The tag in the seal says which codec it was. A payload that would not shrink by at least a
-//! sixteenth is stored uncompressed.
+//! The tag in the seal of a block, or the length in front of a value, says which codec it was. A
+//! payload that would not shrink by at least a sixteenth, or a value by an eighth, is stored
+//! uncompressed.
 
 mod lz4;
 mod zstd;
 
 use super::codec::{Damage, NO_LZ4, NO_ZSTD};
 use super::seal::{TAG_LZ4, TAG_PLAIN, TAG_ZSTD};
+use crate::reference::Packing;
 use bytes::Bytes;
 use std::fmt;
 
@@ -21,6 +23,10 @@ const LENGTH_BYTES: usize = 4;
 /// A payload must shrink by one part in this many. Otherwise it is not worth the time of its
 /// readers.
 const SAVED_SHARE: usize = 16;
+
+/// A value must shrink by one part in this many. Readers of mapped value files get a value that is
+/// not compressed without a copy.
+const VALUE_SAVED_SHARE: usize = 8;
 
 /// The most bytes that one byte of LZ4 can produce: a length continues in bytes that count up to
 /// 255.
@@ -55,6 +61,15 @@ impl Codec {
             Codec::None => true,
             Codec::Lz4 => lz4::IS_BUILT,
             Codec::Zstd { .. } => zstd::IS_BUILT,
+        }
+    }
+
+    /// Returns how values are stored that this codec makes shorter.
+    pub fn packing(self) -> Packing {
+        match self {
+            Codec::None => Packing::Plain,
+            Codec::Lz4 => Packing::Lz4,
+            Codec::Zstd { .. } => Packing::Zstd,
         }
     }
 }
@@ -93,25 +108,67 @@ impl Compressor {
     pub(super) fn shrink(&mut self, out: &mut Vec<u8>, start: usize) -> u8 {
         let payload = out.get(start..).unwrap_or_default();
         let Ok(length) = u32::try_from(payload.len()) else { return TAG_PLAIN };
-        let (tag, made) = match self.codec {
-            Codec::None => return TAG_PLAIN,
-            Codec::Lz4 => (TAG_LZ4, lz4::compress(payload, &mut self.scratch)),
-            Codec::Zstd { .. } => {
-                let zstd = self.zstd.as_mut();
-                (TAG_ZSTD, zstd.and_then(|zstd| zstd.compress(payload, &mut self.scratch)))
-            }
-        };
-        // A failing codec costs only space.
-        let Some(made) = made.and_then(|made| self.scratch.get(..made)) else { return TAG_PLAIN };
-        if made.len() + LENGTH_BYTES > payload.len() - payload.len() / SAVED_SHARE {
-            return TAG_PLAIN;
-        }
+        let Some(made) = self.compress(payload, SAVED_SHARE) else { return TAG_PLAIN };
         out.truncate(start);
         out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(made);
+        out.extend_from_slice(self.scratch.get(..made).unwrap_or_default());
         self.used = true;
-        tag
+        tag_of(self.codec.packing())
     }
+
+    /// Compresses `value`, if it shrinks enough. Returns how it is stored, and the output of the
+    /// codec, or nothing if it is stored as it is.
+    pub fn pack(&mut self, value: &[u8]) -> (Packing, &[u8]) {
+        match self.compress(value, VALUE_SAVED_SHARE) {
+            Some(made) => (self.codec.packing(), self.scratch.get(..made).unwrap_or_default()),
+            None => (Packing::Plain, &[]),
+        }
+    }
+
+    /// Frees memory, if there are more than `bytes` that were needed for a huge payload.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        if self.scratch.capacity() > bytes {
+            self.scratch = Vec::new();
+        }
+    }
+
+    /// Compresses `payload` into `scratch`, and returns the bytes of the output, or `None` if it
+    /// does not save one part in `saved_share`.
+    fn compress(&mut self, payload: &[u8], saved_share: usize) -> Option<usize> {
+        let made = match self.codec {
+            Codec::None => None,
+            Codec::Lz4 => lz4::compress(payload, &mut self.scratch),
+            // A failing codec costs only space.
+            Codec::Zstd { .. } => self.zstd.as_mut()?.compress(payload, &mut self.scratch),
+        }?;
+        let bytes_max = payload.len() - payload.len() / saved_share;
+        (made + LENGTH_BYTES <= bytes_max).then_some(made)
+    }
+}
+
+/// Returns the tag in the seal of a block that is stored so.
+fn tag_of(packing: Packing) -> u8 {
+    match packing {
+        Packing::Plain => TAG_PLAIN,
+        Packing::Lz4 => TAG_LZ4,
+        Packing::Zstd => TAG_ZSTD,
+    }
+}
+
+/// Decompresses the `stored` bytes of a value of `value_bytes` bytes. They are compressed.
+pub(super) fn expand_value(
+    packing: Packing,
+    stored: &[u8],
+    value_bytes: u32,
+) -> Result<Bytes, Damage> {
+    // Checked before any memory is allocated.
+    if stored.first_chunk() != Some(&value_bytes.to_le_bytes()) {
+        return Err(Damage::whole("a compressed value has another length than its reference says"));
+    }
+    expand(tag_of(packing), stored).map_err(|damage| match damage.what {
+        NO_LZ4 | NO_ZSTD => damage,
+        _ => Damage::whole("a compressed value cannot be decompressed"),
+    })
 }
 
 /// Decompresses the stored payload of a block. `tag` names its codec; it is not the tag of plain

@@ -490,7 +490,7 @@ impl FactsBuilder {
         let Some(reference) = ValueReference::decode(reference) else { return };
         let (values, bytes) = self.value_files.entry(reference.file).or_default();
         *values += 1;
-        *bytes += record_bytes(reference.value_bytes as usize);
+        *bytes += record_bytes(reference.stored);
     }
 
     /// Adds entries of this size that continue a block. Only for the grain of blocks, which then

@@ -46,8 +46,9 @@ pub use footer::{
 pub use seal::{SEAL_BYTES, SealedPlace, codec_name, seal, unseal};
 pub use slot::{Slot, Trail};
 pub use value_file::{
-    VALUE_FILE_VERSION, VALUE_HEAD_BYTES, VALUE_START_BYTES, ValueFileFault, check_record,
-    decode_value_start, encode_value_head, encode_value_start, record_bytes,
+    VALUE_FEATURE_COMPRESSED, VALUE_FILE_VERSION, VALUE_HEAD_BYTES, VALUE_LOOK_BYTES,
+    VALUE_START_BYTES, ValueFileFault, check_head, check_record, decode_value_start, encode_record,
+    encode_value_start, record_bytes, reference_to, unpack_value,
 };
 
 /// The version of the table format that is written; no other version is read.

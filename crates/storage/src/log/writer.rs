@@ -10,11 +10,15 @@ use crate::directory;
 use crate::env::{Env, LogFile, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The buffer is shrunk to this many bytes after a larger record.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
+/// A log is seldom synced if this many bytes, or more, are appended for each sync.
+const SELDOM_BYTES: u64 = 1 << 20;
 
 /// A log that any number of threads append to.
 ///
@@ -30,6 +34,9 @@ pub struct LogWriter {
     /// until the record is stored there.
     buffer: Mutex<Vec<u8>>,
     turns: Turns,
+    /// The number of records. Only the holder of `buffer` changes it.
+    records: AtomicU64,
+    syncs: AtomicU64,
 }
 
 impl LogWriter {
@@ -42,10 +49,27 @@ impl LogWriter {
     /// Fails with `Full` if there is no room for all of it, and with `Io` for other errors of the
     /// system. Leaves no file then.
     pub fn create(env: &dyn Env, path: &Path, id: LogId, capacity: u64) -> Result<Self> {
+        LogWriter::create_for(env, path, id, capacity, 0)
+    }
+
+    /// Creates the log as [`create`](LogWriter::create) does, for records of about `record_bytes`
+    /// bytes that are seldom synced; 0 stands for all others.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](LogWriter::create).
+    pub fn create_for(
+        env: &dyn Env,
+        path: &Path,
+        id: LogId,
+        capacity: u64,
+        record_bytes: u64,
+    ) -> Result<Self> {
         let failed = |error| Error::io("create the log", path, error);
         let (header, layout) = begin(env, id).map_err(failed)?;
         // A multiple of 8 bytes, so that the reader recognizes a file of another length as cut.
-        let file = env.create_log(path, capacity.next_multiple_of(8)).map_err(failed)?;
+        let capacity = capacity.next_multiple_of(8);
+        let file = env.create_log_for(path, capacity, record_bytes).map_err(failed)?;
         file.append(&header).map_err(|error| {
             directory::remove(env, path, "a log without a header");
             failed(error)
@@ -57,6 +81,8 @@ impl LogWriter {
             file,
             buffer: Mutex::new(Vec::with_capacity(4096)),
             turns: Turns::default(),
+            records: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
         })
     }
 
@@ -91,6 +117,7 @@ impl LogWriter {
         seal(&mut record, &placing);
         let appended = self.file.append(&record);
         let end = offset + record.len() as u64;
+        self.records.store(self.records.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         record.clear();
         record.shrink_to(BUFFER_BYTES_KEPT);
         appended.map_err(|error| Error::io("append to the log", &self.path, error))?;
@@ -105,8 +132,16 @@ impl LogWriter {
     ///
     /// Fails with `Io` or `Full` if the system refuses, or refused an earlier sync.
     pub fn sync(&self, reach: SyncReach) -> Result<u64> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
         let synced = self.turns.sync(&*self.file, reach);
         synced.map_err(|error| Error::io("sync the log", &self.path, error))
+    }
+
+    /// Returns the mean length of a record so far, or 0 if they were synced often.
+    pub fn usual_bytes(&self) -> u64 {
+        let is_seldom = self.syncs.load(Ordering::Relaxed) <= self.bytes() / SELDOM_BYTES;
+        let records = self.records.load(Ordering::Relaxed).max(1);
+        if is_seldom { self.bytes() / records } else { 0 }
     }
 
     /// Returns the file id of the log.

@@ -1,17 +1,20 @@
 //! The keys and values that a user sees: one value per key, as of a snapshot.
 
+mod values;
+
 use crate::combine::{Combiner, Stack, combined};
 use crate::cursor::{Cursor, EntryRef};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::expiry::{EXPIRY_BYTES, has_expired};
 use crate::format::{append_key, key_prefix};
 use crate::read::{Hidden, Leaps};
-use crate::reference::ReadValue;
+use crate::reference::{ReadBytes, ReadValue};
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
+use values::Values;
 
 /// A key and its value.
 pub(crate) type KeyValue = (Bytes, Bytes);
@@ -48,7 +51,7 @@ pub struct VisibleIter<C> {
     back_value: LeftValue,
     ended: bool,
     combiner: Option<Arc<dyn Combiner>>,
-    values: Option<Arc<dyn ReadValue>>,
+    values: Values,
     now: Option<u64>,
     /// The value that the front has computed last.
     computed: LeftValue,
@@ -95,7 +98,7 @@ const COPIED_BYTES_MAX: usize = 1024;
 #[derive(Debug, Default)]
 struct LeftValue {
     copied: Vec<u8>,
-    shared: Option<Bytes>,
+    shared: Option<ReadBytes>,
 }
 
 impl LeftValue {
@@ -105,7 +108,7 @@ impl LeftValue {
         self.copied.clear();
         self.shared = None;
         if value.len() > COPIED_BYTES_MAX {
-            self.shared = Some(handle());
+            self.shared = Some(handle().into());
         } else {
             self.copied.extend_from_slice(value);
         }
@@ -118,9 +121,9 @@ impl LeftValue {
     }
 
     /// Keeps a handle.
-    fn share(&mut self, value: Bytes) {
+    fn share(&mut self, value: impl Into<ReadBytes>) {
         self.copied.clear();
-        self.shared = Some(value);
+        self.shared = Some(value.into());
     }
 
     fn bytes(&self) -> &[u8] {
@@ -128,7 +131,8 @@ impl LeftValue {
     }
 
     fn handle(&mut self) -> Bytes {
-        self.shared.take().unwrap_or_else(|| Bytes::copy_from_slice(&self.copied))
+        let shared = self.shared.take().map(ReadBytes::into_shared);
+        shared.unwrap_or_else(|| Bytes::copy_from_slice(&self.copied))
     }
 }
 
@@ -255,7 +259,7 @@ impl<C: Cursor> VisibleIter<C> {
             back_value: LeftValue::default(),
             ended: false,
             combiner: None,
-            values: None,
+            values: Values::default(),
             now: None,
             computed: LeftValue::default(),
             operands: BackStack::default(),
@@ -270,7 +274,7 @@ impl<C: Cursor> VisibleIter<C> {
 
     /// Reads values in value files by `values`. Without that they are errors.
     pub fn reading(mut self, values: Option<Arc<dyn ReadValue>>) -> VisibleIter<C> {
-        self.values = values;
+        self.values = Values::of(values);
         self
     }
 
@@ -305,6 +309,7 @@ impl<C: Cursor> VisibleIter<C> {
         if self.side != Side::Front {
             self.side = Side::Front;
             self.leaps.restart();
+            self.values.turn();
             self.returned = false;
             match self.left.0.reach {
                 Reach::Endless => self.cursor.seek_first()?,
@@ -319,6 +324,7 @@ impl<C: Cursor> VisibleIter<C> {
         if self.side != Side::Back {
             self.side = Side::Back;
             self.leaps.restart();
+            self.values.turn();
             match self.left.1.reach {
                 Reach::Endless => self.cursor.seek_last()?,
                 Reach::Excluding => self.cursor.seek_before(&self.left.1.key)?,
@@ -384,8 +390,10 @@ impl<C: Cursor> VisibleIter<C> {
         if let Some(entry) = self.cursor.entry()
             && entry.kind.is_reference()
         {
-            let value = self.read_value(entry.value);
-            let value = value.map_err(|error| error.of_key(&entry.key[self.key_from..]))?;
+            self.computed.set(entry.value, || self.cursor.value());
+            self.look_ahead()?;
+            let read = self.values.read(self.computed.bytes());
+            let value = read.map_err(|error| error.of_key(&self.left.0.key[self.key_from..]))?;
             self.computed.share(value);
             return Ok(true);
         }
@@ -408,7 +416,7 @@ impl<C: Cursor> VisibleIter<C> {
             let is_seen = entry.seq <= self.snapshot;
             if is_seen {
                 let value = match entry.kind.is_reference() {
-                    true => self.read_value(entry.value)?,
+                    true => self.values.read(entry.value)?.into_shared(),
                     false => self.cursor.value(),
                 };
                 if stack.push(entry.seq, entry.kind.resolved(), value) {
@@ -421,12 +429,6 @@ impl<C: Cursor> VisibleIter<C> {
         let is_there = value.is_some();
         self.computed.share(value.unwrap_or_default());
         Ok(is_there)
-    }
-
-    /// Reads the value that `reference` leads to.
-    fn read_value(&self, reference: &[u8]) -> Result<Bytes> {
-        let missing = || Error::new(ErrorKind::Corruption, "nobody knows where a value lies");
-        self.values.as_ref().ok_or_else(missing)?.read_value(reference)
     }
 
     /// Returns the time at which the iterator first had to know it.
@@ -482,6 +484,7 @@ impl<C: Cursor> VisibleIter<C> {
             match seen {
                 Seen::Operands => self.combine_back()?,
                 Seen::Reference => {
+                    self.look_back()?;
                     let read = self.read_back();
                     read.map_err(|error| error.of_key(&self.left.1.key[self.key_from..]))?;
                 }
@@ -508,7 +511,7 @@ impl<C: Cursor> VisibleIter<C> {
     #[cold]
     #[inline(never)]
     fn read_back(&mut self) -> Result<()> {
-        let value = self.read_value(self.back_value.bytes())?;
+        let value = self.values.read(self.back_value.bytes())?;
         self.back_value.share(value);
         Ok(())
     }

@@ -6,10 +6,29 @@
 
 #[cfg(shuttle)]
 use shuttle::sync as under;
+#[cfg(shuttle)]
+use shuttle::thread;
 use std::ops::{Deref, DerefMut};
 #[cfg(not(shuttle))]
 use std::sync as under;
 use std::sync::{PoisonError, TryLockError};
+#[cfg(not(shuttle))]
+use std::thread;
+
+/// Looks at a lock before a thread sleeps, and how many of them come before it offers its
+/// processor to others.
+const LOOKS_AWAKE: u32 = 100;
+const LOOKS_ALONE: u32 = 20;
+
+/// Pauses of the processor before the first look. They double a few times.
+const PAUSES_MIN: u32 = 4;
+const PAUSES_STEPS: u32 = 3;
+
+/// Waits for `pauses` pauses of the processor.
+fn pause(pauses: u32) {
+    // The scheduler of tests has no processor that could go on meanwhile.
+    (0..pauses).filter(|_| cfg!(not(shuttle))).for_each(|_| std::hint::spin_loop());
+}
 
 /// A lock for one thread at a time.
 #[derive(Debug, Default)]
@@ -38,6 +57,30 @@ impl<T> Mutex<T> {
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard { mutex: self, held: Some(self.lock_under()) }
+    }
+
+    /// Takes the lock, which threads hold for about a microsecond at a time. A thread that must
+    /// wait looks again and again before it sleeps: to be woken takes longer than it waits, and
+    /// costs the thread that wakes it as much.
+    #[inline]
+    pub fn lock_soon(&self) -> MutexGuard<'_, T> {
+        self.try_lock().unwrap_or_else(|| self.wait_awake())
+    }
+
+    #[cold]
+    fn wait_awake(&self) -> MutexGuard<'_, T> {
+        for look in 0..LOOKS_AWAKE {
+            // Each look takes the cache line of the lock from the thread that holds it.
+            pause(PAUSES_MIN << look.min(PAUSES_STEPS));
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
+            if look >= LOOKS_ALONE {
+                // The holder may wait for this processor.
+                thread::yield_now();
+            }
+        }
+        self.lock()
     }
 
     /// Takes the lock if nobody holds it.
@@ -156,5 +199,39 @@ impl<T> RwLock<T> {
     /// Returns the value, which no other thread can reach.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn one_thread_at_a_time_however_the_lock_is_taken() {
+        let counts = Mutex::new(Cell::new(0_u64));
+        let count = |rounds: u64, soon: bool| {
+            for _ in 0..rounds {
+                let held = if soon { counts.lock_soon() } else { counts.lock() };
+                let before = held.get();
+                std::hint::spin_loop();
+                held.set(before + 1);
+            }
+        };
+        thread::scope(|scope| {
+            for soon in [true, true, true, false] {
+                scope.spawn(move || count(20_000, soon));
+            }
+        });
+        assert_eq!(counts.lock().get(), 80_000);
+        let held = counts.lock();
+        // It sleeps in the end, and is woken.
+        thread::scope(|scope| {
+            scope.spawn(|| count(1, true));
+            thread::sleep(std::time::Duration::from_millis(50));
+            assert_eq!(held.get(), 80_000);
+            drop(held);
+        });
+        assert_eq!(counts.lock().get(), 80_001);
     }
 }

@@ -18,6 +18,27 @@ pub(crate) fn bypass_cache(_file: &File) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// Returns the bytes in whose multiples reads of `file` past the system's cache must begin and end:
+/// the system does not say.
+pub(crate) fn direct_bytes(_file: &File) -> Option<usize> {
+    None
+}
+
+/// Reads at `offset`, and returns how many bytes there were: they stay in the system's cache.
+pub(crate) fn read_once_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    super::read_at(file, buffer, offset)
+}
+
+/// Writes all of `bytes` behind the last write: they stay in the system's cache.
+pub(crate) fn write_uncached(mut file: &File, bytes: &[u8]) -> io::Result<()> {
+    io::Write::write_all(&mut file, bytes)
+}
+
+/// Returns the bytes of memory of the machine: they are not known.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    None
+}
+
 /// Takes what is written of `file` out of the system's cache: it stays there.
 pub(crate) fn forget_cached(_file: &File) {}
 

@@ -138,6 +138,8 @@ pub struct BlockCache {
     counters: [Counter; COUNTERS],
     /// Whether reads of mapped files, which do not use the cache, wait for a device.
     pub(super) waits: Waits,
+    /// Whether reads of value files wait for a device.
+    pub(super) value_waits: Waits,
     /// The files of this store's tables that keep descriptors.
     pub(super) files: Arc<OpenFiles>,
     /// False if files are not mapped, so that every block is checked each time it is read from its
@@ -172,6 +174,7 @@ impl BlockCache {
             names: Mutex::default(),
             counters,
             waits: Waits::default(),
+            value_waits: Waits::default(),
             files: OpenFiles::few(),
             maps: true,
         }
@@ -190,6 +193,16 @@ impl BlockCache {
     pub fn unmapped(mut self) -> BlockCache {
         self.maps = false;
         self
+    }
+
+    /// Returns true if reads have waited for a device recently, of blocks or of values.
+    pub fn reads_wait(&self) -> bool {
+        self.waits.are_recent() || self.values_wait()
+    }
+
+    /// Returns true if reads of values in value files have waited for a device recently.
+    pub fn values_wait(&self) -> bool {
+        self.value_waits.are_recent()
     }
 
     /// Returns the files of this store's tables that keep descriptors.

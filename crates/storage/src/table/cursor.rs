@@ -164,7 +164,8 @@ impl TableCursor {
             }
             chunk_bytes = self.reader_bytes;
         }
-        let wanted = Wanted { index, end: self.range.end.as_deref(), chunk_bytes };
+        let once = self.fill == CacheFill::No;
+        let wanted = Wanted { index, end: self.range.end.as_deref(), chunk_bytes, once };
         let Loaded { block, bytes_read } =
             self.ahead.block(&self.table.file, &self.table.fences, wanted)?;
         self.reads.blocks_read += 1;

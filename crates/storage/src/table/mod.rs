@@ -14,6 +14,7 @@ mod cache;
 mod counts;
 mod cursor;
 mod mapped;
+mod mapped_values;
 mod open_files;
 mod open_table;
 mod read_table;

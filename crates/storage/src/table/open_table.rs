@@ -136,6 +136,10 @@ impl ReadTable for OpenTable {
         on_each!(OpenTable, self, table => table.search(key, snapshot, reads))
     }
 
+    fn request(&self, key: &[u8]) {
+        on_each!(OpenTable, self, table => table.request(key));
+    }
+
     fn verify(&self, ranges: &[KeyRange]) -> Result<()> {
         on_each!(OpenTable, self, table => table.verify(ranges))
     }

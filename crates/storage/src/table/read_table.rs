@@ -43,6 +43,13 @@ pub trait ReadTable {
         reads: &mut ReadCount,
     ) -> Result<Option<(Block, Slot)>>;
 
+    /// If reads of blocks have waited for the device recently, requests the block that
+    /// [`search`](ReadTable::search) for `key` reads first. Does nothing for append tables, and
+    /// where blocks are read by calls.
+    fn request(&self, key: &[u8]) {
+        let _ = key;
+    }
+
     /// [Searches](ReadTable::search) for `key`, unless the filter [excludes](ReadTable::excludes)
     /// it. `hash` must be the `key_hash` of `key`. A reader of many tables makes both steps itself:
     /// in most of them it makes only the first.

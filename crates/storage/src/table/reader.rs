@@ -216,6 +216,15 @@ impl ReadTable for Table {
         }
     }
 
+    fn request(&self, key: &[u8]) {
+        let facts = &self.facts;
+        let has_key = *facts.first_key <= *key && *key <= *facts.last_key;
+        if has_key && self.is_mapped() && self.cache.waits.are_recent() {
+            // Not counted: the search counts its own request, and finds out how long reads take.
+            self.file.announce(self.fences.place(self.fences.block_for(key)));
+        }
+    }
+
     fn is_from_outside(&self) -> bool {
         self.file.sealed_as == OUTSIDE
     }

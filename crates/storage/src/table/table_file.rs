@@ -82,6 +82,17 @@ impl TableFile {
     /// Fills `buffer` with the bytes of the file from `offset` on.
     pub(super) fn fill(&self, mut buffer: BytesMut, offset: u64) -> Result<Bytes> {
         let filled = self.file.with(|file| file.read_exact_at(&mut buffer, offset));
+        self.filled(buffer, offset, filled)
+    }
+
+    /// Fills `buffer` with bytes that nobody will read again soon.
+    fn fill_once(&self, mut buffer: BytesMut, offset: u64) -> Result<Bytes> {
+        let filled = self.file.with(|file| file.read_once_at(&mut buffer, offset));
+        self.filled(buffer, offset, filled)
+    }
+
+    /// Returns the bytes in `buffer`, if it was filled.
+    fn filled(&self, buffer: BytesMut, offset: u64, filled: io::Result<()>) -> Result<Bytes> {
         filled.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 self.damaged(Damage::whole("the file ends too early"), offset)
@@ -266,6 +277,8 @@ pub(super) struct Wanted<'a> {
     pub(super) end: Option<&'a [u8]>,
     /// The most bytes of one read, unless the block is longer.
     pub(super) chunk_bytes: u64,
+    /// True if nobody will read the blocks again soon.
+    pub(super) once: bool,
 }
 
 /// A block, and the number of bytes that were read from the file for it.
@@ -282,7 +295,7 @@ impl ReadAhead {
         fences: &Fences,
         wanted: Wanted<'_>,
     ) -> Result<Loaded> {
-        let Wanted { index, end, chunk_bytes } = wanted;
+        let Wanted { index, end, chunk_bytes, once } = wanted;
         let place = fences.place(index);
         let mut bytes_read = 0;
         if !self.contains(&place) {
@@ -291,7 +304,7 @@ impl ReadAhead {
             let last = wanted.min(within).max(index + 1) - 1;
             let chunk = place.start..fences.place(last).end;
             bytes_read = chunk.end - chunk.start;
-            self.read(file, chunk)?;
+            self.read(file, chunk, once)?;
         }
         let within = (place.start - self.chunk_start) as usize;
         let sealed = self.chunk.slice(within..within + (place.end - place.start) as usize);
@@ -305,7 +318,7 @@ impl ReadAhead {
     }
 
     /// Reads `chunk`, into the memory of the previous chunk if nobody else uses that.
-    fn read(&mut self, file: &TableFile, chunk: Range<u64>) -> Result<()> {
+    fn read(&mut self, file: &TableFile, chunk: Range<u64>, once: bool) -> Result<()> {
         let mut buffer = std::mem::take(&mut self.chunk).try_into_mut().unwrap_or_default();
         let bytes = (chunk.end - chunk.start) as usize;
         if buffer.capacity() < bytes {
@@ -313,7 +326,10 @@ impl ReadAhead {
         } else {
             buffer.resize(bytes, 0);
         }
-        self.chunk = file.fill(buffer, chunk.start)?;
+        self.chunk = match once {
+            true => file.fill_once(buffer, chunk.start)?,
+            false => file.fill(buffer, chunk.start)?,
+        };
         self.chunk_start = chunk.start;
         Ok(())
     }

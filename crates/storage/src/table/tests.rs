@@ -4,6 +4,8 @@ mod facts;
 mod get;
 mod outside;
 mod prefixes;
+#[cfg(all(feature = "lz4", feature = "zstd"))]
+mod values;
 mod verify;
 mod visible;
 

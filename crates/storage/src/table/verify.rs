@@ -88,7 +88,7 @@ impl Table {
         let end = (blocks.end < parts.fences.count()).then(|| parts.fences.key(blocks.end));
         walk.start_at(blocks.start);
         for index in blocks.clone() {
-            let wanted = Wanted { index, end, chunk_bytes: CHUNK_BYTES };
+            let wanted = Wanted { index, end, chunk_bytes: CHUNK_BYTES, once: true };
             let block = ahead.block(&self.file, &parts.fences, wanted)?.block;
             walk.block(index, &block).map_err(|fault| damaged(fault, index))?;
         }

@@ -57,6 +57,12 @@ impl Waits {
             self.0.store(BLOCKS_REQUESTED, Ordering::Relaxed);
         }
     }
+
+    /// Counts a call that read `bytes` bytes in `time`. Without a wait it copies them.
+    pub(super) fn count_call(&self, time: Duration, bytes: u64) {
+        self.count_request();
+        self.count_read(time.saturating_sub(Duration::from_nanos(bytes)));
+    }
 }
 
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub struct TableOptions {
     pub grain: ProfileGrain,
     /// The compression of data blocks.
     pub codec: Codec,
+    /// True if the file need not stay in the system's cache.
+    pub uncached: bool,
 }
 
 impl Default for TableOptions {
@@ -57,6 +59,7 @@ impl Default for TableOptions {
             prefix_bytes: 0,
             grain: ProfileGrain::Steps,
             codec: Codec::None,
+            uncached: false,
         }
     }
 }
@@ -111,7 +114,10 @@ impl TableWriter {
         table: u64,
         options: &TableOptions,
     ) -> Result<TableWriter> {
-        let file = env.create(path).map_err(|error| Error::io("create", path, error))?;
+        let mut file = env.create(path).map_err(|error| Error::io("create", path, error))?;
+        if options.uncached {
+            file.set_uncached();
+        }
         let bits_per_key = options.bits_per_key();
         let prefix_bytes = if bits_per_key > 0.0 { options.prefix_bytes } else { 0 };
         Ok(TableWriter {

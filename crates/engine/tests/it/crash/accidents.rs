@@ -20,7 +20,7 @@ const SNAPSHOTS_MAX: usize = 3;
 
 fn open_at(dir: &str, env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
     let builder = Store::builder(dir).env(Arc::new(env)).lockstep(dice.chance(60));
-    let builder = restless(builder, dice).compression(*dice.pick(&["none", "lz4", "none,zstd"]));
+    let builder = restless(builder, dice);
     // Memory that stays is copied, and tables are rewritten if little of them is needed.
     builder.log_bytes_max(*dice.pick(&[64 << 10, 1 << 20])).rewrite_below(0.5).open()
 }

@@ -19,7 +19,9 @@ fn check_clean(env: &MemEnv) {
 
 /// Writes, overwrites and deletes under `policy`, with long values in files of their own.
 fn live(env: &MemEnv, policy: &str) -> Store {
-    let store = small(env, keys()).policy(policy).large_values(60).open().unwrap();
+    let builder = small(env, keys()).policy(policy).large_values(60);
+    let builder = builder.compression(if policy == "leveled(ratio=3)" { "lz4" } else { "none" });
+    let store = builder.open().unwrap();
     let snapshot = store.snapshot();
     for life in 0..3 {
         fill(&store, life);

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// A store with files of all kinds, as it was written.
 pub(crate) struct Base {
+    pub(crate) seed: u64,
     pub(crate) env: MemEnv,
     pub(crate) policy: &'static str,
     pub(crate) codec: &'static str,
@@ -36,6 +37,7 @@ impl Base {
 
     fn written(seed: u64, note: &mut dyn FnMut(&Store)) -> Base {
         let mut base = Base {
+            seed,
             env: MemEnv::new(),
             policy: POLICIES[seed as usize % POLICIES.len()],
             codec: ["none", "lz4", "zstd"][(seed / 2) as usize % 3],

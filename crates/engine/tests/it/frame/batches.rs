@@ -93,7 +93,11 @@ impl Batches {
             let key = format!("{:0width$}", dice.below(self.keys), width = self.key_bytes);
             let length = if dice.chance(3) { 2000 } else { dice.below(self.value_bytes) };
             // No zeros: so no damage of a record can look like a torn end.
-            let value = dice.bytes(length).into_iter().map(|byte| byte | 1).collect();
+            let mut value: Vec<u8> = dice.bytes(length).iter().map(|byte| byte | 1).collect();
+            // A third of the values can be compressed.
+            if length.is_multiple_of(3) {
+                value.fill(length as u8 | 1);
+            }
             let value = (!dice.chance(20)).then_some(value);
             ops.push((dice.below(2), key.into_bytes(), value));
         }
@@ -212,6 +216,7 @@ pub(crate) fn restless(builder: Builder, dice: &mut Dice) -> Builder {
     builder
         .large_values(from_bytes)
         .value_space(*dice.pick(&[1.05, 1.3, 2.0]))
+        .compression(*dice.pick(&["none", "lz4", "none,zstd"]))
         .policy(*dice.pick(&POLICIES))
         .memtable_bytes([500, 2000, 8000, 200_000][dice.below(4)])
         .block_bytes(100)

@@ -14,3 +14,4 @@ pub(crate) mod scripted;
 pub(crate) mod small;
 pub(crate) mod stops;
 pub(crate) mod watchdog;
+pub(crate) mod watched;

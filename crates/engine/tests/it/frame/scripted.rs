@@ -30,6 +30,8 @@ pub(crate) enum Op {
     /// A file is created, or opened to be written on.
     Create,
     WriteOn,
+    /// What is written need not stay in the system's cache.
+    Uncached,
     Write,
     Sync,
     /// A file is opened for reading, read, announced or closed.
@@ -58,7 +60,7 @@ pub(crate) struct Call<'a> {
     /// The file or directory. The file that had the name, in a rename or a link.
     pub(crate) path: &'a Path,
     /// The bytes of the file that are read, written on, announced or punched out. The length alone
-    /// is right in a write.
+    /// is right in a write. In the creation of a log, as many as its records are said to have.
     pub(crate) range: Range<u64>,
     /// What was read, which the script may change.
     pub(crate) read: &'a mut [u8],
@@ -102,11 +104,17 @@ impl<F: Fn(&mut Call<'_>) -> io::Result<()> + Send + Sync + 'static> Script for 
 pub(crate) struct Scripted<S> {
     disk: Arc<dyn Env>,
     script: Arc<S>,
+    shared_memory: Option<u64>,
 }
 
 impl<S: Script> Scripted<S> {
     pub(crate) fn new(disk: impl Env, script: S) -> Scripted<S> {
-        Scripted { disk: Arc::new(disk), script: Arc::new(script) }
+        Scripted { disk: Arc::new(disk), script: Arc::new(script), shared_memory: None }
+    }
+
+    /// Returns the same on a machine with `bytes` bytes of memory.
+    pub(crate) fn with_memory(self, bytes: u64) -> Scripted<S> {
+        Scripted { shared_memory: Some(bytes), ..self }
     }
 
     fn told(&self, path: &Path) -> Told {
@@ -125,7 +133,9 @@ impl<S: Script> Scripted<S> {
 
 impl<S> Clone for Scripted<S> {
     fn clone(&self) -> Scripted<S> {
-        Scripted { disk: Arc::clone(&self.disk), script: Arc::clone(&self.script) }
+        let Scripted { disk, script, shared_memory } = self;
+        let (disk, script) = (Arc::clone(disk), Arc::clone(script));
+        Scripted { disk, script, shared_memory: *shared_memory }
     }
 }
 
@@ -190,6 +200,14 @@ struct Written<F> {
 impl WriteFile for Written<Box<dyn WriteFile>> {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.told.tell(Op::Write, 0..bytes.len() as u64, || self.file.write_all(bytes))
+    }
+
+    fn set_uncached(&mut self) {
+        let set = || {
+            self.file.set_uncached();
+            Ok(())
+        };
+        self.told.tell(Op::Uncached, 0..0, set).expect("no script fails this call");
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -335,8 +353,19 @@ impl<S: Script> Env for Scripted<S> {
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        let file = self.tell(Op::CreateLog, path, |disk| disk.create_log(path, capacity))?;
-        Ok(Box::new(Written { file, told: self.told(path) }))
+        self.create_log_for(path, capacity, 0)
+    }
+
+    fn create_log_for(
+        &self,
+        path: &Path,
+        capacity: u64,
+        record_bytes: u64,
+    ) -> io::Result<Box<dyn LogFile>> {
+        let told = self.told(path);
+        let create = || self.disk.create_log_for(path, capacity, record_bytes);
+        let file = told.tell(Op::CreateLog, 0..record_bytes, create)?;
+        Ok(Box::new(Written { file, told }))
     }
 
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
@@ -373,6 +402,10 @@ impl<S: Script> Env for Scripted<S> {
 
     fn memory_max(&self) -> Option<u64> {
         self.disk.memory_max()
+    }
+
+    fn shared_memory(&self) -> Option<u64> {
+        self.shared_memory
     }
 
     fn now(&self) -> Duration {

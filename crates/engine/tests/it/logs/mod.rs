@@ -4,5 +4,6 @@ mod damage;
 mod feed;
 mod feed_damage;
 mod files;
+mod records;
 mod row;
 mod stuck;

@@ -1,6 +1,7 @@
 //! Merges: when, on which threads, and how they hold writers back.
 
 mod back_pressure;
+mod cached;
 mod commit;
 mod debt;
 mod holes;

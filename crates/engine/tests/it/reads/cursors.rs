@@ -354,3 +354,28 @@ fn a_write_is_as_durable_as_it_asks() {
         store.existing_keyspace("a").unwrap().iter().map(|entry| entry.unwrap().0).collect();
     assert_eq!(keys, ["b"]);
 }
+
+/// Promises more keys than any memory holds, ends after three, and goes on if it is asked again.
+struct Odd(u32);
+
+impl Iterator for Odd {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        self.0 += 1;
+        (!self.0.is_multiple_of(4)).then(|| format!("key {}", self.0))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::MAX, None)
+    }
+}
+
+#[test]
+fn keys_may_come_from_any_iterator() {
+    let store = open(&MemEnv::new(), "none", true);
+    let keyspace = store.keyspace("k").unwrap();
+    keyspace.put("key 2", "two").unwrap();
+    let found = keyspace.multi_get(Odd(0)).unwrap();
+    assert_eq!(found, [None, Some("two".into()), None]);
+}

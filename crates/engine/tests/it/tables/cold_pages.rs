@@ -4,16 +4,11 @@
 //! whole before it is read, and a seek requests the blocks of all runs before it reads one. While
 //! access takes as long as memory does, nothing is requested. Answers are the same.
 
-use crate::frame::scripted::{Call, Op, Script, Scripted};
 use crate::frame::small::plain_at;
-use lsmith::env::RealEnv;
+use crate::frame::watched::{Look, Watch, Watched, announces};
 use lsmith::{DEFAULT_KEYSPACE, Keyspace};
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::thread::{self, ThreadId};
+use std::path::Path;
 use std::time::Duration;
 
 const KEYS: u32 = 4000;
@@ -23,72 +18,6 @@ const BLOCK_BYTES: u64 = 500;
 /// More blocks than are requested after a slow access, and more than are read between two timed
 /// ones.
 const MANY: u32 = 200;
-
-/// A call of a reader to the system.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Look {
-    Announce(PathBuf, Range<u64>),
-    Clock,
-}
-
-#[derive(Debug)]
-struct Seen {
-    thread: ThreadId,
-    calls: Vec<Look>,
-    now: Duration,
-    /// The time by which each reading of the clock advances it.
-    step: Duration,
-}
-
-/// A clock that the test advances, and the calls of the test's thread.
-#[derive(Debug)]
-struct Watch(Mutex<Seen>);
-
-type Watched = Scripted<Watch>;
-
-impl Watch {
-    fn new() -> Watched {
-        let thread = thread::current().id();
-        let calls = Vec::new();
-        let seen = Seen { thread, calls, now: Duration::ZERO, step: Duration::ZERO };
-        Scripted::new(RealEnv::new(), Watch(Mutex::new(seen)))
-    }
-
-    /// Makes timed accesses seem to take `time` from now on.
-    fn all_takes(&self, time: Duration) {
-        self.0.lock().step = time;
-    }
-
-    /// Returns the calls that `read` made.
-    fn calls(&self, read: impl FnOnce()) -> Vec<Look> {
-        self.0.lock().calls.clear();
-        read();
-        std::mem::take(&mut self.0.lock().calls)
-    }
-}
-
-impl Seen {
-    fn note(&mut self, call: Look) {
-        if thread::current().id() == self.thread {
-            self.calls.push(call);
-        }
-    }
-}
-
-impl Script for Watch {
-    fn on(&self, call: &mut Call<'_>) -> io::Result<()> {
-        let mut seen = self.0.lock();
-        if call.is_before(Op::Announce) {
-            seen.note(Look::Announce(call.path.to_path_buf(), call.range.clone()));
-        } else if call.op == Op::Now {
-            seen.note(Look::Clock);
-            let step = seen.step;
-            seen.now += step;
-            call.time = seen.now;
-        }
-        Ok(())
-    }
-}
 
 fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
@@ -132,10 +61,6 @@ fn seek(space: &Keyspace, number: u32) {
 fn seek_back(space: &Keyspace, number: u32) {
     let mut entries = space.range(..key(number));
     assert_eq!(entries.next_back().unwrap().unwrap().0[..], key(number - 1));
-}
-
-fn announces(calls: &[Look]) -> usize {
-    calls.iter().filter(|call| **call != Look::Clock).count()
 }
 
 #[test]
@@ -200,6 +125,32 @@ fn a_get_asks_for_all_of_its_block_before_it_looks_at_it() {
         }
         assert!(announces(&calls) >= 1);
     }
+}
+
+/// Returns how many blocks were asked for one after the other, with no look between them.
+fn asked_together(calls: &[Look]) -> Vec<usize> {
+    let parts = calls.split(|call| *call == Look::Clock);
+    parts.map(<[Look]>::len).filter(|count| *count > 1).collect()
+}
+
+#[test]
+fn a_read_of_many_keys_asks_for_the_blocks_of_16_before_it_looks_at_one() {
+    let (_dir, env, space) = cold();
+    let numbers: Vec<u32> = (0..MANY).map(|index| key_of(index % RUNS, index)).collect();
+    let read = || {
+        let values = space.multi_get(numbers.iter().copied().map(key)).unwrap();
+        for (number, value) in numbers.iter().zip(values) {
+            assert_eq!(value.as_deref(), Some(&[*number as u8; 30][..]));
+        }
+    };
+    // The first read of each 16 waits, and the others find their blocks there.
+    let calls = env.calls(read);
+    let together = asked_together(&calls);
+    assert_eq!(together.len(), numbers.len().div_ceil(16), "{together:?}");
+    assert!(together[..together.len() - 1].iter().all(|count| *count >= 16), "{together:?}");
+    env.all_takes(Duration::ZERO);
+    read();
+    assert_eq!(announces(&env.calls(read)), 0, "looks are fast again");
 }
 
 #[test]

@@ -39,9 +39,15 @@ fn check_others(space: &Keyspace) {
 #[test]
 fn only_the_damaged_value_cannot_be_read() {
     let (env, path, offset) = damaged();
-    let (store, space) = open(small(&env));
+    only_17_is_damaged(&env, &path, offset);
+    let (env, path, offset) = damaged();
+    only_17_is_damaged(&env.unmapped(), &path, offset);
+}
+
+fn only_17_is_damaged(env: &MemEnv, path: &Path, offset: u64) {
+    let (store, space) = open(small(env));
     let error = space.get(17_u32.to_be_bytes()).unwrap_err();
-    assert_names(&error, &path, offset);
+    assert_names(&error, path, offset);
     assert_eq!(error.key(), Some(&17_u32.to_be_bytes()[..]));
     check_others(&space);
     let forward: Vec<_> = space.iter().collect();
@@ -50,14 +56,14 @@ fn only_the_damaged_value_cannot_be_read() {
         assert_eq!(entries.len(), 60, "iterators go on behind the key");
         let errors: Vec<&Error> = entries.iter().filter_map(|it| it.as_ref().err()).collect();
         assert_eq!(errors.len(), 1);
-        assert_names(errors[0], &path, offset);
+        assert_names(errors[0], path, offset);
     }
     let damage = store.verify().unwrap();
     assert_eq!(damage.len(), 1, "{damage:?}");
-    assert_names(&damage[0], &path, offset);
-    let damage = lsmith::inspect::damage(&env, Path::new(DIR)).unwrap();
+    assert_names(&damage[0], path, offset);
+    let damage = lsmith::inspect::damage(env, Path::new(DIR)).unwrap();
     assert_eq!(damage.len(), 1, "{damage:?}");
-    assert_names(&damage[0], &path, offset);
+    assert_names(&damage[0], path, offset);
     // A new value ends the damage.
     put(&space, [17], 1);
     check(&space, [17], 1);
@@ -88,6 +94,69 @@ fn damaged_value_stays_where_it_is_and_holds_nothing_up() {
         store.settle().unwrap();
         assert!(!names(&env, DIR, ".values").iter().any(|name| path.ends_with(name)));
         assert_eq!(bytes_on_disk(&env), space.stats().value_bytes);
+    }
+}
+
+/// Several short records, or one long one and short ones, share a part of a map.
+#[test]
+fn damage_is_of_one_key_among_short_and_long_values() {
+    let value = |key: u32| vec![key as u8; [100, 200, 3000, 900][key as usize % 4]];
+    for damaged in 20..28 {
+        let env = MemEnv::new();
+        let (store, space) = open(small(&env).memtable_bytes(1 << 20).large_values(50));
+        KEYS.for_each(|key| space.put(key.to_be_bytes(), value(key)).unwrap());
+        space.flush().unwrap();
+        drop((store, space));
+        drop(small(&env).open().unwrap());
+        let path = Path::new(DIR).join(&names(&env, DIR, ".values")[0]);
+        let wanted = value(damaged);
+        let bytes = read_file(&env, &path);
+        let at = bytes.windows(wanted.len()).position(|window| window == wanted).unwrap();
+        env.flip(&path, at as u64 + 50, 4).unwrap();
+        let (_store, space) = open(small(&env));
+        for key in KEYS.chain(KEYS.rev()) {
+            let found = space.get(key.to_be_bytes());
+            if key == damaged {
+                assert_names(&found.unwrap_err(), &path, at as u64 - 12);
+            } else {
+                assert!(found.unwrap().as_deref() == Some(&value(key)[..]), "key {key}");
+            }
+        }
+    }
+}
+
+/// A map is checked once for readers. What is written anew, or verified, is read and checked again.
+#[test]
+fn damage_after_a_look_is_found_and_not_copied() {
+    let env = MemEnv::new();
+    let builder = || small(&env).policy("tiered(ratio=2)").value_space(1.05);
+    let (store, space) = open(builder().memtable_bytes(1 << 20).large_values(500));
+    put(&space, KEYS, 0);
+    space.flush().unwrap();
+    check(&space, KEYS, 0);
+    let path = Path::new(DIR).join(&names(&env, DIR, ".values")[0]);
+    let bytes = read_file(&env, &path);
+    let wanted = value(17, 0);
+    let at = bytes.windows(wanted.len()).position(|window| window == wanted).unwrap();
+    env.flip(&path, at as u64 + 500, 4).unwrap();
+    let damage = store.verify().unwrap();
+    assert_eq!(damage.len(), 1, "{damage:?}");
+    assert_names(&damage[0], &path, at as u64 - 12);
+    for round in 1..4 {
+        put(&space, 30..60, round);
+        space.flush().unwrap();
+    }
+    space.merge().unwrap();
+    store.settle().unwrap();
+    drop((store, space));
+    for from_bytes in [Some(500), None] {
+        let (store, space) = open(builder().large_values(from_bytes));
+        space.merge().unwrap();
+        check(&space, (0..30).filter(|key| *key != 17), 0);
+        check(&space, 30..60, 3);
+        let error = space.get(17_u32.to_be_bytes()).unwrap_err();
+        assert_names(&error, &path, at as u64 - 12);
+        assert_eq!(store.verify().unwrap().len(), 1);
     }
 }
 

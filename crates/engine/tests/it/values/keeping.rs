@@ -71,8 +71,15 @@ fn snapshot_keeps_its_values_through_cleaning() {
 
 #[test]
 fn checkpoint_and_backup_have_their_values() {
+    for codec in ["none", "lz4"] {
+        copies_have_their_values(codec);
+    }
+}
+
+fn copies_have_their_values(codec: &str) {
     let env = MemEnv::new();
-    let (store, space) = open(small(&env).large_values(500).value_space(1.05));
+    let builder = small(&env).compression(codec);
+    let (store, space) = open(builder.large_values(500).value_space(1.05));
     put(&space, KEYS, 0);
     space.flush().unwrap();
     store.checkpoint("/copy").unwrap();

@@ -5,9 +5,11 @@
 //! space than the option says, whatever is overwritten. A damaged value is the only one that cannot
 //! be read.
 
+mod cold;
 mod damage;
 mod keeping;
 mod model;
+mod packed;
 mod space;
 
 use crate::frame::contents::names;

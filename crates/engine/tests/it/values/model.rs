@@ -20,7 +20,11 @@ fn any_write(space: &Keyspace, map: &mut Map, dice: &mut Dice) {
     match dice.below(20) {
         0..12 => {
             let length = dice.below(150);
-            write(space, map, key, Some(dice.bytes(length)));
+            let mut value = dice.bytes(length);
+            if dice.chance(50) {
+                value.fill(length as u8);
+            }
+            write(space, map, key, Some(value));
         }
         12 | 13 => write(space, map, key, None),
         14 => {
@@ -93,6 +97,7 @@ fn contents_are_the_same_wherever_values_lie() {
             let used = mapped_or_not(&env, &mut dice);
             let (store, space) = open(options(plain(&used), policy, &mut dice));
             compare(&space, &map, &[]);
+            space.set_compression(dice.pick::<&str>(&["none", "lz4", "none,zstd"])).unwrap();
             live(&store, &space, &mut map, &mut dice);
             if dice.chance(30) {
                 space.set_merge_policy(*dice.pick::<&str>(&POLICIES)).unwrap();

@@ -131,13 +131,19 @@ impl CipherRead {
 
     /// Fills `buffer` from `offset` on, where `index` says that the bytes are. Returns false if
     /// they are not there.
-    fn fill(&self, index: &Index, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+    fn fill(
+        &self,
+        index: &Index,
+        buffer: &mut [u8],
+        offset: u64,
+        read_slots: ReadSlots,
+    ) -> io::Result<bool> {
         let end = offset + buffer.len() as u64;
         let slots = index.slot_of(offset)..index.slot_of(end - 1) + 1;
         SLOTS.with(|kept| {
             let read = &mut *kept.borrow_mut();
             read.resize(((slots.end - slots.start) * SLOT_BYTES) as usize, 0);
-            let filled = self.file.read_exact_at(read, slots.start * SLOT_BYTES);
+            let filled = read_slots(&*self.file, read, slots.start * SLOT_BYTES);
             let filled =
                 filled.and_then(|()| self.decrypt(index, slots.start, read, buffer, offset));
             read.truncate(KEPT_BYTES);
@@ -182,15 +188,19 @@ impl CipherRead {
     }
 }
 
-impl ReadFile for CipherRead {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+/// How slots are read: a method of [`ReadFile`].
+type ReadSlots = fn(&dyn ReadFile, &mut [u8], u64) -> io::Result<()>;
+
+impl CipherRead {
+    /// Fills `buffer` from `offset` on.
+    fn read(&self, buffer: &mut [u8], offset: u64, read_slots: ReadSlots) -> io::Result<()> {
         if buffer.is_empty() {
             return Ok(());
         }
         let end = offset.checked_add(buffer.len() as u64);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
         let index = self.index.load();
-        if end <= index.end && self.fill(&index, buffer, offset)? {
+        if end <= index.end && self.fill(&index, buffer, offset, read_slots)? {
             return Ok(());
         }
         drop(index);
@@ -199,10 +209,20 @@ impl ReadFile for CipherRead {
         if end > index.end {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        match self.fill(&index, buffer, offset)? {
+        match self.fill(&index, buffer, offset, read_slots)? {
             true => Ok(()),
             false => Err(CipherError::damage(offset, "the slots of the file are out of order")),
         }
+    }
+}
+
+impl ReadFile for CipherRead {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read(buffer, offset, |file, buffer, at| file.read_exact_at(buffer, at))
+    }
+
+    fn read_once_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read(buffer, offset, |file, buffer, at| file.read_once_at(buffer, at))
     }
 
     fn bytes(&self) -> io::Result<u64> {

@@ -125,6 +125,10 @@ impl WriteFile for CipherWrite {
         self.unless_failed(|file| file.write(bytes))
     }
 
+    fn set_uncached(&mut self) {
+        self.file.set_uncached();
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         self.unless_failed(|file| {
             file.end_all()?;

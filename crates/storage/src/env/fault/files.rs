@@ -60,6 +60,10 @@ impl FaultWrite {
 }
 
 impl WriteFile for FaultWrite {
+    fn set_uncached(&mut self) {
+        self.inner.set_uncached();
+    }
+
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.unless_failed(|file| {
             let Some(Due { effect, error }) =
@@ -93,16 +97,31 @@ pub(super) struct FaultRead {
     pub(super) around: Around,
 }
 
-impl ReadFile for FaultRead {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+impl FaultRead {
+    /// Calls `read` to fill `buffer`, unless a fault is due.
+    fn unless_due(
+        &self,
+        buffer: &mut [u8],
+        read: impl FnOnce(&mut [u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
         let Some(Due { effect, error }) = self.around.rules.due(OpClass::Read, &self.around.path)
         else {
-            return self.inner.read_exact_at(buffer, offset);
+            return read(buffer);
         };
         if effect == Effect::Partly {
             buffer.fill(GARBAGE);
         }
         Err(error)
+    }
+}
+
+impl ReadFile for FaultRead {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.unless_due(buffer, |buffer| self.inner.read_exact_at(buffer, offset))
+    }
+
+    fn read_once_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.unless_due(buffer, |buffer| self.inner.read_once_at(buffer, offset))
     }
 
     fn bytes(&self) -> io::Result<u64> {

@@ -5,7 +5,7 @@
 //! learn of bytes that could not be written.
 
 use super::descriptor::Descriptor;
-use super::log::make_room;
+use super::log::{make_room, write_record};
 use crate::env::common::check_append;
 use crate::env::{LogFile, SyncReach};
 use crate::sync::Mutex;
@@ -50,10 +50,7 @@ impl LogFile for WrittenLog {
         let end = self.end.load(Ordering::Relaxed);
         check_append(bytes.len(), end, self.capacity())?;
         if let Some((head, rest)) = bytes.split_first_chunk::<8>() {
-            self.file.with(|file| {
-                system::write_all_at(file, rest, end + 8)?;
-                system::write_all_at(file, head, end)
-            })?;
+            self.file.with(|file| write_record(file, end, head, rest))?;
         }
         self.end.store(end + bytes.len() as u64, Ordering::Release);
         Ok(())

@@ -1,10 +1,11 @@
 //! Blocks that a cursor fetches together, before it needs them.
 //!
 //! In the order of keys, the values of a table come from as many places of the file as there were
-//! batches, and from each place in the order of the file. So a cursor that goes forward looks at
-//! the references of the entries to come, a *window* of them at a time. Their blocks, in the order
-//! of the file, make one *piece* for each place. So a window costs as many reads as it has places,
-//! and a device can serve them at once. Nothing is read that the window does not need.
+//! batches, and from each place in the order of the file. So a cursor that goes on looks at the
+//! references of the entries to come, a *window* of them at a time, in either direction. Their
+//! blocks, in the order of the file, make one *piece* for each place. So a window costs as many
+//! reads as it has places, and a device can serve them at once. Nothing is read that the window
+//! does not need.
 //!
 //! If the file is mapped, pieces are announced to the system instead. That is done only while reads
 //! wait for the device: see [`Waits`](crate::table::waits::Waits).
@@ -114,12 +115,12 @@ impl Ahead {
         let bytes = self.window_bytes;
         let mut read = 0;
         let mut spans = Vec::new();
+        let side = walk.side();
         walk.collect(table, bytes, &mut spans, |path, span| {
             if let Some(found) = self.leaf(table, span) {
                 return found.ok();
             }
-            let NodePlace { span: parent, node, slot } = path.last()?;
-            let leaves = leaves_from(*parent, node, slot.start(), 2 * bytes);
+            let leaves = leaves_from(path.last()?, side, 2 * bytes);
             self.leaves.swap(0, 1);
             read += self.leaves[0].read(table, leaves);
             self.leaf(table, span)?.ok()

@@ -2,7 +2,7 @@
 
 use super::fetch::{Fetch, ValuePlace, Way};
 use super::reader::{AppendTable, child};
-use super::refs::{NodePlace, RefWalk};
+use super::refs::{NodePlace, RefWalk, Side};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::{Block, Damage, Slot, Span, Trail, ValueRef};
@@ -106,13 +106,6 @@ impl Aim {
     fn ends_at_restart(self) -> bool {
         matches!(self, Aim::Restart(_) | Aim::Behind | Aim::Astray)
     }
-}
-
-/// An end of a part of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    First,
-    Last,
 }
 
 impl Drop for AppendCursor {
@@ -251,7 +244,7 @@ impl AppendCursor {
 
     /// Goes to the first or last entry of the leaf below the path and `top`.
     fn enter_side(&mut self, span: Span, side: Side, way: Way) -> Result<()> {
-        let (span, leaf) = self.descend(span, |node| slot_at(node, side))?;
+        let (span, leaf) = self.descend(span, |node| side.of(node))?;
         self.key.clear();
         self.trail.clear();
         let slot = match side {
@@ -269,36 +262,32 @@ impl AppendCursor {
         self.leaf = None;
         self.live = false;
         while let Some(NodePlace { span, node, slot }) = self.path.pop() {
-            let next = match side {
-                Side::First if slot.end() < node.entries_end() => node.slot(slot.end()),
-                Side::Last if slot.start() > 0 => {
-                    node.slot_ending(slot.start(), &mut self.key, &mut self.trail)
-                }
-                _ => continue,
-            };
+            let Some(next) = side.behind(&node, &slot) else { continue };
             let slot = next.map_err(|damage| self.damaged(damage, span))?;
             let below = child(&node, &slot, span).map_err(|damage| self.damaged(damage, span))?;
             self.path.push(NodePlace { span, node, slot });
-            let way = if side == Side::First { Way::Forward } else { Way::Alone };
+            let way = if side == Side::First { Way::Forward } else { Way::Back };
             return self.enter_side(below.node, side, way);
         }
         Ok(())
     }
 
     /// Goes to the entry of the leaf that ends at `end`, or to the last one before this leaf.
-    fn enter_ending(&mut self, span: Span, leaf: Block, end: usize) -> Result<()> {
+    fn enter_ending(&mut self, span: Span, leaf: Block, end: usize, way: Way) -> Result<()> {
         if end == 0 {
             return self.enter_next_leaf(Side::Last);
         }
         let slot = leaf.slot_ending(end, &mut self.key, &mut self.trail);
         let slot = slot.map_err(|damage| self.damaged(damage, span))?;
-        self.enter(NodePlace { span, node: leaf, slot }, Way::Alone)
+        self.enter(NodePlace { span, node: leaf, slot }, way)
     }
 
     /// Goes to an entry whose key is known.
     fn enter(&mut self, place: NodePlace, way: Way) -> Result<()> {
+        self.fetch.go(way);
         let value = self.table.value_ref(&place.node, &place.slot, place.span)?;
-        self.fetch.prepare_one(&value);
+        let here = || RefWalk::new(&self.path, &place, place.slot.end(), Side::Last);
+        self.fetch.prepare_one(&value, way, here);
         self.leaf = Some(place);
         self.enter_ready(value, way)
     }
@@ -313,7 +302,10 @@ impl AppendCursor {
             drop(self.decode());
         }
         let place = self.leaf.as_ref().expect(ON_ENTRY);
-        let here = || RefWalk::new(&self.path, place, place.slot.start());
+        let here = || match way {
+            Way::Back => RefWalk::new(&self.path, place, place.slot.end(), Side::Last),
+            _ => RefWalk::new(&self.path, place, place.slot.start(), Side::First),
+        };
         self.value = self.fetch.enter(&value, self.key.len(), way, here)?;
         self.live = true;
         Ok(())
@@ -323,6 +315,7 @@ impl AppendCursor {
     /// want of them is loaded in vain. So they end once their values have [`GROUP_BYTES_MIN`]
     /// bytes, or half of the bytes that were decoded before if that is more.
     fn decode(&mut self) -> Result<()> {
+        self.fetch.go(Way::Forward);
         self.coming.clear();
         self.coming.reserve(self.group);
         self.reached = 0;
@@ -345,7 +338,7 @@ impl AppendCursor {
         self.group = (2 * self.group).min(GROUPS[1]);
         if let (Some(first), Some(leaf)) = (self.coming.first(), &self.leaf) {
             let path = &self.path;
-            let here = || RefWalk::new(path, leaf, first.slot.start());
+            let here = || RefWalk::new(path, leaf, first.slot.start(), Side::First);
             self.fetch.prepare(self.coming.iter().map(|coming| coming.value), here);
         }
         Ok(())
@@ -361,14 +354,6 @@ impl AppendCursor {
         self.decoded_bytes = 0;
         self.trail.clear();
         self.fetch.end();
-    }
-}
-
-/// Returns the first or last entry of an inner node.
-fn slot_at(node: &Block, side: Side) -> std::result::Result<Slot, Damage> {
-    match side {
-        Side::First => node.slot(0),
-        Side::Last => node.slot_ending(node.entries_end(), &mut Vec::new(), &mut Trail::default()),
     }
 }
 
@@ -464,7 +449,7 @@ impl Cursor for AppendCursor {
         let found = leaf.lower_bound_from(start, key);
         let found = found.map_err(|damage| self.damaged(damage, span))?;
         let end = found.map_or(leaf.entries_end(), |(slot, _)| slot.start());
-        self.enter_ending(span, leaf, end)
+        self.enter_ending(span, leaf, end, Way::Alone)
     }
 
     #[inline]
@@ -485,7 +470,7 @@ impl Cursor for AppendCursor {
         leaf.slot = *slot;
         stepped.map_err(|damage| self.table.file.damaged(damage, leaf.span.offset))?;
         let path = &self.path;
-        let here = || RefWalk::new(path, leaf, leaf.slot.start());
+        let here = || RefWalk::new(path, leaf, leaf.slot.start(), Side::First);
         self.value = self.fetch.enter(value, self.key.len(), Way::Forward, here)?;
         self.live = true;
         Ok(())
@@ -494,10 +479,9 @@ impl Cursor for AppendCursor {
     fn prev(&mut self) -> Result<()> {
         assert!(std::mem::take(&mut self.live), "{ON_ENTRY}");
         let NodePlace { span, node, slot } = self.leaf.take().expect(ON_ENTRY);
-        self.fetch.end();
         match self.trail.pop(&mut self.key) {
-            Some(slot) => self.enter(NodePlace { span, node, slot }, Way::Alone),
-            None => self.enter_ending(span, node, slot.start()),
+            Some(slot) => self.enter(NodePlace { span, node, slot }, Way::Back),
+            None => self.enter_ending(span, node, slot.start(), Way::Back),
         }
     }
 

@@ -24,10 +24,12 @@ const REACHED_MAX: usize = 32;
 /// How a cursor came to an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// By a search or backward.
+    /// By a search.
     Alone,
     /// From the entry in front of it.
     Forward,
+    /// From the entry behind it.
+    Back,
 }
 
 /// The place of a value.
@@ -75,6 +77,8 @@ pub(super) struct Fetch {
     oldest: usize,
     /// What was read ahead, and how to go on with that.
     ahead: Option<Box<Ahead>>,
+    /// The direction in which this was read.
+    way: Way,
     /// The bytes of the map of the file, if this reads through it. A walk that asks the table for
     /// them at each entry takes 5 % longer.
     map: Option<Bytes>,
@@ -96,6 +100,7 @@ impl Fetch {
             starts: Vec::new(),
             oldest: 0,
             ahead: None,
+            way: Way::Alone,
             reads: ReadCount::default(),
         }
     }
@@ -103,6 +108,14 @@ impl Fetch {
     /// Forgets what was read ahead, because the cursor goes elsewhere.
     pub(super) fn end(&mut self) {
         self.ahead = None;
+    }
+
+    /// Forgets what was read ahead for another direction than `way`.
+    pub(super) fn go(&mut self, way: Way) {
+        if self.way != way {
+            self.end();
+            self.way = way;
+        }
     }
 
     /// Returns the node at `span`.
@@ -148,14 +161,7 @@ impl Fetch {
         here: impl FnOnce() -> RefWalk,
     ) {
         let Some(mapped) = map_for(&self.table, self.fill) else { return };
-        let mut is_timed = false;
-        if self.ahead.is_some() || self.table.waits_are_recent() {
-            let ahead = self.ahead.get_or_insert_default();
-            if ahead.must_announce(&self.table, coming.len() as u64) {
-                ahead.announce(&self.table, here);
-            }
-            is_timed = ahead.is_watching();
-        }
+        let mut is_timed = announce(&mut self.ahead, &self.table, coming.len() as u64, here);
         self.lines.clear();
         self.lines.reserve(coming.len());
         for value in coming.filter(|value| value.value_bytes > 0) {
@@ -169,11 +175,27 @@ impl Fetch {
         black_box(self.table.load(mapped, &self.lines, is_timed));
     }
 
-    /// Makes a value ready as [`prepare`](Fetch::prepare) does, without looking further.
-    pub(super) fn prepare_one(&mut self, value: &ValueRef) {
-        if self.request_value(value) {
-            black_box(self.touch_value(value));
+    /// Makes the value of one entry ready as [`prepare`](Fetch::prepare) does. It looks further
+    /// only on the way back, where entries come one by one.
+    pub(super) fn prepare_one(
+        &mut self,
+        value: &ValueRef,
+        way: Way,
+        here: impl FnOnce() -> RefWalk,
+    ) {
+        let Some(mapped) = map_for(&self.table, self.fill) else { return };
+        let is_watching = way == Way::Back && announce(&mut self.ahead, &self.table, 1, here);
+        if value.value_bytes == 0 || !self.reached.add(value.block.offset) {
+            return;
         }
+        // On the way back it is announced already.
+        if way != Way::Back {
+            self.table.request_block(value.block);
+        }
+        self.reads.count_mapped(value.block.bytes);
+        let lines = [self.table.lines_of(value)];
+        let is_timed = is_watching || self.table.must_time(&lines[0]);
+        black_box(self.table.load(mapped, &lines, is_timed));
     }
 
     /// Requests a value from the device, if reads of the mapped file wait for it. Returns true if
@@ -300,6 +322,24 @@ impl Fetch {
         self.reads.bytes_read += span.bytes;
         self.table.fresh_block(span)
     }
+}
+
+/// Announces what comes behind the next `entries` of a mapped file, if reads wait for the device.
+/// `here` is in front of them. Returns true if the cursor looks closely whether they wait.
+fn announce(
+    ahead: &mut Option<Box<Ahead>>,
+    table: &AppendTable,
+    entries: u64,
+    here: impl FnOnce() -> RefWalk,
+) -> bool {
+    if ahead.is_none() && !table.waits_are_recent() {
+        return false;
+    }
+    let ahead = ahead.get_or_insert_default();
+    if ahead.must_announce(table, entries) {
+        ahead.announce(table, here);
+    }
+    ahead.is_watching()
 }
 
 /// Returns the map of the file, if a cursor reads through it.

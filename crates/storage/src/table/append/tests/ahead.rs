@@ -1,9 +1,9 @@
-//! What cursors that go forward fetch together.
+//! What cursors that go on fetch together.
 
 use super::*;
 use crate::cursor::EntryRef;
 use crate::env::{FaultEnv, OpClass};
-use crate::table::{ReadCursor, Table, TableWriter};
+use crate::table::{AppendCursor, ReadCursor, Table, TableWriter};
 
 const KEYS: u64 = 4000;
 
@@ -58,15 +58,24 @@ impl Pair {
         read_ranges(&mut cursor, entries, &self.appended.model);
         drop(cursor);
         let sorted = (env.count(OpClass::Read) - calls, bytes.bytes());
+        let appended = self.appended_reads(fill, |cursor| {
+            read_ranges(cursor, entries, &self.appended.model);
+        });
+        [sorted, appended]
+    }
+
+    /// Returns the calls and the bytes of `read` on the append table, without maps.
+    fn appended_reads(&self, fill: CacheFill, read: impl FnOnce(&mut AppendCursor)) -> (u64, u64) {
         let env = FaultEnv::over(self.appended.disk.clone().unmapped());
         let shared: Arc<dyn Env> = Arc::new(env.clone());
-        let table = AppendTable::open(&shared, path(), TABLE, self.appended.root, cache()).unwrap();
+        let cache = Arc::new(BlockCache::new(1 << 20));
+        let table = AppendTable::open(&shared, path(), TABLE, self.appended.root, cache).unwrap();
         let (calls, bytes) = (env.count(OpClass::Read), Arc::default());
         let mut cursor = table.cursor(fill);
         cursor.count_in(&bytes);
-        read_ranges(&mut cursor, entries, &self.appended.model);
+        read(&mut cursor);
         drop(cursor);
-        [sorted, (env.count(OpClass::Read) - calls, bytes.bytes())]
+        (env.count(OpClass::Read) - calls, bytes.bytes())
     }
 }
 
@@ -116,6 +125,33 @@ fn a_range_of_ten_batches_reads_at_most_twice_what_one_of_a_sorted_table_does() 
     }
 }
 
+/// Reads `model` from its end to its start.
+fn read_back(cursor: &mut AppendCursor, model: &[Owned]) {
+    cursor.seek_last().unwrap();
+    for expected in model.iter().rev() {
+        assert_eq!(cursor.entry(), Some(entry_ref(expected)));
+        cursor.prev().unwrap();
+    }
+    assert!(cursor.entry().is_none());
+}
+
+#[test]
+fn a_scan_back_reads_as_much_at_once_as_a_scan_forward() {
+    for value_bytes in [100, 1000, 8000] {
+        for codec in [Codec::None, Codec::Lz4] {
+            let pair = Pair::new(value_bytes, codec);
+            let model = &pair.appended.model;
+            for fill in [CacheFill::Yes, CacheFill::No] {
+                let forward = pair.appended_reads(fill, |it| read_ranges(it, KEYS, model));
+                let back = pair.appended_reads(fill, |it| read_back(it, model));
+                let what = format!("{value_bytes} B, {codec:?}, {fill:?}: {forward:?}, {back:?}");
+                assert!(back.0 <= forward.0 * 11 / 10, "calls of {what}");
+                assert!(back.1 <= forward.1 * 11 / 10, "bytes of {what}");
+            }
+        }
+    }
+}
+
 /// Damage of a block that is read ahead is told when the cursor gets there, not before.
 #[test]
 fn damage_ahead_does_no_harm_to_entries_in_front_of_it() {
@@ -129,23 +165,26 @@ fn damage_ahead_does_no_harm_to_entries_in_front_of_it() {
                 disk.flip(path(), dice.below(root * 9 / 10), 4).unwrap();
                 let bench = Bench { disk, ..pair.appended.clone() };
                 let Ok(table) = bench.open_at(*root, maps) else { continue };
-                let mut cursor = table.cursor(fill);
-                let mut read = 0;
-                let mut moved = cursor.seek_first();
-                while moved.is_ok() && cursor.entry().is_some() {
-                    assert_eq!(cursor.entry(), Some(entry_ref(&model[read])));
-                    read += 1;
-                    moved = cursor.next();
+                for back in [false, true] {
+                    let mut cursor = table.cursor(fill);
+                    let mut read = 0;
+                    let mut moved = if back { cursor.seek_last() } else { cursor.seek_first() };
+                    let at = |read| if back { model.len() - 1 - read } else { read };
+                    while moved.is_ok() && cursor.entry().is_some() {
+                        assert_eq!(cursor.entry(), Some(entry_ref(&model[at(read)])));
+                        read += 1;
+                        moved = if back { cursor.prev() } else { cursor.next() };
+                    }
+                    let Err(error) = moved else {
+                        assert_eq!(read, model.len());
+                        continue;
+                    };
+                    assert_eq!(error.kind(), crate::error::ErrorKind::Corruption);
+                    assert!(cursor.entry().is_none());
+                    // That entry, or its leaf, or a node above, cannot be read alone either.
+                    let mut other = table.cursor(fill);
+                    assert!(other.seek(&model[at(read)].key).is_err(), "entry {}", at(read));
                 }
-                let Err(error) = moved else {
-                    assert_eq!(read, model.len());
-                    continue;
-                };
-                assert_eq!(error.kind(), crate::error::ErrorKind::Corruption);
-                assert!(cursor.entry().is_none());
-                // That entry, or its leaf, or a node above, cannot be read alone either.
-                let mut other = table.cursor(fill);
-                assert!(other.seek(&model[read].key).is_err(), "entry {read}");
             }
         }
     }
