@@ -2,19 +2,32 @@
 
 use lsmith::cpu::{process_cpu_time, thread_cpu_time};
 use lsmith::env::{Env, RealEnv};
+use std::time::Duration;
 
 /// A clock that starts when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// Counts time from its making, also on systems whose standard library has no clock.
     env: RealEnv,
+    /// The CPU time that it counts.
+    cpu_time: fn() -> Duration,
     cpu_start: f64,
 }
 
 impl Clock {
-    /// Returns a clock that starts now.
+    /// Returns a clock that starts now, and counts the CPU time of the whole process.
     pub fn start() -> Clock {
-        Clock { env: RealEnv::new(), cpu_start: process_cpu_time().as_secs_f64() }
+        Clock::counting(process_cpu_time)
+    }
+
+    /// Returns a clock that starts now, and counts the CPU time of the thread that reads it. That
+    /// must be the thread that started it.
+    pub fn start_of_thread() -> Clock {
+        Clock::counting(thread_cpu_time)
+    }
+
+    fn counting(cpu_time: fn() -> Duration) -> Clock {
+        Clock { env: RealEnv::new(), cpu_time, cpu_start: cpu_time().as_secs_f64() }
     }
 
     /// Returns the wall-clock seconds since the start.
@@ -22,9 +35,9 @@ impl Clock {
         self.env.now().as_secs_f64()
     }
 
-    /// Returns the CPU seconds of the whole process since the start, user and system.
+    /// Returns the CPU seconds of the process or of the thread since the start, user and system.
     pub fn cpu_seconds(&self) -> f64 {
-        process_cpu_time().as_secs_f64() - self.cpu_start
+        (self.cpu_time)().as_secs_f64() - self.cpu_start
     }
 }
 

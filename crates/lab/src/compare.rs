@@ -4,6 +4,7 @@ use crate::errors::{Errors, PredictionErrors, relative};
 use crate::free::FreeRun;
 use crate::growth::{Formula, Prediction};
 use crate::history::{History, Recorder};
+use crate::jobs::{SharedProgress, cores, in_order};
 use crate::least::Least;
 use crate::meter::Mode;
 use crate::physical::FileSizes;
@@ -16,7 +17,7 @@ use crate::sealing::sealing;
 use crate::simulate::{Content, Simulated, simulate_observed};
 use crate::spread::{Spread, repeated};
 use crate::time::{SimulatedTime, simulate_time};
-use anyhow::{anyhow, ensure};
+use anyhow::{Context, anyhow, ensure};
 use lsmith_model::optimum::HullPoint;
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
@@ -24,6 +25,7 @@ use lsmith_workload::Workload;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The figures of one policy under one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -102,8 +104,11 @@ struct Played<'a> {
 }
 
 impl Comparison<'_> {
-    /// Runs the policies one after the other, each as a part of the progress, and passes each
-    /// finished row to `on_row`. A policy that fails has no row; the others have theirs.
+    /// Runs the policies, each as a part of the progress, and passes each finished row to `on_row`,
+    /// in the order of the policies. A policy that fails has no row; the others have theirs.
+    ///
+    /// The policies run on all cores at once. They run one after the other if there are free runs,
+    /// which have threads of their own, or if runs are repeated, which is done to judge times.
     ///
     /// If the time of free runs is limited, the run in lockstep and the simulations play as many
     /// flushes as the free run did.
@@ -112,7 +117,11 @@ impl Comparison<'_> {
     /// Fails if a run or a simulation of a policy fails, or if a free run fills no memtable in its
     /// time, but only when all other policies have been run. The error names all that failed. A row
     /// always has all its parts.
-    pub fn run(&self, progress: &dyn Progress, on_row: &mut dyn FnMut(Row)) -> anyhow::Result<()> {
+    pub fn run(
+        &self,
+        progress: &SharedProgress,
+        on_row: &mut dyn FnMut(Row),
+    ) -> anyhow::Result<()> {
         let mut notes = Vec::new();
         let workload = self.workload.workload();
         let fluid = known(EXPECTED_SIZES, fluid_of(workload), &mut notes);
@@ -122,15 +131,26 @@ impl Comparison<'_> {
         let least = &self.least(self.workload)?;
         let all = Played { keyed: self.workload, fluid, files, least, notes: &notes };
         let mut failed: Vec<anyhow::Error> = Vec::new();
-        for policy in self.policies {
-            progress.begin_part();
-            let spec = policy.spec();
-            let policy = sealing(Arc::clone(policy), &self.options.flush_sizes);
-            match self.policy(&policy, all, progress) {
-                Ok(row) => on_row(row),
-                Err(error) => failed.push(error.context(format!("policy {spec}"))),
+        let count = self.policies.len();
+        let threads = if self.free || self.runs > 1 { 1 } else { cores().min(count) };
+        let together = Together(progress);
+        let steps: &(dyn Progress + Sync) = if threads > 1 { &together } else { progress };
+        let finished = AtomicUsize::new(0);
+        let measure = |index: usize| {
+            let policy = &self.policies[index];
+            let sealed = sealing(Arc::clone(policy), &self.options.flush_sizes);
+            let row = self.policy(&sealed, all, steps);
+            // One part ends with each policy, whichever it is.
+            if finished.fetch_add(1, Ordering::Relaxed) + 1 < count {
+                progress.begin_part();
             }
-        }
+            row.with_context(|| format!("policy {}", policy.spec()))
+        };
+        progress.begin_part();
+        in_order(count, threads, &measure, &mut |row| match row {
+            Ok(row) => on_row(row),
+            Err(error) => failed.push(error),
+        });
         let join = |before: anyhow::Error, error| anyhow!("{before:#}; {error:#}");
         failed.into_iter().reduce(join).map_or(Ok(()), Err)
     }
@@ -274,6 +294,18 @@ impl Comparison<'_> {
             notes,
         })
     }
+}
+
+/// The progress of policies that run at once. It names the step that began last, and does not say
+/// how far that is.
+struct Together<'a>(&'a SharedProgress);
+
+impl Progress for Together<'_> {
+    fn begin(&self, step: &str, _: u64) {
+        self.0.begin(step, 0);
+    }
+
+    fn advance(&self, _: u64) {}
 }
 
 const EXPECTED_SIZES: &str = "expected sizes";

@@ -1,8 +1,10 @@
 //! Runs measurements on all cores.
 
 use crate::progress::Progress;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 /// Progress that several threads can report.
 pub type SharedProgress = dyn Progress + Sync;
@@ -79,9 +81,8 @@ pub fn measure_all<J: Job>(
             *found[job].lock().expect("no one panics while holding it") = Some(result);
         }
     };
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     std::thread::scope(|scope| {
-        for _ in 1..cores.min(jobs.len()) {
+        for _ in 1..cores().min(jobs.len()) {
             scope.spawn(work);
         }
         work();
@@ -92,5 +93,81 @@ pub fn measure_all<J: Job>(
     match errors.into_iter().next() {
         Some(Err(error)) => Err(error),
         _ => found.into_iter().collect(),
+    }
+}
+
+/// Returns the number of cores that the process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get())
+}
+
+/// Calls `act` with each number below `count`, for as many at once as `threads` says, in their
+/// order. Passes the results to `take` in the order of the numbers, each as soon as the results
+/// before it are there.
+pub(crate) fn in_order<T: Send>(
+    count: usize,
+    threads: usize,
+    act: &(impl Fn(usize) -> T + Sync),
+    take: &mut dyn FnMut(T),
+) {
+    let threads = threads.min(count);
+    if threads <= 1 {
+        return (0..count).map(act).for_each(take);
+    }
+    let next = AtomicUsize::new(0);
+    let numbers = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < count);
+    let (results, finished) = channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let results = results.clone();
+            scope.spawn(move || {
+                let found = std::iter::from_fn(numbers).map(|number| (number, act(number)));
+                // The receiver is gone only if `take` has panicked.
+                let _gone = found.map(|found| results.send(found)).find(Result::is_err);
+            });
+        }
+        drop(results);
+        let mut waiting = BTreeMap::new();
+        let mut due = 0;
+        for (number, result) in finished {
+            waiting.insert(number, result);
+            while let Some(result) = waiting.remove(&due) {
+                take(result);
+                due += 1;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first of two ends after the second, which it waits for.
+    #[test]
+    fn results_come_in_order_from_all_threads() {
+        let (tell, told) = channel();
+        let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+        let act = |number| {
+            match number {
+                0 => told.lock().unwrap().recv().unwrap(),
+                1 => tell.lock().unwrap().send(()).unwrap(),
+                _ => (),
+            }
+            number
+        };
+        let mut found = Vec::new();
+        in_order(5, 2, &act, &mut |number| found.push(number));
+        assert_eq!(found, [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn one_thread_takes_each_result_before_it_goes_on() {
+        let taken = AtomicUsize::new(0);
+        let act = |number| assert_eq!(taken.load(Ordering::Relaxed), number);
+        in_order(3, 1, &act, &mut |()| {
+            taken.fetch_add(1, Ordering::Relaxed);
+        });
+        assert_eq!(taken.into_inner(), 3);
     }
 }

@@ -407,8 +407,8 @@ pub struct EngineReport {
     pub ops: u64,
     /// Wall-clock seconds from the first operation until the tree is at rest.
     pub seconds: f64,
-    /// CPU seconds of the whole process in that time, user and system, including the making of
-    /// keys and values.
+    /// CPU seconds in that time, user and system, including the making of keys and values: of the
+    /// whole process, or in lockstep of the thread that does all work.
     pub cpu_seconds: f64,
     /// Operations per second.
     pub ops_per_second: f64,

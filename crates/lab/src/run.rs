@@ -162,6 +162,12 @@ impl Bench {
         &self.keyspaces[0]
     }
 
+    /// Returns a clock that starts now. In lockstep the thread of the writer does all work, while
+    /// other threads of the process may do other things.
+    fn clock(&self) -> Clock {
+        if self.is_free { Clock::start() } else { Clock::start_of_thread() }
+    }
+
     /// Returns how far the run has come after so many operations and seconds.
     fn moment(&self, ops: u64, seconds: f64) -> lsmith_sim::Moment {
         let held_back_seconds = self.store.stats().held_back_micros as f64 * 1e-6;
@@ -217,7 +223,7 @@ pub fn run(
     let steps = format!("{spec}: {}", workload.spec());
     progress.begin(&steps, workload.ops_max());
 
-    let clock = Clock::start();
+    let clock = bench.clock();
     let (phases, course) = play(&bench, workload, progress)?;
     bench.store.settle().context("merges did not come to rest")?;
     let seconds = clock.seconds();
@@ -298,7 +304,7 @@ fn play(
     };
     let mut course = Course::default();
     for (name, ops_max) in [("load", workload.load_ops()), ("run", u64::MAX)] {
-        let clock = Clock::start();
+        let clock = bench.clock();
         let merge_cpu = || bench.store.stats().merge_cpu_nanos as f64 * 1e-9;
         let (before, merge_cpu_before) = (player.ops(), merge_cpu());
         play_until(&mut player, &mut ops, ops_max, |player| {

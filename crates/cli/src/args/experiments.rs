@@ -77,7 +77,8 @@ pub(crate) struct CompareArgs {
     pub(crate) machine: MachineArgs,
     /// Run each store N times
     ///
-    /// Prints the least, the median and the most of what is measured.
+    /// Prints the least, the median and the most of what is measured. Policies then run one after
+    /// the other, not on all cores at once.
     #[arg(help_heading = "Store")]
     #[arg(long, default_value = "1", value_name = "N", value_parser = count)]
     pub(crate) repeat: u64,
