@@ -35,6 +35,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 2)]
     pub(crate) threads: usize,
 
+    /// How many times as large as the memory of its process the data of a `cold_` phase is.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) cold: u64,
+
     /// How often every store takes its turn.
     #[arg(long, default_value_t = 3)]
     pub(crate) repeat: u32,
@@ -54,6 +58,10 @@ pub(crate) struct Args {
     /// Join the control group behind this file first.
     #[arg(long, hide = true)]
     pub(crate) door: Option<PathBuf>,
+
+    /// Bytes of memory that the process has, if they are few.
+    #[arg(long, hide = true)]
+    pub(crate) memory: Option<u64>,
 }
 
 /// What can be asked besides comparing stores.

@@ -26,8 +26,9 @@ pub(crate) fn run(args: &Args, store: &str) -> Result<()> {
     let value_bytes = first.value_bytes.unwrap_or(args.value);
     // What a store makes when it opens, such as a log allocated ahead, belongs to its first writes.
     let mut before = Reading::now()?;
+    let settings = Settings { value_bytes, ..Settings::default() }.within(args.memory, keys);
     let data = Dataset {
-        store: contender.open(&dir, Settings { value_bytes, ..Settings::default() })?,
+        store: contender.open(&dir, settings)?,
         dir,
         order: first.order(),
         values: Values::new(value_bytes),
@@ -76,6 +77,7 @@ fn row(store: &str, phase: &Phase, data: &Dataset, worked: &Worked, cost: Readin
         cpu_us_per_op: per_op(cost.cpu.as_secs_f64() * 1e6),
         device_bytes_per_user_byte: user_bytes.map(|user| cost.device_bytes() as f64 / user),
         written_bytes_per_op: per_op(cost.written_bytes as f64),
+        read_bytes_per_op: per_op(tally.get_read_bytes.unwrap_or(cost.read_bytes) as f64),
         p50_ns: tally.latencies.value_at_quantile(0.5),
         p99_ns: tally.latencies.value_at_quantile(0.99),
         p999_ns: tally.latencies.value_at_quantile(0.999),

@@ -15,6 +15,8 @@ const QUIET: Duration = Duration::from_millis(300);
 pub(crate) struct Reading {
     /// User and system time of all threads.
     pub(crate) cpu: Duration,
+    /// Bytes read from the device.
+    pub(crate) read_bytes: u64,
     /// Bytes of pages made dirty, to be written to the device.
     pub(crate) written_bytes: u64,
     /// The part of them that vanished before it was written.
@@ -27,6 +29,7 @@ impl Reading {
         let io = fs::read_to_string("/proc/self/io").context("/proc/self/io")?;
         Ok(Reading {
             cpu: cpu(),
+            read_bytes: field(&io, "read_bytes:")?,
             written_bytes: field(&io, "write_bytes:")?,
             cancelled_bytes: field(&io, "cancelled_write_bytes:")?,
         })
@@ -36,6 +39,7 @@ impl Reading {
     pub(crate) fn since(self, earlier: Reading) -> Reading {
         Reading {
             cpu: self.cpu.saturating_sub(earlier.cpu),
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
             written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
             cancelled_bytes: self.cancelled_bytes.saturating_sub(earlier.cancelled_bytes),
         }
@@ -45,6 +49,12 @@ impl Reading {
     pub(crate) fn device_bytes(self) -> u64 {
         self.written_bytes.saturating_sub(self.cancelled_bytes)
     }
+}
+
+/// Bytes that this thread has read from the device so far.
+pub(crate) fn thread_read_bytes() -> Result<u64> {
+    let path = "/proc/thread-self/io";
+    field(&fs::read_to_string(path).context(path)?, "read_bytes:")
 }
 
 /// CPU time of the process so far.

@@ -55,9 +55,10 @@ fn child(args: &Args, contender: &Contender, chain: &Chain, base: &Path) -> Resu
     command.args(["--value", &args.value.to_string(), "--threads", &args.threads.to_string()]);
     let value_bytes = first.value_bytes.unwrap_or(args.value);
     let data_bytes = first.keys(args.ops) * (KEY_BYTES + value_bytes) as u64;
-    let group = if first.cold { Some(Group::new(data_bytes / 4)?) } else { None };
+    let memory_bytes = data_bytes / args.cold;
+    let group = if first.cold { Some(Group::new(memory_bytes)?) } else { None };
     if let Some(group) = &group {
-        command.arg("--door").arg(group.door());
+        command.arg("--door").arg(group.door()).args(["--memory", &memory_bytes.to_string()]);
     }
     let mut process = command.stdout(Stdio::piped()).spawn()?;
     let Some(out) = process.stdout.take() else { bail!("a child without output") };

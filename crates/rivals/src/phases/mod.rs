@@ -1,5 +1,6 @@
 //! What is done to a store: the phases, and one file for each kind of work.
 
+mod hot;
 mod ladder;
 mod letter;
 mod part;

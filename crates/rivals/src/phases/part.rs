@@ -53,6 +53,8 @@ pub(crate) struct Tally {
     pub(crate) latencies: Histogram<u64>,
     /// Bytes of keys and values written, deleted keys included.
     pub(crate) user_bytes: u64,
+    /// Bytes that the thread's gets have read from the device. `None` if they are not counted.
+    pub(crate) get_read_bytes: Option<u64>,
     /// Bytes on the device, sampled over the last quarter of an overwrite.
     pub(crate) disk_samples: Vec<u64>,
 }
@@ -60,7 +62,7 @@ pub(crate) struct Tally {
 impl Tally {
     pub(super) fn new() -> Result<Tally> {
         let latencies = Histogram::new_with_max(LATENCY_NS_MAX, 3)?;
-        Ok(Tally { latencies, user_bytes: 0, disk_samples: Vec::new() })
+        Ok(Tally { latencies, user_bytes: 0, get_read_bytes: None, disk_samples: Vec::new() })
     }
 
     /// Notes that `count` operations took `time` each.
@@ -72,6 +74,7 @@ impl Tally {
     pub(super) fn add(&mut self, other: Tally) -> Result<()> {
         self.latencies.add(&other.latencies)?;
         self.user_bytes += other.user_bytes;
+        self.get_read_bytes = self.get_read_bytes.or(other.get_read_bytes);
         self.disk_samples.extend(other.disk_samples);
         Ok(())
     }

@@ -18,6 +18,9 @@ const COLD_KEYS_MIN: u64 = 14_000_000;
 /// Reads at most of a phase with little memory: most of them wait for the device.
 const COLD_READS: u64 = 200_000;
 
+/// Writes, and operations of YCSB, at most of such a phase: some stores read before they write.
+const COLD_WRITES: u64 = 2_000_000;
+
 /// Operations of a sync phase.
 const SYNC_OPS: u64 = 20_000;
 
@@ -34,6 +37,10 @@ pub(crate) enum Work {
     GetAbsent,
     /// Gets of 100 random present keys a call; each counts as an operation.
     MultiGet,
+    /// Gets of a few present keys that lie together, perhaps beside overwrites of all keys.
+    GetHot {
+        beside_writes: bool,
+    },
     /// An iterator set to a random key and read for so many entries.
     Seek(u64),
     /// All entries in order; each counts as an operation.
@@ -61,7 +68,7 @@ pub(crate) struct Phase {
     pub(crate) threads: usize,
     /// Bytes of a value, if the phase has a size of its own.
     pub(crate) value_bytes: Option<usize>,
-    /// Whether memory is limited to a quarter of the data.
+    /// Whether memory is limited to a part of the data.
     pub(crate) cold: bool,
 }
 
@@ -106,7 +113,7 @@ pub(crate) fn names_all() -> Vec<String> {
     names
 }
 
-const PLAIN: [(&str, Work); 12] = [
+const PLAIN: [(&str, Work); 14] = [
     ("fill_random", Work::FillRandom),
     ("fill_batch100", Work::FillBatch),
     ("fill_sequential", Work::FillSequential),
@@ -114,6 +121,8 @@ const PLAIN: [(&str, Work); 12] = [
     ("get_present", Work::GetPresent),
     ("get_absent", Work::GetAbsent),
     ("multi_get", Work::MultiGet),
+    ("get_hot", Work::GetHot { beside_writes: false }),
+    ("get_hot_beside_writes", Work::GetHot { beside_writes: true }),
     ("seek_next10", Work::Seek(10)),
     ("seek_next100", Work::Seek(100)),
     ("scan", Work::Scan),
@@ -125,15 +134,26 @@ const PLAIN: [(&str, Work); 12] = [
 const LADDER: [u64; 5] = [10, 30, 50, 70, 90];
 
 /// Value sizes and how names end for them.
-const VALUES: [(&str, usize); 2] = [("_1k", 1000), ("_8k", 8000)];
+const VALUES: [(&str, usize); 3] = [("_1k", 1000), ("_8k", 8000), ("_64k", 64_000)];
 
 /// The phases that come with other value sizes too.
 const SIZED: [&str; 5] =
     ["fill_random", "fill_batch100", "fill_sequential", "overwrite", "get_present"];
 
 /// The phases that come with little memory too.
-const COLD: [&str; 6] =
-    ["fill_random", "get_present", "get_absent", "seek_next10", "scan", "overwrite"];
+const COLD: [&str; 11] = [
+    "fill_random",
+    "get_present",
+    "get_absent",
+    "multi_get",
+    "get_hot",
+    "get_hot_beside_writes",
+    "seek_next10",
+    "scan",
+    "overwrite",
+    "ycsb_a",
+    "ycsb_b",
+];
 
 fn parse(name: &str, ycsb_threads: usize) -> Option<Phase> {
     let whole = |work, threads| Phase {
@@ -146,6 +166,9 @@ fn parse(name: &str, ycsb_threads: usize) -> Option<Phase> {
     let plain = |name: &str| PLAIN.iter().find(|(plain, _)| *plain == name).map(|(_, work)| *work);
     if let Some(work) = plain(name) {
         return Some(whole(work, 1));
+    }
+    if let Some(rest) = name.strip_prefix("cold_").filter(|rest| COLD.contains(rest)) {
+        return Some(Phase { name: name.to_string(), cold: true, ..parse(rest, ycsb_threads)? });
     }
     if let Some(rest) = name.strip_prefix("ycsb_") {
         let (letter, threads) = match rest.strip_suffix("_1thread") {
@@ -164,9 +187,6 @@ fn parse(name: &str, ycsb_threads: usize) -> Option<Phase> {
         "sync_16threads" => return Some(whole(Work::Sync, 16)),
         _ => {}
     }
-    if let Some(rest) = name.strip_prefix("cold_").filter(|rest| COLD.contains(rest)) {
-        return Some(Phase { cold: true, ..whole(plain(rest)?, 1) });
-    }
     let (suffix, bytes) = VALUES.into_iter().find(|(suffix, _)| name.ends_with(suffix))?;
     let rest = name.strip_suffix(suffix).filter(|rest| SIZED.contains(rest))?;
     Some(Phase { value_bytes: Some(bytes), ..whole(plain(rest)?, 1) })
@@ -184,8 +204,15 @@ impl Phase {
 
     /// Operations over a data set of `keys` keys.
     pub(crate) fn ops(&self, keys: u64) -> u64 {
-        let reads = matches!(self.work, Work::GetPresent | Work::GetAbsent | Work::Seek(_));
-        let keys = if self.cold && reads { keys.min(COLD_READS) } else { keys };
+        let keys = match self.work {
+            Work::GetPresent | Work::GetAbsent | Work::MultiGet | Work::Seek(_) if self.cold => {
+                keys.min(COLD_READS)
+            }
+            Work::Overwrite | Work::Ycsb(_) | Work::GetHot { .. } if self.cold => {
+                keys.min(COLD_WRITES)
+            }
+            _ => keys,
+        };
         match self.work {
             // The puts of each rung are a quarter of the number of keys.
             Work::Reads(percent) => keys * 25 / (100 - percent),
@@ -216,6 +243,7 @@ impl Phase {
             Work::FillRandom | Work::FillSequential | Work::FillBatch => true,
             Work::Overwrite | Work::Delete | Work::Sync | Work::Ycsb(_) => true,
             Work::Reads(_) => true,
+            Work::GetHot { beside_writes } => beside_writes,
             Work::GetPresent | Work::GetAbsent | Work::MultiGet => false,
             Work::Seek(_) | Work::Scan | Work::ScanReverse => false,
         }
@@ -266,12 +294,16 @@ mod tests {
 
     #[test]
     fn names_carry_threads_values_and_memory() {
-        let phases = parsed("ycsb_f, ycsb_f_1thread, sync_16threads, overwrite_8k, cold_scan");
+        let asked = "ycsb_f, ycsb_f_1thread, sync_16threads, overwrite_8k, cold_scan";
+        let phases = parsed(&format!("{asked}, overwrite_64k, cold_ycsb_a"));
         let threads: Vec<usize> = phases.iter().map(|phase| phase.threads).collect();
-        assert_eq!(threads, [2, 1, 16, 1, 1]);
+        assert_eq!(threads, [2, 1, 16, 1, 1, 1, 2]);
         assert_eq!(phases[3].value_bytes, Some(8000));
         assert_eq!(phases[3].keys(10_000_000), 268_435);
         assert!(phases[4].cold);
+        assert_eq!((phases[5].value_bytes, phases[5].keys(10_000_000)), (Some(64_000), 33_554));
+        assert!(phases[6].cold && phases[6].name == "cold_ycsb_a");
+        assert_eq!(phases[6].ops(phases[6].keys(1000)), 2_000_000);
         for wrong in ["ycsb_g", "scan_1k", "cold_delete", "sync_2threads", ""] {
             assert!(parse_all(wrong, 2).is_err(), "{wrong}");
         }

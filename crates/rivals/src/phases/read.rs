@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use std::hint::black_box;
 
 /// One get of so many is timed, so that the clock weighs little.
-const TIMED: u64 = 8;
+pub(super) const TIMED: u64 = 8;
 
 /// Numbers from here on are never given to a key that is put.
 const ABSENT: u64 = 1 << 40;

@@ -2,7 +2,7 @@
 
 use super::part::{Dataset, Part, Tally};
 use super::phase::{Phase, Work};
-use super::{ladder, read, scan, sync, write, ycsb};
+use super::{hot, ladder, read, scan, sync, write, ycsb};
 use anyhow::{Context, Result, anyhow, ensure};
 use lsmith_workload::Rng;
 use std::thread;
@@ -68,6 +68,7 @@ fn carry_out(work: Work, mut part: Part<'_>) -> Result<(u64, Tally)> {
         Work::GetPresent => read::get_present(part_of),
         Work::GetAbsent => read::get_absent(part_of),
         Work::MultiGet => read::multi_get(part_of),
+        Work::GetHot { beside_writes } => hot::run(part_of, beside_writes),
         Work::Seek(nexts) => scan::seek(part_of, nexts),
         Work::Scan => scan::scan(part_of, false),
         Work::ScanReverse => scan::scan(part_of, true),

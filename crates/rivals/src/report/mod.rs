@@ -155,6 +155,7 @@ fn middle(turns: &[&Row]) -> Option<Row> {
         cpu_us_per_op: real(|row| Some(row.cpu_us_per_op))?,
         device_bytes_per_user_byte: real(|row| row.device_bytes_per_user_byte),
         written_bytes_per_op: real(|row| Some(row.written_bytes_per_op))?,
+        read_bytes_per_op: real(|row| Some(row.read_bytes_per_op))?,
         p50_ns: number(|row| row.p50_ns),
         p99_ns: number(|row| row.p99_ns),
         p999_ns: number(|row| row.p999_ns),

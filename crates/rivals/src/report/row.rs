@@ -22,6 +22,8 @@ pub(crate) struct Row {
     pub(crate) device_bytes_per_user_byte: Option<f64>,
     /// Bytes of pages written for an operation, whether they reach the device or vanish before.
     pub(crate) written_bytes_per_op: f64,
+    /// Bytes that were read from the device for an operation.
+    pub(crate) read_bytes_per_op: f64,
     /// The time of half of all operations at most, in nanoseconds.
     pub(crate) p50_ns: u64,
     /// The time of 99 % of all operations at most.

@@ -31,11 +31,12 @@ pub(super) fn preface(args: &Args, contenders: &[Contender]) -> String {
 pub(crate) fn line(row: &Row) -> String {
     let device = row.device_bytes_per_user_byte;
     format!(
-        "{:<18} {:>8.3} us cpu  {:>9.0} ops/s  {} device bytes per user byte",
+        "{:<18} {:>8.3} us cpu  {:>9.0} ops/s  {} device bytes per user byte, {:.0} read per op",
         row.phase,
         row.cpu_us_per_op,
         row.ops_per_s,
-        figure(device, 2)
+        figure(device, 2),
+        row.read_bytes_per_op,
     )
 }
 
@@ -43,7 +44,8 @@ pub(crate) fn line(row: &Row) -> String {
 pub(super) fn rows(rows: &[Row]) -> String {
     let wide = width(rows.iter().map(|row| &row.store));
     let mut told = format!(
-        "\n{:<20} {:<wide$} {:>9} {:>10} {:>7} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>6}\n",
+        "\n{:<20} {:<wide$} {:>9} {:>10} {:>7} {:>8} {:>8} {:>8} {:>9} {:>9} {:>8} {:>6} \
+         {:>7}\n",
         "phase",
         "store",
         "cpu us",
@@ -55,7 +57,8 @@ pub(super) fn rows(rows: &[Row]) -> String {
         "max ms",
         "disk MB",
         "rss MB",
-        "space"
+        "space",
+        "read B"
     );
     for row in rows {
         let micros = |nanos: u64| nanos as f64 / 1e3;
@@ -63,7 +66,7 @@ pub(super) fn rows(rows: &[Row]) -> String {
         let _ = writeln!(
             told,
             "{:<20} {:<wide$} {:>9.3} {:>10.0} {:>7} {:>8.2} {:>8.2} {:>8.2} {:>9.2} {:>9.1} \
-             {:>8.1} {:>6}",
+             {:>8.1} {:>6} {:>7.0}",
             row.phase,
             row.store,
             row.cpu_us_per_op,
@@ -76,6 +79,7 @@ pub(super) fn rows(rows: &[Row]) -> String {
             megabytes(row.disk_bytes),
             megabytes(row.rss_bytes),
             figure(row.space_over_live, 2),
+            row.read_bytes_per_op,
         );
     }
     told

@@ -42,8 +42,9 @@ impl Bftree {
         let Some(leaf_bytes) = LEAF_BYTES.into_iter().find(fits) else {
             bail!("Bf-Tree has leaves of 32 KiB at most: {record_bytes} bytes are too many");
         };
-        let bytes = settings.buffer_bytes + settings.cache_bytes;
-        let mut config = Config::new(dir.join("tree"), bytes.next_power_of_two());
+        // A power of two; what is left over may be used by the system's cache.
+        let bytes = 1 << (settings.buffer_bytes + settings.own_cache_bytes).ilog2();
+        let mut config = Config::new(dir.join("tree"), bytes);
         config.storage_backend(StorageBackend::Std);
         config.leaf_page_size(leaf_bytes);
         config.cb_min_record_size(KEY_BYTES);

@@ -35,7 +35,14 @@ impl Lsmith {
         let config = settings.config.as_deref().unwrap_or_default();
         for part in config.split('+').filter(|part| !part.is_empty()) {
             builder = match part.split_once('=').unwrap_or((part, "")) {
-                ("direct", "") => builder.env(Arc::new(RealEnv::new().direct())),
+                ("direct", "") => {
+                    let direct = builder.env(Arc::new(RealEnv::new().direct()));
+                    match settings.memory {
+                        // The process stays within it to a tenth.
+                        Some(memory) => direct.memory_bytes(memory / 10 * 9),
+                        None => direct,
+                    }
+                }
                 ("values", space) => {
                     builder.large_values(VALUES_FROM).value_space(space_of(space)?)
                 }
@@ -80,6 +87,11 @@ impl Store for Lsmith {
 
     fn get(&self, key: &Key, look: Look<'_>) -> Result<bool> {
         Ok(self.keyspace.get_with(key, look)?.is_some())
+    }
+
+    fn multi_get(&self, keys: &[Key], look: Look<'_>) -> Result<usize> {
+        let values = self.keyspace.multi_get(keys)?;
+        Ok(values.iter().flatten().inspect(|value| look(value)).count())
     }
 
     fn scan(&self, from: Option<&Key>, visit: Visit<'_>) -> Result<()> {

@@ -37,7 +37,11 @@ struct RocksDb {
 
 fn open(dir: &Path, settings: &Settings) -> Result<DB> {
     let mut blocks = BlockBasedOptions::default();
-    let cache_bytes = if settings.has("cached") { CACHE_OF_ALL } else { settings.cache_bytes };
+    let cache_bytes = match (settings.has("cached"), settings.has("direct")) {
+        (true, _) => CACHE_OF_ALL,
+        (false, true) => settings.own_cache_bytes,
+        (false, false) => settings.cache_bytes,
+    };
     blocks.set_block_cache(&Cache::new_lru_cache(cache_bytes));
     blocks.set_bloom_filter(f64::from(settings.filter_bits), false);
     let mut options = Options::default();

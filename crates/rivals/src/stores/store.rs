@@ -11,6 +11,10 @@ pub(crate) struct Settings {
     pub(crate) buffer_bytes: usize,
     /// Bytes of the block cache.
     pub(crate) cache_bytes: usize,
+    /// Bytes of the block cache of a store that reads past the system's cache.
+    pub(crate) own_cache_bytes: usize,
+    /// Bytes of memory that the process has, if they are few.
+    pub(crate) memory: Option<u64>,
     /// Bits of the Bloom filter per key.
     pub(crate) filter_bits: u8,
     /// Bytes of a value, at most.
@@ -45,6 +49,8 @@ impl Default for Settings {
         Settings {
             buffer_bytes: 64 << 20,
             cache_bytes: 64 << 20,
+            own_cache_bytes: 64 << 20,
+            memory: None,
             filter_bits: 10,
             value_bytes: 100,
             config: None,
@@ -124,6 +130,16 @@ pub(crate) trait Store: Send + Sync {
 }
 
 impl Settings {
+    /// Returns the settings for a process that has `memory` bytes, if they are few, and a store of
+    /// `keys` keys: what buffers, filters and a quarter for the rest leave is the block cache of a
+    /// store that reads past the system's cache.
+    pub(crate) fn within(self, memory: Option<u64>, keys: u64) -> Settings {
+        let Some(bytes) = memory else { return self };
+        let filters = keys * u64::from(self.filter_bits) / 8;
+        let taken = self.buffer_bytes as u64 + filters + bytes / 4;
+        Settings { own_cache_bytes: bytes.saturating_sub(taken) as usize, memory, ..self }
+    }
+
     /// Returns true if the configuration called `name` is asked for.
     #[cfg_attr(
         not(any(feature = "rocksdb", feature = "fjall", feature = "lmdb", feature = "mdbx")),
