@@ -163,6 +163,13 @@ impl Dump {
         if let Some(reference) = entry.reference() {
             let (file, offset) = (reference.file, reference.offset);
             text += &format!(" to {} bytes in file {file} at {offset}", reference.value_bytes);
+            let stored = reference.stored;
+            if stored.packing != inspect::Packing::Plain {
+                let (bytes, codec) = (stored.bytes, stored.packing.name());
+                text += &format!(", {bytes} stored with {codec}");
+                fields.insert("value_codec".into(), json!(codec));
+                fields.insert("stored_bytes".into(), json!(bytes));
+            }
             fields.insert("value_file".into(), json!(file));
             fields.insert("value_offset".into(), json!(offset));
         } else if self.values {
