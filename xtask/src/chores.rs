@@ -10,6 +10,9 @@ use std::process::Command;
 const GOLDENS: [(&str, &str); 3] =
     [("lsmith-tree", "it"), ("lsmith-policy", "it"), ("lsmith", "it")];
 
+/// The profile of the workspace, for workspaces of their own that share what it has compiled.
+pub(crate) const DEV_PROFILE: &str = "profile.dev.opt-level=3";
+
 /// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -108,13 +111,12 @@ pub(crate) fn package(root: &Path) -> Result<()> {
         writeln!(patches, "{name} = {{ path = \"{folder}\" }}")?;
     }
     ensure!(!patches.is_empty(), "cargo made no packages in {}", packages.display());
-    let profile = "[profile.dev]\nopt-level = 1\n"; // as in the workspace, to share its crates
     let workspace = "[workspace]\nresolver = \"3\"\nmembers = [\"*\"]\n";
-    let manifest = format!("{workspace}\n[patch.crates-io]\n{patches}\n{profile}");
+    let manifest = format!("{workspace}\n[patch.crates-io]\n{patches}\n");
     fs::write(unpacked.join("Cargo.toml"), manifest)?;
     fs::copy(root.join("Cargo.lock"), unpacked.join("Cargo.lock"))?;
-    let check = ["check", "--workspace", "--target-dir", "../../target"];
-    run(cargo(&unpacked).args(check).current_dir(&unpacked))
+    let check = ["check", "--workspace", "--target-dir", "../../target", "--config", DEV_PROFILE];
+    run(cargo(&unpacked).args(check))
 }
 
 /// Returns the paths of what is in `folder`, in order; none if there is no such folder.

@@ -7,7 +7,7 @@
 mod documents;
 mod judge;
 
-use crate::chores::{cargo, run};
+use crate::chores::{DEV_PROFILE, cargo, run};
 use crate::tidy::files_with;
 use anyhow::{Context, Result, bail};
 use documents::Shown;
@@ -58,9 +58,13 @@ pub(crate) fn check(root: &Path, all: bool) -> Result<()> {
         let other = others.iter().find(|other| other.folder == folder);
         compile_other(root, other.context("its folder is that of a workspace")?, &features, all)?;
     }
-    for (package, features) in own.partial_features() {
-        let check = ["check", "-p", &package, "--no-default-features", "--features", &features];
-        run(cargo(root).args(check))?;
+    for (features, packages) in own.partial_features() {
+        let mut check = cargo(root);
+        check.args(["check", "--no-default-features", "--features", features]);
+        for package in packages {
+            check.args(["-p", package]);
+        }
+        run(&mut check)?;
     }
     Ok(())
 }
@@ -80,7 +84,7 @@ fn compile_other(root: &Path, other: &Workspace, features: &str, all: bool) -> R
     // From here, in the target and profile of the workspace, to share what it has compiled.
     let manifest = format!("{}/Cargo.toml", other.folder);
     let place = ["--manifest-path", &manifest, "--target-dir", "target"];
-    run(cargo(root).args(check).args(place).args(["--config", "profile.dev.opt-level=1"]))
+    run(cargo(root).args(check).args(place).args(["--config", DEV_PROFILE]))
 }
 
 /// Returns the folder in which a command is run, from the root.

@@ -1,6 +1,6 @@
 //! Builds the Python package, and runs its tests.
 
-use crate::chores::{cargo, run};
+use crate::chores::{DEV_PROFILE, cargo, run};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn python(root: &Path) -> Result<()> {
     let manifest = format!("{FOLDER}/Cargo.toml");
     // In the target and profile of the main workspace, to share what it has compiled.
     let build = ["build", "--manifest-path", &manifest, "--target-dir", "target"];
-    let settings = ["--features", "pyo3/extension-module", "--config", "profile.dev.opt-level=1"];
+    let settings = ["--features", "pyo3/extension-module", "--config", DEV_PROFILE];
     run(cargo(root).args(build).args(settings))?;
     let package = root.join("target/python/lsmith");
     fs::create_dir_all(&package)?;

@@ -55,8 +55,7 @@ pub fn full() -> bool {
     env::var_os("LSMITH_FULL").is_some_and(|value| value != "0")
 }
 
-/// Returns true if `LSMITH_QUICK` asks for short runs: where the same tests run in a release build
-/// too, at full length.
+/// Returns true if `LSMITH_QUICK` asks for short runs: on machines that are emulated.
 pub fn quick() -> bool {
     env::var_os("LSMITH_QUICK").is_some_and(|value| value != "0")
 }

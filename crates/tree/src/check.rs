@@ -14,6 +14,17 @@ use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use crate::view::TreeView;
 use std::sync::Arc;
 
+/// The slices of which checks after every edit look at all.
+pub(crate) const SLICES_FEW: usize = 128;
+
+/// Returns true if debug assertions check `tree` after this edit. A check looks at every slice, and
+/// an edit at few. So a large tree is checked after some of its edits only.
+pub(crate) fn is_due(tree: &Tree) -> bool {
+    let slices: usize = tree.runs().map(|(_, run)| run.slices().len()).sum();
+    let names = tree.next_run.saturating_add(tree.next_table);
+    names.is_multiple_of((slices / SLICES_FEW + 1) as u64)
+}
+
 /// Checks every rule that a tree must keep. The slices of a run are in key order, disjoint, and
 /// within their tables. Every key of a table is visible through one slice at most. Names are used
 /// once.

@@ -424,7 +424,7 @@ impl TreeEdit {
     /// As [`apply`]; the edit is then as it was.
     pub fn apply_to(&mut self, tree: &mut Tree) -> Result<(), EditError> {
         self.apply_read_to(tree)?;
-        debug_assert_eq!(crate::check_tree(tree), Ok(()));
+        debug_assert!(!crate::check::is_due(tree) || crate::check_tree(tree) == Ok(()));
         Ok(())
     }
 

@@ -132,20 +132,16 @@ impl Workspace {
         })
     }
 
-    /// Returns sets of features of published packages: none, and each alone that the package itself
-    /// asks for. One that it only hands on to others is compiled with these. All of them together
-    /// are the default, which other steps of CI compile.
-    pub(super) fn partial_features(&self) -> Vec<(String, String)> {
-        let mut sets = Vec::new();
+    /// Returns sets of features: none, and each alone, with the published packages that have it.
+    /// All of them together are the default, which other steps of CI compile.
+    pub(super) fn partial_features(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut sets: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for package in self.packages.iter().filter(|package| package.is_published) {
-            let names = package.features.keys().filter(|name| *name != "default");
-            let names: Vec<&String> = names.collect();
-            if names.is_empty() {
-                continue;
+            let names = package.features.keys().map(String::as_str);
+            // A package with features has a set of defaults.
+            for name in names.map(|name| if name == "default" { "" } else { name }) {
+                sets.entry(name).or_default().push(&package.name);
             }
-            sets.push((package.name.clone(), String::new()));
-            let own = names.iter().filter(|name| names.len() > 1 && package.asks_for(name));
-            sets.extend(own.map(|name| (package.name.clone(), (*name).clone())));
         }
         sets
     }
@@ -172,25 +168,14 @@ impl Package {
         self.targets.iter().any(|(of, target)| of == kind && target == name)
     }
 
-    /// Returns the paths of all source files, and their texts.
-    fn sources(&self) -> (Vec<PathBuf>, Vec<String>) {
-        let mut paths = Vec::new();
-        if files_with("rs", &self.folder, &mut paths).is_err() {
-            return (Vec::new(), Vec::new());
-        }
-        let texts = paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
-        (paths, texts)
-    }
-
-    /// Returns true if a source file has lines for this feature alone, or for its lack.
-    fn asks_for(&self, feature: &str) -> bool {
-        let asks = format!("feature = \"{feature}\"");
-        self.sources().1.iter().any(|text| text.contains(&asks))
-    }
-
     /// Returns true if each part of the name of a test occurs in a source file or its name.
     fn mentions(&self, filter: &str) -> bool {
-        let (paths, texts) = self.sources();
+        let mut paths = Vec::new();
+        if files_with("rs", &self.folder, &mut paths).is_err() {
+            return false;
+        }
+        let texts: Vec<String> =
+            paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect();
         filter.split("::").all(|part| {
             texts.iter().any(|text| text.contains(part))
                 || paths.iter().any(|path| path.to_string_lossy().contains(part))
@@ -218,15 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn features_that_are_handed_on_are_not_compiled_alone() {
+    fn each_feature_is_compiled_once_with_all_that_have_it() {
         let own = Workspace::read(&crate::chores::root(), "", &[]).unwrap();
         let sets = own.partial_features();
-        let has = |package: &str, feature: &str| {
-            sets.iter().any(|(name, set)| (&name[..], &set[..]) == (package, feature))
-        };
-        assert!(has("lsmith-storage", "") && has("lsmith-storage", "zstd"), "{sets:?}");
-        assert!(has("lsmith-cli", "") && has("lsmith-cli", "encryption"), "{sets:?}");
-        assert!(!has("lsmith-cli", "zstd") && !has("lsmith-papers", "lz4"), "{sets:?}");
+        assert_eq!(sets.keys().collect::<Vec<_>>(), [&"", &"encryption", &"lz4", &"plot", &"zstd"]);
+        assert_eq!(sets["plot"], ["lsmith-lab"]);
+        for package in ["lsmith", "lsmith-storage", "lsmith-cli"] {
+            assert!(["", "encryption", "zstd"].iter().all(|set| sets[set].contains(&package)));
+        }
     }
 
     #[test]

@@ -145,10 +145,7 @@ fn read_costs_of_100_000_flushes() {
 }
 
 /// The text has B = 9 where it means B = 4.
-///
-/// Tested where checks of the tree after every edit do not make it take a minute.
 #[test]
-#[cfg(not(debug_assertions))]
 fn read_costs_of_a_million_flushes() {
     let cost = |spec| unit(spec, 1_000_000).figures;
     assert!(is_printed(cost("tiered(ratio=2)").read_cost_mean, 9.88));
