@@ -15,6 +15,7 @@ use crate::sync::{Clock, OnceLock};
 use crate::system;
 use bytes::Bytes;
 use descriptor::Descriptor;
+use direct::Direct;
 use held::{Held, RealDir};
 use log::RealLog;
 use memmap2::Mmap;
@@ -203,7 +204,7 @@ impl Env for RealEnv {
         let mut direct = None;
         if self.is_direct {
             file.prepare(direct::prepare)?;
-            direct = Some(file.with(|file| Ok(direct::block_bytes(file)))?);
+            direct = Some(file.with(|file| Ok(Direct::new(file)))?);
         }
         Ok(Arc::new(RealRead { file, maps: self.maps_tables, direct, map: OnceLock::new() }))
     }
@@ -325,8 +326,8 @@ impl Sink for RealSink {
 struct RealRead {
     file: Descriptor,
     maps: bool,
-    /// Reads go past the system's cache, in multiples of so many bytes.
-    direct: Option<usize>,
+    /// Reads go past the system's cache.
+    direct: Option<Direct>,
     /// The first map, by which ranges are announced without a descriptor.
     map: OnceLock<Arc<Mmap>>,
 }
@@ -359,8 +360,8 @@ fn read_all(
 
 impl ReadFile for RealRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        if let Some(block_bytes) = self.direct {
-            return self.file.with(|file| direct::read_exact_at(file, buffer, offset, block_bytes));
+        if let Some(direct) = self.direct {
+            return self.file.with(|file| direct.read_exact_at(file, buffer, offset));
         }
         self.file.with(|file| read_all(file, buffer, offset, system::read_at))
     }
@@ -378,8 +379,9 @@ impl ReadFile for RealRead {
 
     // A system that ignores the advice reads later, on access.
     fn announce(&self, range: Range<u64>) {
-        // What the system reads ahead goes into its cache.
-        if self.direct.is_some() {
+        if let Some(direct) = self.direct {
+            // A file that cannot be opened again says so when it is read.
+            let _ = self.file.with(|file| Ok(direct.announce(file, range)));
             return;
         }
         let Some(map) = self.map.get() else {

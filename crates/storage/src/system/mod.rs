@@ -4,11 +4,14 @@
 //! * `windows`.
 //! * `lacking`: WebAssembly, in a browser with `clockless`.
 //! * `without`: what all but Linux do without.
+//! * `early`: reads of Linux that begin before their bytes are needed; `not_early` elsewhere.
 //!
 //! No other module names an operating system. docs/platforms.md says what each one promises.
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 mod clockless;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod early;
 #[cfg(target_family = "wasm")]
 mod lacking;
 #[cfg(target_os = "linux")]
@@ -17,6 +20,8 @@ mod linux;
 mod macos;
 #[cfg(not(target_family = "wasm"))]
 mod memory;
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod not_early;
 mod types;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
@@ -25,6 +30,8 @@ mod windows;
 #[cfg(not(target_os = "linux"))]
 mod without;
 
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) use early::{begin_early, take_early};
 #[cfg(target_family = "wasm")]
 pub(crate) use lacking::*;
 #[cfg(target_os = "linux")]
@@ -33,6 +40,8 @@ pub(crate) use linux::*;
 pub(crate) use macos::*;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use memory::Memory;
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub(crate) use not_early::{begin_early, take_early};
 #[cfg(windows)]
 pub(crate) use windows::*;
 
@@ -56,7 +65,7 @@ pub(crate) use clockless::Instant;
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 use clockless::since_1970;
 
-pub(crate) use types::{FileId, Shortage};
+pub(crate) use types::{EarlyPlace, FileId, Shortage};
 
 use std::time::Duration;
 

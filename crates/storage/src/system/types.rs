@@ -13,3 +13,14 @@ pub(crate) enum Shortage {
     /// All processes together.
     All,
 }
+
+/// What a read past the system's cache is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EarlyPlace {
+    /// A number that no other file has, or had, that this process opened.
+    pub(crate) file: u64,
+    /// The first byte, at a block of the device.
+    pub(crate) offset: u64,
+    /// The number of bytes: whole blocks of the device.
+    pub(crate) bytes: usize,
+}

@@ -91,8 +91,8 @@ impl Table {
         self.mapped.is_some()
     }
 
-    /// Requests all of block `index` from the device, if the file is mapped and reads of maps have
-    /// waited recently.
+    /// Requests all of block `index` from the device, if reads have waited recently and it is not
+    /// in the cache.
     #[inline]
     pub(super) fn request_block(&self, index: usize) {
         if self.cache.waits.are_recent() {
@@ -102,9 +102,10 @@ impl Table {
 
     #[cold]
     fn request_block_now(&self, index: usize) {
-        if self.is_mapped() {
+        let place = self.fences.place(index);
+        if self.is_mapped() || !self.cache.has_block(self.name, place.start) {
             self.cache.waits.count_request();
-            self.file.announce(self.fences.place(index));
+            self.file.announce(place);
         }
     }
 
@@ -155,7 +156,11 @@ impl Table {
         reads.bytes_read += place.end - place.start;
         let offset = place.start;
         let buffer = self.cache.buffer((place.end - place.start) as usize);
-        let block = self.file.unsealed_block(self.file.fill(buffer, offset)?, offset)?;
+        let start = self.env.now();
+        let sealed = self.file.fill(buffer, offset)?;
+        let bytes = place.end - place.start;
+        self.cache.waits.count_call(self.env.now().saturating_sub(start), bytes);
+        let block = self.file.unsealed_block(sealed, offset)?;
         self.cache.insert(self.name, offset, block.clone());
         Ok(block)
     }
@@ -205,8 +210,11 @@ impl ReadTable for Table {
         }
         let mut index = self.fences.block_for(key);
         loop {
-            self.request_block(index);
-            black_box(self.touch_block(index));
+            // A block that is read by one call is read at once.
+            if self.is_mapped() {
+                self.request_block(index);
+                black_box(self.touch_block(index));
+            }
             let block = self.block(index, reads)?;
             match block.find(key, snapshot).map_err(|damage| self.damaged(damage, index))? {
                 BlockAnswer::Found(slot) => return Ok(Some((block, slot))),
@@ -219,9 +227,12 @@ impl ReadTable for Table {
     fn request(&self, key: &[u8]) {
         let facts = &self.facts;
         let has_key = *facts.first_key <= *key && *key <= *facts.last_key;
-        if has_key && self.is_mapped() && self.cache.waits.are_recent() {
+        if has_key && self.cache.waits.are_recent() {
+            let place = self.fences.place(self.fences.block_for(key));
             // Not counted: the search counts its own request, and finds out how long reads take.
-            self.file.announce(self.fences.place(self.fences.block_for(key)));
+            if self.is_mapped() || !self.cache.has_block(self.name, place.start) {
+                self.file.announce(place);
+            }
         }
     }
 
