@@ -46,6 +46,7 @@ impl Lsmith {
                 ("values", space) => {
                     builder.large_values(VALUES_FROM).value_space(space_of(space)?)
                 }
+                ("filter", bits) => builder.filter_bits(bits.parse()?),
                 _ => builder.policy(part),
             };
         }
