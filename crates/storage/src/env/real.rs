@@ -381,7 +381,11 @@ impl ReadFile for RealRead {
     fn announce(&self, range: Range<u64>) {
         if let Some(direct) = self.direct {
             // A file that cannot be opened again says so when it is read.
-            let _ = self.file.with(|file| Ok(direct.announce(file, range)));
+            let announce = |file: &File| {
+                direct.announce(file, range);
+                Ok(())
+            };
+            let _ = self.file.with(announce);
             return;
         }
         let Some(map) = self.map.get() else {

@@ -12,8 +12,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// Early reads of a thread whose bytes nobody has taken.
-const READS_MAX: usize = 16;
+/// Early reads of a thread whose bytes nobody has taken: as many as range reads announce at a time.
+const READS_MAX: usize = 32;
+
+/// What nobody has taken when this many more reads were announced will not be taken any more.
+const ANNOUNCED_MAX: u64 = 64;
 
 /// A longer read does not begin early.
 const BYTES_MAX: usize = 64 << 10;
@@ -22,6 +25,8 @@ const BYTES_MAX: usize = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 struct EarlyRead {
     place: EarlyPlace,
+    /// How many reads were announced before it.
+    number: u64,
     /// The number of bytes read, or a negative number of an error; `None` while the system reads.
     done: Option<i32>,
 }
@@ -31,8 +36,8 @@ struct Ring {
     ring: IoUring,
     memory: Memory,
     reads: [Option<EarlyRead>; READS_MAX],
-    /// The place in `reads` of the next read, which may hold one that nobody has taken.
-    next: usize,
+    /// The number of reads that were announced.
+    announced: u64,
     process: Process,
 }
 
@@ -79,7 +84,7 @@ impl Ring {
             ring: IoUring::new(READS_MAX as u32)?,
             memory: Memory::new(READS_MAX * BYTES_MAX)?,
             reads: [None; READS_MAX],
-            next: 0,
+            announced: 0,
             process: Process::here(),
         })
     }
@@ -90,11 +95,13 @@ impl Ring {
             return;
         }
         self.note_done();
-        let index = self.next;
-        // What nobody took gives way, unless the system still reads it.
-        if self.reads[index].is_some_and(|read| read.done.is_none()) {
-            return;
-        }
+        let number = self.announced;
+        self.announced += 1;
+        let is_stale = |read: &EarlyRead| {
+            read.done.is_some() && number.saturating_sub(read.number) > ANNOUNCED_MAX
+        };
+        let free = self.reads.iter().position(|read| read.as_ref().is_none_or(is_stale));
+        let Some(index) = free else { return };
         let memory = self.memory.start().wrapping_add(index * BYTES_MAX);
         let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), memory, place.bytes as u32)
             .offset(place.offset)
@@ -106,8 +113,7 @@ impl Ring {
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
             return;
         }
-        self.reads[index] = Some(EarlyRead { place, done: None });
-        self.next = (index + 1) % READS_MAX;
+        self.reads[index] = Some(EarlyRead { place, number, done: None });
         let submitted = loop {
             match self.ring.submit() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

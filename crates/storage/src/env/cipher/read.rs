@@ -1,7 +1,7 @@
 //! Reads a file of slots.
 
 use super::index::{Break, Index};
-use super::slot::{Cut, FULL_BYTES, SLOT_BYTES, SLOT_HEAD_BYTES, nonce_of};
+use super::slot::{Cut, SLOT_BYTES, SLOT_HEAD_BYTES, nonce_of};
 use crate::cipher::{CipherError, FileCipher};
 use crate::env::ReadFile;
 use crate::sync::{ArcSwap, Mutex, thread_local};
@@ -229,9 +229,14 @@ impl ReadFile for CipherRead {
         Ok(self.index_now()?.end)
     }
 
+    /// Announces the slots that a read of `range` will read, and no other.
     fn announce(&self, range: Range<u64>) {
-        let slot = |offset: u64| (1 + offset / FULL_BYTES) * SLOT_BYTES;
-        self.file.announce(slot(range.start)..slot(range.end).saturating_add(SLOT_BYTES));
+        let index = self.index.load();
+        let Some(last) = range.end.min(index.end).checked_sub(1) else { return };
+        if range.start <= last {
+            let slots = index.slot_of(range.start)..index.slot_of(last) + 1;
+            self.file.announce(slots.start * SLOT_BYTES..slots.end * SLOT_BYTES);
+        }
     }
 
     fn release(&self) {
