@@ -63,6 +63,7 @@ pub(crate) fn list() -> String {
                 let _ = writeln!(told, "{name}:values      {values}");
                 let space = "the same within 1.5 times the space of the values";
                 let _ = writeln!(told, "{name}:values=1.5  {space}");
+                let _ = writeln!(told, "{name}:filter=12   with so many bits of filter per key");
                 let direct = "tables are read past the system's cache";
                 let _ = writeln!(told, "{name}:direct      {direct}");
             }
