@@ -11,7 +11,14 @@ const GOLDENS: [(&str, &str); 3] =
     [("lsmith-tree", "it"), ("lsmith-policy", "it"), ("lsmith", "it")];
 
 /// The profile of the workspace, for workspaces of their own that share what it has compiled.
-pub(crate) const DEV_PROFILE: &str = "profile.dev.opt-level=3";
+pub(crate) const DEV_PROFILE: [&str; 6] = [
+    "--config",
+    "profile.dev.opt-level=3",
+    "--config",
+    "profile.dev.debug=\"line-tables-only\"",
+    "--config",
+    "profile.dev.codegen-units=16",
+];
 
 /// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
@@ -77,8 +84,11 @@ pub(crate) fn plain(root: &Path) -> Result<()> {
     let needs_c = crates.lines().any(|line| line.starts_with("cc v"));
     ensure!(!needs_c, "a store without features needs a C compiler:\n{crates}");
     // The tests that see what such a store refuses.
-    let tests = ["test", "-p", "lsmith", "-p", "lsmith-storage", "--no-default-features", "--lib"];
-    run(cargo(root).args(tests).args(["--", "format::", "compression::"]))
+    let mut tests = cargo(root);
+    tests.args(["test", "-p", "lsmith", "-p", "lsmith-storage", "--no-default-features", "--lib"]);
+    // Few tests of much code: most of the time is the compiler's.
+    tests.args(["--config", "profile.dev.opt-level=0", "--", "format::", "compression::"]);
+    run(&mut tests)
 }
 
 /// Packages every crate that is published, and checks that each compiles from its package, with the
@@ -115,8 +125,8 @@ pub(crate) fn package(root: &Path) -> Result<()> {
     let manifest = format!("{workspace}\n[patch.crates-io]\n{patches}\n");
     fs::write(unpacked.join("Cargo.toml"), manifest)?;
     fs::copy(root.join("Cargo.lock"), unpacked.join("Cargo.lock"))?;
-    let check = ["check", "--workspace", "--target-dir", "../../target", "--config", DEV_PROFILE];
-    run(cargo(&unpacked).args(check))
+    let check = ["check", "--workspace", "--target-dir", "../../target"];
+    run(cargo(&unpacked).args(check).args(DEV_PROFILE))
 }
 
 /// Returns the paths of what is in `folder`, in order; none if there is no such folder.

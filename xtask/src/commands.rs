@@ -84,7 +84,7 @@ fn compile_other(root: &Path, other: &Workspace, features: &str, all: bool) -> R
     // From here, in the target and profile of the workspace, to share what it has compiled.
     let manifest = format!("{}/Cargo.toml", other.folder);
     let place = ["--manifest-path", &manifest, "--target-dir", "target"];
-    run(cargo(root).args(check).args(place).args(["--config", DEV_PROFILE]))
+    run(cargo(root).args(check).args(place).args(DEV_PROFILE))
 }
 
 /// Returns the folder in which a command is run, from the root.

@@ -21,8 +21,8 @@ pub(crate) fn python(root: &Path) -> Result<()> {
     let manifest = format!("{FOLDER}/Cargo.toml");
     // In the target and profile of the main workspace, to share what it has compiled.
     let build = ["build", "--manifest-path", &manifest, "--target-dir", "target"];
-    let settings = ["--features", "pyo3/extension-module", "--config", DEV_PROFILE];
-    run(cargo(root).args(build).args(settings))?;
+    let settings = ["--features", "pyo3/extension-module"];
+    run(cargo(root).args(build).args(settings).args(DEV_PROFILE))?;
     let package = root.join("target/python/lsmith");
     fs::create_dir_all(&package)?;
     let sources = root.join(FOLDER).join("python/lsmith");
