@@ -6,6 +6,7 @@
 use crate::broken::{PlanError, SLICES_MAX, TreeError};
 use crate::entry::SeqNo;
 use crate::extent::{Extent, Spot, holds_more};
+use crate::level::SLICES_FEW;
 use crate::plan::{MergePlan, Mode, Place, Reuse};
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
@@ -13,9 +14,6 @@ use crate::slice::{Slice, TableId};
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use crate::view::TreeView;
 use std::sync::Arc;
-
-/// The slices of which checks after every edit look at all.
-pub(crate) const SLICES_FEW: usize = 128;
 
 /// Returns true if debug assertions check `tree` after this edit. A check looks at every slice, and
 /// an edit at few. So a large tree is checked after some of its edits only.

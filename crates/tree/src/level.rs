@@ -1,10 +1,12 @@
 //! Levels: runs of one age class, and the counters of what merges did to them.
 
-use crate::check::SLICES_FEW;
 use crate::range::KeyRange;
 use crate::run::{Run, RunId};
 use crate::size::Size;
 use std::sync::Arc;
+
+/// Checks after every edit look at all slices if there are at most this many.
+pub(crate) const SLICES_FEW: usize = 128;
 
 /// Counters of what merges have done to a level since the tree was created. Bytes are logical.
 /// Blocks are counted by interpreters that know blocks, and are 0 otherwise.
