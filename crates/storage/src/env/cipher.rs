@@ -50,6 +50,8 @@ use crate::cipher::Keys;
 use crate::names::RENEWED;
 use head::{Binding, Form, look};
 use read::CipherRead;
+#[cfg(all(test, feature = "encryption"))]
+pub(super) use slot::FULL_BYTES;
 use slot::SLOT_BYTES;
 use std::fmt::Debug;
 use std::io;

@@ -2,6 +2,7 @@
 
 mod descriptor;
 mod direct;
+mod early;
 mod group;
 mod held;
 mod holder;

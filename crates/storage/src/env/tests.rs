@@ -1,3 +1,5 @@
+mod announced;
+
 use super::*;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -78,53 +80,6 @@ fn encrypted_environment_keeps_the_contract() {
     contract::check(&CipherEnv::new(Arc::new(MemEnv::new()), keys()), Path::new("/store"));
     let faults = FaultEnv::new(Arc::new(CipherEnv::new(Arc::new(MemEnv::new()), keys())));
     contract::check(&faults, Path::new("/store"));
-}
-
-/// Checks that the device reads what was announced once, of files past the system's cache. A read
-/// of other bytes than those announced would be a second one.
-fn check_announced(env: &dyn Env) {
-    // In the build's own directory: temporary files may be in memory.
-    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
-    let path = dir.path().join("file");
-    let all: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7) as u8).collect();
-    write_synced(env, path.to_str().unwrap(), &all);
-    let file = env.open(&path).unwrap();
-    file.read_exact_at(&mut [0], 0).unwrap();
-    // What this thread had devices read.
-    let device_bytes = || {
-        let io = std::fs::read_to_string("/proc/thread-self/io").ok()?;
-        io.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse::<u64>().ok()
-    };
-    let Some(before) = device_bytes() else { return };
-    let mut announced = 0;
-    let ranges: Vec<_> =
-        (0..200_u64).map(|number| number * 10_000..number * 10_000 + 3950 + number).collect();
-    for ranges in ranges.chunks(20) {
-        let before = device_bytes().unwrap();
-        ranges.iter().for_each(|range| file.announce(range.clone()));
-        announced += device_bytes().unwrap() - before;
-        for Range { start, end } in ranges.iter().cloned() {
-            let mut read = vec![0; (end - start) as usize];
-            file.read_exact_at(&mut read, start).unwrap();
-            assert!(read == all[start as usize..end as usize]);
-        }
-    }
-    let read = device_bytes().unwrap() - before;
-    // Where no read begins early, or others read for this thread, none is counted then.
-    assert!(announced == read || announced == 0, "{announced} bytes announced, {read} read");
-}
-
-#[test]
-fn what_was_announced_is_read_once() {
-    check_announced(&RealEnv::new().direct());
-}
-
-#[cfg(feature = "encryption")]
-#[test]
-fn what_was_announced_of_an_encrypted_file_is_read_once() {
-    use crate::cipher::{Keys, MasterKey};
-    let keys = Keys::new(MasterKey::aes_256_gcm([3; 32]));
-    check_announced(&CipherEnv::new(Arc::new(RealEnv::new().direct()), keys));
 }
 
 #[test]

@@ -4,14 +4,12 @@
 //! * `windows`.
 //! * `lacking`: WebAssembly, in a browser with `clockless`.
 //! * `without`: what all but Linux do without.
-//! * `early`: reads of Linux that begin before their bytes are needed; `not_early` elsewhere.
+//! * `ring`: reads of Linux that begin before their bytes are needed; `no_ring` elsewhere.
 //!
 //! No other module names an operating system. docs/platforms.md says what each one promises.
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 mod clockless;
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod early;
 #[cfg(target_family = "wasm")]
 mod lacking;
 #[cfg(target_os = "linux")]
@@ -21,7 +19,9 @@ mod macos;
 #[cfg(not(target_family = "wasm"))]
 mod memory;
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-mod not_early;
+mod no_ring;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod ring;
 mod types;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
@@ -30,8 +30,6 @@ mod windows;
 #[cfg(not(target_os = "linux"))]
 mod without;
 
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub(crate) use early::{begin_early, take_early};
 #[cfg(target_family = "wasm")]
 pub(crate) use lacking::*;
 #[cfg(target_os = "linux")]
@@ -41,7 +39,9 @@ pub(crate) use macos::*;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use memory::Memory;
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-pub(crate) use not_early::{begin_early, take_early};
+pub(crate) use no_ring::Ring;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) use ring::Ring;
 #[cfg(windows)]
 pub(crate) use windows::*;
 

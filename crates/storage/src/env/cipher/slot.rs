@@ -11,7 +11,7 @@ pub(super) const SLOT_BYTES: u64 = PAGE_BYTES;
 pub(super) const SLOT_HEAD_BYTES: usize = 32;
 
 /// The bytes that a full slot holds.
-pub(super) const FULL_BYTES: u64 = SLOT_BYTES - SLOT_HEAD_BYTES as u64;
+pub(in crate::env) const FULL_BYTES: u64 = SLOT_BYTES - SLOT_HEAD_BYTES as u64;
 
 /// Where a file is to be cut.
 pub(super) struct Cut {

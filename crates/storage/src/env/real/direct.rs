@@ -1,16 +1,17 @@
 //! Reads of a file past the system's cache (direct I/O).
 //!
 //! The device reads whole blocks into memory that begins at a block. So a read takes the blocks
-//! around the bytes that are asked for into memory of this thread, and copies these bytes out. Where
-//! the system can, a read that was announced has begun by then.
+//! around the bytes that are asked for into memory of this thread, and copies these bytes out.
+//! Where the system can, a read that was announced has begun by then.
 
+use super::early;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::unscheduled::AtomicU64;
 use crate::system::{self, EarlyPlace};
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// The number of files opened so far.
 static FILES: AtomicU64 = AtomicU64::new(0);
@@ -63,7 +64,7 @@ impl Direct {
     pub(super) fn announce(self, file: &File, range: Range<u64>) {
         let bytes = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
         if (1..=KEPT_BYTES).contains(&bytes) {
-            system::begin_early(file, self.blocks(range.start, bytes).0);
+            early::begin(file, self.blocks(range.start, bytes).0);
         }
     }
 
@@ -77,7 +78,7 @@ impl Direct {
         let (place, ahead) = self.blocks(offset, buffer.len());
         let wanted = ahead + buffer.len();
         let mut is_filled = false;
-        system::take_early(place, |blocks| {
+        early::take(place, |blocks| {
             if let Some(bytes) = blocks.get(ahead..wanted) {
                 buffer.copy_from_slice(bytes);
                 is_filled = true;
@@ -243,7 +244,7 @@ mod tests {
                 }
             }
         };
-        std::thread::scope(|scope| {
+        crate::sync::thread::scope(|scope| {
             for seed in 0..4 {
                 scope.spawn(move || one_thread(seed));
             }
