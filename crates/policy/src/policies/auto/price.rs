@@ -120,7 +120,7 @@ impl Futures {
             Price::Fixed(price) => Futures::One(Future::new(price, runs_max, eager)),
             Price::ByRuns => Futures::One(Future::new(price_of(runs), runs_max, eager)),
             Price::Reads(_) | Price::AsLeveled => {
-                let tables = (0..=step_of(MOST)).map(|_| OnceLock::new()).collect();
+                let tables = vec![OnceLock::new(); step_of(MOST) + 1];
                 Futures::ByPrice { runs_max, eager, tables }
             }
         })
