@@ -45,7 +45,7 @@ const PAGES: [(&str, &[&str]); 4] = [
     ("store", &["db", "STORE", "report"]),
 ];
 
-/// Writes pages with `binary`, or with a release build, and uses each in a browser. Leaves the
+/// Writes pages with `binary`, or with a build of its own, and uses each in a browser. Leaves the
 /// pages in `target/pages`.
 pub(crate) fn run(root: &Path, binary: Option<&Path>) -> Result<()> {
     let Some(browser) = browser() else {
@@ -62,7 +62,7 @@ pub(crate) fn run(root: &Path, binary: Option<&Path>) -> Result<()> {
         Some(path) => Command::new(path),
         None => {
             let mut command = cargo(root);
-            command.args(["run", "--release", "--quiet", "-p", "lsmith-cli", "--"]);
+            command.args(["run", "--quiet", "-p", "lsmith-cli", "--"]);
             command
         }
     };
